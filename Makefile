@@ -1,0 +1,79 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types docs bench clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip
+STAMP := $(VENV)/.stamp-
+
+# Extra arguments of demo, test and bench: make test ARGS="-k gate"
+ARGS ?=
+
+# The version check reaches for the network on every run.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Data beside the checkout spares the downloads.
+ifndef LOKL_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export LOKL_DATA := $(abspath ../shared/data)
+endif
+endif
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+demo: $(STAMP)lokl  ## run the main job
+	$(BIN)/lokl demo $(ARGS)
+
+# One BLAS thread for each worker, else they fight for cores.
+# numba keeps its threads, so that parallel loops are tested as users run them.
+test: $(STAMP)test  ## run the tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 $(ARGS)
+
+lint: $(STAMP)lint  ## check style, spelling and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/lint-imports
+
+types: $(STAMP)lint  ## check types
+	$(BIN)/mypy
+
+docs: $(STAMP)docs  ## build the documentation in docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+bench: $(STAMP)bench  ## run the benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build dist docs/_build docs/generated
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up. A stamp is the copy of pyproject.toml that was installed: a new date on the same
+# text installs nothing. The build backend lives in the environment, so that a changed text
+# with no new dependency installs without a network.
+
+$(STAMP)venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'lokl needs Python 3.11 or newer. Name one: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo '$(PYTHON) cannot create virtual environments: its ensurepip module is missing.' >&2; \
+	  echo 'On Debian and Ubuntu: apt install python3-venv.' >&2; exit 1; }
+	@echo 'creating $(VENV) ...'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --upgrade 'pip>=25.1' 'hatchling>=1.27' editables
+	@touch $@
+
+$(STAMP)lokl: pyproject.toml | $(STAMP)venv
+	@cmp -s $< $@ || { echo 'installing lokl into $(VENV) ...'; \
+	  $(PIP) install --quiet --no-build-isolation --editable .; }
+	@cp $< $@
+
+$(STAMP)%: pyproject.toml | $(STAMP)lokl
+	@cmp -s $< $@ || { echo 'installing the tools of "$*" into $(VENV) ...'; \
+	  $(PIP) install --quiet --group $*; }
+	@cp $< $@

@@ -1,0 +1,95 @@
+"""Import on first use: keeps ``import lokl`` as light as importing scikit-learn."""
+
+import importlib
+import importlib.util
+import logging
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+logger = logging.getLogger("lokl")
+
+
+def lazy_exports(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """Return ``__getattr__`` and ``__all__`` for a package that imports its names when asked.
+
+    Parameters
+    ----------
+    package : str
+    names : dict of str to str
+        Public name to the module that defines it.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(names[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return __getattr__, sorted(names)
+
+
+class CompiledModule:
+    """A module of compiled loops, imported (and numba with it) at the first call."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, attribute: str) -> Any:
+        if self._module is None:
+            _announce_compilation()
+            self._module = importlib.import_module(self._name)
+        function = getattr(self._module, attribute)
+        setattr(self, attribute, function)
+        return function
+
+
+_announced = False
+
+
+def _announce_compilation() -> None:
+    """Tell once when loops are compiled rather than read from numba's cache on disk."""
+    global _announced
+    if _announced:
+        return
+    _announced = True
+    from numba.core import event
+
+    class Notice(event.Listener):
+        """Logs the first compilation of this process and sums up the time of all."""
+
+        def __init__(self) -> None:
+            self.depth = 0
+            self.begun = 0.0
+            self.told = False
+
+        def on_start(self, event: Any) -> None:
+            if not str(event.data["dispatcher"].__module__).startswith("lokl."):
+                return
+            if not self.told:
+                self.told = True
+                # A warning only in the sense of the log level: users see it without set-up.
+                logger.warning(
+                    "compiling inner loops; this happens once, later runs read them from disk"
+                )
+            if self.depth == 0:
+                self.begun = time.perf_counter()
+            self.depth += 1
+
+        def on_end(self, event: Any) -> None:
+            if not str(event.data["dispatcher"].__module__).startswith("lokl."):
+                return
+            self.depth -= 1
+            if self.depth == 0:
+                elapsed = time.perf_counter() - self.begun
+                compile_seconds.append(elapsed)
+                logger.info("compiled %s in %.1f s", event.data["dispatcher"].__name__, elapsed)
+
+    event.register("numba:compile", Notice())
+
+
+compile_seconds: list[float] = []

@@ -1,0 +1,83 @@
+"""What every estimator checks before it learns."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from lokl.kernels import Kernel
+
+Array = NDArray[Any]
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise where a common constructor parameter is out of range; name value and remedy."""
+    for name, lowest, closed in (("C", 0, False), ("tol", 0, False), ("cache_size", 0, False)):
+        value = getattr(estimator, name)
+        if (
+            not isinstance(value, Real)
+            or not np.isfinite(float(value))
+            or (float(value) <= lowest and not closed)
+        ):
+            raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    if not isinstance(estimator.max_iter, Integral) or estimator.max_iter < -1:
+        raise ValueError(f"max_iter must be an integer >= -1, got {estimator.max_iter!r}")
+    epsilon = getattr(estimator, "epsilon", 0.0)
+    if not isinstance(epsilon, Real) or not np.isfinite(float(epsilon)) or epsilon < 0:
+        raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
+    check_random_state(estimator.random_state)
+
+
+def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, kernels: Any) -> Any:
+    """Return samples (and targets when fitting) as arrays or CSR matrices.
+
+    NaN passes where every kernel is a view of some columns: samples may lack whole views, which
+    is sorted out once the kernels are bound.
+    """
+    views_only = all(_is_view(kernel) for kernel in kernels)
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": "allow-nan" if views_only else True,
+        "reset": fitting,
+    }
+    if not fitting:
+        return _canonical(validate_data(estimator, X, **options))
+    X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+    return _canonical(X), y
+
+
+def _canonical(X: Any) -> Any:
+    """CSR matrices with sorted, unique entries; the caller's matrix is left alone."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_weights(sample_weight: Any, X: Any) -> Array:
+    """Return one weight a sample, finite, not negative and not all zero."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample weights must be finite and not negative, got {bad}")
+    if not (weight > 0).any():
+        raise ValueError("all sample weights are zero; at least one sample must count")
+    return np.asarray(weight)
+
+
+def _is_view(kernel: Kernel) -> bool:
+    """Whether an unbound kernel is sure to be limited to some columns."""
+    from lokl.kernels import Normalized, Sum, View
+
+    if isinstance(kernel, View):
+        return True
+    if isinstance(kernel, Normalized):
+        return _is_view(kernel.kernel)
+    if isinstance(kernel, Sum):
+        return _is_view(kernel.left) and _is_view(kernel.right)
+    return False

@@ -1,0 +1,7 @@
+"""Kernels and gates as one Gram matrix: rows, products and gradients inside a memory budget."""
+
+from lokl.gram.gated import GatedGram
+from lokl.gram.learned import GatedKernel
+from lokl.gram.mixture import Mixture, Points
+
+__all__ = ["GatedGram", "GatedKernel", "Mixture", "Points"]

@@ -1,0 +1,119 @@
+"""One view of some samples, laid out for inner products.
+
+Three layouts give the same numbers; the training data decides which is fastest:
+
+- *dense*: rows of an array, products by BLAS;
+- *panels*: sparse (or very short) rows against dense transposed panels, products in the compiled
+  mixing pass itself, without a detour through memory;
+- *sparse*: rows of a CSR matrix too wide for panels, products by scipy.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from lokl._lazy import CompiledModule
+from lokl._threads import in_parallel
+
+_tiles = CompiledModule("lokl.gram._tiles")
+
+Array = NDArray[Any]
+Layout = Literal["dense", "panels", "sparse"]
+
+TILE = 512
+# Measured per entry of a Gram row on one thread, in nanoseconds: one BLAS multiply-add, one
+# multiply-add of the panel loop, and the detour of BLAS products through memory.
+_DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
+_LARGEST_PANELS = 128 * 2**20
+
+
+def choose_layout(X: Any, dtype: Any) -> Layout:
+    """Return the fastest layout for inner products among samples like `X`."""
+    n, d = X.shape
+    stored = X.nnz if sparse.issparse(X) else np.count_nonzero(X)
+    filled = stored / max(n, 1)
+    panels_fit = n * d * np.dtype(dtype).itemsize <= _LARGEST_PANELS
+    if panels_fit and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST:
+        return "panels"
+    if sparse.issparse(X) and not (panels_fit and filled > d / 4):
+        return "sparse"
+    return "dense"
+
+
+@dataclass(eq=False)
+class Features:
+    """Samples of one view in one layout and dtype."""
+
+    X: Any
+    layout: Layout
+
+    @classmethod
+    def make(cls, X: Any, layout: Layout, dtype: Any, offset: Array | None) -> "Features":
+        """Lay out samples, moved by `offset` where every kernel of the view allows it."""
+        if offset is not None:
+            X = np.asarray(X) - offset
+        if layout == "dense":
+            X = X.toarray() if sparse.issparse(X) else X
+            return cls(np.ascontiguousarray(X, dtype=dtype), layout)
+        if layout == "panels" and not sparse.issparse(X):
+            return cls(np.ascontiguousarray(X, dtype=dtype), layout)
+        return cls(sparse.csr_matrix(X, dtype=dtype), layout)
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @cached_property
+    def norms(self) -> Array:
+        """Squared norms, in the dtype of the samples."""
+        return np.asarray(row_norms(self.X, squared=True), dtype=self.X.dtype)
+
+    @cached_property
+    def lists(self) -> tuple[Array, Array, Array]:
+        """Non-zero entries of each row, padded with zeros to a multiple of four."""
+        rows = sparse.csr_matrix(self.X)
+        counts = np.diff(rows.indptr)
+        pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)
+        indices = np.zeros(pointers[-1], dtype=np.int32)
+        entries = np.zeros(pointers[-1], dtype=rows.dtype)
+        place = np.arange(rows.nnz) + np.repeat(pointers[:-1] - rows.indptr[:-1], counts)
+        indices[place] = rows.indices
+        entries[place] = rows.data
+        return pointers, indices, entries
+
+    @cached_property
+    def panels(self) -> Array:
+        """Transposed samples in pieces of `TILE`: (n_panels, n_features, TILE)."""
+        n, d = self.X.shape
+        count = max(-(-n // TILE), 1)
+        panels = np.zeros((count, d, TILE), dtype=self.X.dtype)
+        for k in range(count):
+            piece = self.X[k * TILE : (k + 1) * TILE]
+            dense = piece.toarray() if sparse.issparse(piece) else piece
+            panels[k, :, : dense.shape[0]] = dense.T
+        return panels
+
+    def take(self, index: Array) -> "Features":
+        """Return some of the samples."""
+        part = Features(self.X[index], self.layout)
+        part.norms = self.norms[index]
+        return part
+
+    def dots(self, rows: Array, right: "Features", out: Array) -> None:
+        """Write the inner products of the samples `rows` with all samples of `right`."""
+        if self.layout == "panels":
+            lists, panels = self.lists, right.panels
+
+            def task(s: int, e: int) -> None:
+                _tiles.dots_sparse(lists, panels, rows, s, e, out)
+
+            in_parallel(task, right.n_samples, TILE)
+        elif self.layout == "dense":
+            np.matmul(self.X[rows], right.X.T, out=out)
+        else:
+            out[...] = (self.X[rows] @ right.X.T).toarray()

@@ -1,0 +1,67 @@
+"""Which samples have which views: NaN in all columns of a view means it is missing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from lokl.kernels.base import Kernel
+
+Array = NDArray[Any]
+
+
+def split_missing(
+    kernels: Sequence[Kernel], names: Sequence[str], X: Any, columns: Any = None
+) -> tuple[Any, Array | None]:
+    """Return samples without NaN, and which kernels can see which sample.
+
+    Parameters
+    ----------
+    kernels : sequence of bound Kernel
+    names : sequence of str
+        Of the kernels, for error messages.
+    X : {array, CSR matrix}
+        NaN marks missing values.
+    columns : sequence of str, optional
+        Names of the columns, for error messages.
+
+    Returns
+    -------
+    X : as given, with 0 for NaN; gates of 0 keep it out of every result
+    present : boolean array of shape (n_samples, n_kernels), or None where nothing is missing
+    """
+    if sparse.issparse(X) or not np.isnan(X).any():
+        return X, None
+    missing = np.isnan(X)
+    present = np.ones((X.shape[0], len(kernels)), dtype=bool)
+    explained = np.zeros(X.shape[1], dtype=bool)
+    for i, kernel in enumerate(kernels):
+        used = kernel.columns_used()
+        if used is None:
+            raise ValueError(
+                f"Input X contains NaN, and kernel {names[i]!r} uses all columns; "
+                "impute the values, or give each view its own kernel with .on(columns): samples "
+                "may then lack whole views"
+            )
+        seen = missing[:, list(used)]
+        gone = seen.all(axis=1)
+        partly = seen.any(axis=1) & ~gone
+        if partly.any():
+            row = int(np.flatnonzero(partly)[0])
+            column = int(np.array(used)[seen[row]][0])
+            label = column if columns is None else repr(str(columns[column]))
+            raise ValueError(
+                f"Input X contains NaN: sample {row} has a part of the view of kernel "
+                f"{names[i]!r} but not column {label}; impute it, or set the whole view to NaN"
+            )
+        present[:, i] = ~gone
+        explained[list(used)] = True
+    lost = ~present.any(axis=1)
+    if lost.any():
+        raise ValueError(
+            f"Input X contains NaN: sample {int(np.flatnonzero(lost)[0])} lacks every view; "
+            "remove it"
+        )
+    return np.where(missing, 0.0, X), present

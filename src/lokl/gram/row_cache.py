@@ -1,0 +1,63 @@
+"""Rows of one matrix in one preallocated slab, the least recently used ones evicted."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class RowCache:
+    """At most `capacity` rows of length `width`.
+
+    The slab is reserved at once but its memory is touched only as rows come in, and it is never
+    allocated anew: the first touch of fresh memory costs more than computing a row.
+    """
+
+    def __init__(self, n_rows: int, width: int, capacity: int, dtype: Any):
+        self.capacity = min(capacity, n_rows)
+        self.slab = np.empty((self.capacity, width), dtype=dtype)
+        self._slot = np.full(n_rows, -1, dtype=np.intp)
+        self._owner = np.full(self.capacity, -1, dtype=np.intp)
+        self._used_at = np.zeros(self.capacity, dtype=np.int64)
+        self._clock = 0
+        self._filled = 0
+
+    def clear(self) -> None:
+        """Forget all rows; the slab stays."""
+        self._slot[:] = -1
+        self._owner[:] = -1
+        self._used_at[:] = 0
+        self._filled = 0
+
+    def holds(self, index: Array) -> Array:
+        """Which of the rows are stored."""
+        return np.asarray(self._slot[index] >= 0)
+
+    def place(self, index: Array) -> tuple[Array, Array]:
+        """Give every row of `index` a slot; return the slots and which rows must be computed.
+
+        At most `capacity` distinct rows may be asked for in one call: they are all kept.
+        """
+        if len(index) > self.capacity:
+            raise ValueError(f"{len(index)} rows do not fit a slab of {self.capacity}")
+        self._clock += 1
+        slots = self._slot[index]
+        missing = slots < 0
+        self._used_at[slots[~missing]] = self._clock
+        wanted = int(missing.sum())
+        fresh = min(wanted, self.capacity - self._filled)
+        free = np.arange(self._filled, self._filled + fresh)
+        self._filled += fresh
+        self._used_at[free] = self._clock
+        if fresh < wanted:
+            oldest = np.argsort(self._used_at, kind="stable")[: wanted - fresh]
+            self._slot[self._owner[oldest]] = -1
+            free = np.concatenate([free, oldest])
+        slots[missing] = free
+        rows = index[missing]
+        self._slot[rows] = free
+        self._owner[free] = rows
+        self._used_at[free] = self._clock
+        return slots, missing

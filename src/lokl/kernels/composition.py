@@ -1,0 +1,127 @@
+"""Kernels made of kernels: on some columns, sums and products."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lokl.kernels.base import Array, Kernel, Term
+from lokl.kernels.columns import column_names, resolve_columns, take_columns
+
+
+class View(Kernel):
+    """A kernel on some columns: one description of the samples among several.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : str, int, slice, sequence of them, boolean mask or selector
+        Names need a data frame. After :meth:`bind` these are positions.
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any):
+        self.kernel = kernel
+        self.columns = columns
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        source = X if frame is None else frame
+        positions = resolve_columns(self.columns, X.shape[1], column_names(source), source)
+        seen = take_columns(X, positions)
+        present = present_rows(seen)
+        if not present.all():
+            # A sample that lacks the view has nothing to say about its scale.
+            seen = seen[present]
+            weight = None if weight is None else weight[present]
+        # Inside the view, columns are counted from zero and have the view's own names.
+        inner_frame = None if frame is None else take_columns(frame, positions)
+        return View(self.kernel.bind(seen, weight, inner_frame), positions.tolist())
+
+    def term(self) -> Term | None:
+        term = self.kernel.term()
+        if term is None:
+            return None
+        positions = tuple(int(c) for c in self.columns)
+        if term.columns is not None:
+            positions = tuple(positions[c] for c in term.columns)
+        return replace(term, columns=positions)
+
+    def columns_used(self) -> tuple[int, ...] | None:
+        inner = self.kernel.columns_used()
+        own = tuple(int(c) for c in self.columns)
+        return own if inner is None else tuple(own[c] for c in inner)
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = self._seen(X)
+        return self.kernel(left, None if Z is None else self._seen(Z))
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(self._seen(X))
+
+    @property
+    def label(self) -> str:
+        return f"{self.kernel.label} on {_describe(self.columns)}"
+
+    def _seen(self, X: Any) -> Any:
+        positions = resolve_columns(self.columns, X.shape[1], column_names(X), X)
+        seen = take_columns(X, positions)
+        return np.asarray(seen) if hasattr(seen, "iloc") else seen
+
+
+class Sum(Kernel):
+    """``k(x, z) = left(x, z) + right(x, z)``."""
+
+    def __init__(self, left: Kernel, right: Kernel):
+        self.left = left
+        self.right = right
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        return type(self)(self.left.bind(X, weight, frame), self.right.bind(X, weight, frame))
+
+    def columns_used(self) -> tuple[int, ...] | None:
+        left, right = self.left.columns_used(), self.right.columns_used()
+        return None if left is None or right is None else tuple(sorted({*left, *right}))
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        return self._combine(self.left(X, Z), self.right(X, Z))
+
+    def diag(self, X: Any) -> Array:
+        return self._combine(self.left.diag(X), self.right.diag(X))
+
+    @property
+    def label(self) -> str:
+        return f"{self.left.label} + {self.right.label}"
+
+    @staticmethod
+    def _combine(left: Array, right: Array) -> Array:
+        return np.asarray(left + right)
+
+
+class Product(Sum):
+    """``k(x, z) = left(x, z) * right(x, z)``."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.left.label} * {self.right.label}"
+
+    @staticmethod
+    def _combine(left: Array, right: Array) -> Array:
+        return np.asarray(left * right)
+
+
+def present_rows(X: Any) -> Array:
+    """Which samples have this view: False where every value of the row is NaN."""
+    if sparse.issparse(X):
+        return np.ones(X.shape[0], dtype=bool)
+    values = np.asarray(X)
+    if not np.issubdtype(values.dtype, np.floating):
+        return np.ones(len(values), dtype=bool)
+    return np.asarray(~np.isnan(values).all(axis=1))
+
+
+def _describe(columns: Any) -> str:
+    if isinstance(columns, list | tuple | np.ndarray) and len(columns) > 3:
+        return f"{len(columns)} columns"
+    if isinstance(columns, list | tuple | np.ndarray):
+        return ", ".join(str(c) for c in columns)
+    return str(columns)

@@ -1,0 +1,89 @@
+"""Ready lists of kernels, and the shorthand that estimators accept for them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sklearn.base import clone
+
+from lokl.kernels.base import Kernel
+from lokl.kernels.columns import column_names
+from lokl.kernels.distances import Chi2, Laplacian
+from lokl.kernels.dot import RBF, Cosine, Linear, Polynomial, Sigmoid
+
+_SHORTHAND = {
+    "linear": Linear,
+    "poly2": lambda: Polynomial(2),
+    "poly3": lambda: Polynomial(3),
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "cosine": Cosine,
+    "sigmoid": Sigmoid,
+    "chi2": Chi2,
+}
+
+
+def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
+    """RBF kernels of widths a power of two apart: ``gamma = 2^low .. 2^high``.
+
+    Together they cost little more than one: each is the square of the one before.
+    """
+    if high < low:
+        raise ValueError(f"rbf_ladder needs low <= high, got low={low}, high={high}")
+    return [RBF(2.0**power) for power in range(low, high + 1)]
+
+
+def standard() -> list[Kernel]:
+    """Return linear, quadratic and RBF kernels on scales that also suit unscaled data."""
+    return [
+        Linear().normalized("mean_diag"),
+        Polynomial(2).normalized("mean_diag"),
+        RBF("scale"),
+    ]
+
+
+def per_feature(kernel: Kernel, X: Any) -> dict[str, Kernel]:
+    """One copy of `kernel` for each column of `X`, under the column's name."""
+    names = column_names(X) or [str(j) for j in range(X.shape[1])]
+    return {name: clone(kernel).on([j]) for j, name in enumerate(names)}
+
+
+def per_view(kernel: Kernel, views: Mapping[str, Any]) -> dict[str, Kernel]:
+    """One copy of `kernel` for each named group of columns."""
+    return {name: clone(kernel).on(columns) for name, columns in views.items()}
+
+
+def named_kernels(kernels: Any) -> dict[str, Kernel]:
+    """Kernels by unique name, from a list, a mapping, shorthand strings, one kernel or None."""
+    if kernels is None:
+        kernels = standard()
+    if isinstance(kernels, str | Kernel):
+        kernels = [kernels]
+    if isinstance(kernels, Mapping):
+        named = {str(name): _kernel(kernel) for name, kernel in kernels.items()}
+    elif isinstance(kernels, Iterable):
+        named = _unique([(k if isinstance(k, str) else None, _kernel(k)) for k in kernels])
+    else:
+        raise ValueError(f"kernels must be a list or mapping of kernels, got {kernels!r}")
+    if not named:
+        raise ValueError("kernels is empty; give at least one kernel, or None for the standard three")
+    return named
+
+
+def _kernel(kernel: Any) -> Kernel:
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in _SHORTHAND:
+        made: Kernel = _SHORTHAND[kernel]()
+        return made
+    known = ", ".join(_SHORTHAND)
+    raise ValueError(f"unknown kernel {kernel!r}; give a Kernel or one of {known}")
+
+
+def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:
+    labels = [given or kernel.label for given, kernel in kernels]
+    counts, seen, named = Counter(labels), Counter[str](), {}
+    for label, (_, kernel) in zip(labels, kernels, strict=True):
+        seen[label] += 1
+        named[label if counts[label] == 1 else f"{label} #{seen[label]}"] = kernel
+    return named

@@ -1,0 +1,80 @@
+"""Kernels of other distances: Laplacian and chi-squared."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
+
+from lokl.kernels.base import Array, Kernel
+from lokl.kernels.dot import as_samples, positive
+
+
+class Laplacian(Kernel):
+    """Closeness in the sum of absolute differences: ``k(x, z) = exp(-gamma |x - z|_1)``.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        None is ``1 / n_features``.
+    """
+
+    def __init__(self, gamma: float | None = None):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if self.gamma is None:
+            return self.replaced(gamma=1.0 / X.shape[1])
+        positive("gamma", self.gamma)
+        return self
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        X = as_samples(X)
+        gamma = None if self.gamma is None else positive("gamma", self.gamma)
+        return np.asarray(
+            laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma)
+        )
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    @property
+    def label(self) -> str:
+        return "laplacian"
+
+
+class Chi2(Kernel):
+    """Closeness of histograms: ``k(x, z) = exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Features must not be negative.
+    """
+
+    def __init__(self, gamma: float = 1.0):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        positive("gamma", self.gamma)
+        if X.shape[0] and X.min() < 0:
+            raise ValueError(
+                f"Chi2 compares histograms: features must not be negative, got {X.min():.6g}; "
+                "shift the features or choose another kernel"
+            )
+        return self
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        X = _dense(X)
+        return np.asarray(chi2_kernel(X, None if Z is None else _dense(Z), gamma=self.gamma))
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    @property
+    def label(self) -> str:
+        return "chi2"
+
+
+def _dense(X: Any) -> Array:
+    X = as_samples(X)
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)

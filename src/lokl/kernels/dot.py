@@ -1,0 +1,210 @@
+"""Kernels that are functions of one inner product: linear, polynomial, RBF, cosine, sigmoid."""
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Array, Formula, Kernel, Term
+
+_MEDIAN_ROWS = 1000
+
+
+def as_samples(X: Any) -> Any:
+    """Floating point rows: CSR for sparse input, a 2-D array otherwise."""
+    if sparse.issparse(X):
+        return X if X.format == "csr" else X.tocsr()
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"samples are rows of a 2-D array, got shape {X.shape}")
+    return X
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a float, or an error that names it."""
+    if not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) <= 0:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return float(value)
+
+
+class DotKernel(Kernel):
+    """A kernel with a :class:`Formula`: everything follows from it."""
+
+    @abstractmethod
+    def formula(self) -> Formula:
+        """Return the elementwise function of the inner product, checked."""
+
+    def term(self) -> Term | None:
+        return Term(self.formula())
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        X = as_samples(X)
+        Z = X if Z is None else as_samples(Z)
+        dot = safe_sparse_dot(X, Z.T, dense_output=True)
+        left = row_norms(X, squared=True)[:, np.newaxis]
+        right = row_norms(Z, squared=True)[np.newaxis, :]
+        return self.formula()(dot, left, right)
+
+    def diag(self, X: Any) -> Array:
+        norms = row_norms(as_samples(X), squared=True)
+        return self.formula()(norms, norms, norms)
+
+
+class Linear(DotKernel):
+    """Inner product: ``k(x, z) = <x, z>``."""
+
+    def formula(self) -> Formula:
+        return Formula(LINEAR)
+
+    @property
+    def label(self) -> str:
+        return "linear"
+
+
+class Polynomial(DotKernel):
+    """Products of up to `degree` features: ``k(x, z) = (gamma <x, z> + coef0) ** degree``.
+
+    Parameters
+    ----------
+    degree : int, default=2
+    gamma : float, default=1.0
+    coef0 : float, default=1.0
+        Non-negative; 0 keeps only products of exactly `degree` features.
+    """
+
+    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def formula(self) -> Formula:
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
+        if not np.isfinite(self.coef0) or self.coef0 < 0:
+            raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
+        return Formula(POLYNOMIAL, positive("gamma", self.gamma), self.coef0, int(self.degree))
+
+    @property
+    def label(self) -> str:
+        return f"poly{self.degree}"
+
+
+class RBF(DotKernel):
+    """Closeness: ``k(x, z) = exp(-gamma |x - z|^2)``.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "median", default="scale"
+        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn, "median" the reciprocal of
+        the median squared distance between training samples (of at most 1000 of them).
+    """
+
+    def __init__(self, gamma: Any = "scale"):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            self.formula()
+            return self
+        if self.gamma not in ("scale", "median"):
+            raise ValueError(f"gamma must be a number, 'scale' or 'median', got {self.gamma!r}")
+        X = as_samples(X)
+        spread = _spread(X, weight) if self.gamma == "scale" else _median_distance(X, weight)
+        # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
+        return self.replaced(gamma=1.0 / spread if spread > 0 else 1.0)
+
+    def formula(self) -> Formula:
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"RBF(gamma={self.gamma!r}) depends on training data; call bind(X) first "
+                "or give a number"
+            )
+        return Formula(GAUSSIAN, positive("gamma", self.gamma))
+
+    @property
+    def label(self) -> str:
+        return f"rbf({self.gamma:.3g})" if isinstance(self.gamma, Real) else "rbf"
+
+
+class Sigmoid(DotKernel):
+    """Hyperbolic tangent: ``k(x, z) = tanh(gamma <x, z> + coef0)``.
+
+    Not positive semidefinite in general; solvers warn and still terminate.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+    coef0 : float, default=0.0
+    """
+
+    def __init__(self, gamma: float = 1.0, coef0: float = 0.0):
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def formula(self) -> Formula:
+        if not np.isfinite(self.coef0):
+            raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
+        return Formula(TANH, positive("gamma", self.gamma), self.coef0)
+
+    @property
+    def label(self) -> str:
+        return "sigmoid"
+
+
+class Cosine(Kernel):
+    """Angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 where a sample is the zero vector."""
+
+    def term(self) -> Term | None:
+        return Term(Formula(LINEAR), factor=_inverse_norm)
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        X = as_samples(X)
+        Z = X if Z is None else as_samples(Z)
+        dot = safe_sparse_dot(X, Z.T, dense_output=True)
+        return np.asarray(_inverse_norm(X)[:, np.newaxis] * dot * _inverse_norm(Z))
+
+    def diag(self, X: Any) -> Array:
+        return np.asarray(row_norms(as_samples(X)) > 0, dtype=float)
+
+    @property
+    def label(self) -> str:
+        return "cosine"
+
+
+def _inverse_norm(X: Any) -> Array:
+    norms = row_norms(X)
+    return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+
+
+def _spread(X: Any, weight: Array | None) -> float:
+    """Number of features times the (weighted) variance of all entries."""
+    n, d = X.shape
+    weight = np.ones(n) if weight is None else weight
+    total = weight.sum() * d
+    mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
+    if sparse.issparse(X):
+        variance = float(weight @ row_norms(X, squared=True)) / total - mean**2
+    else:
+        # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
+        variance = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
+    return d * max(variance, 0.0)
+
+
+def _median_distance(X: Any, weight: Array | None) -> float:
+    """Weighted median of the squared distances of all pairs, of at most 1000 even-spaced rows."""
+    n = X.shape[0]
+    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    if n > _MEDIAN_ROWS:
+        chosen = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)
+        X, weight = X[chosen], weight[chosen]
+    dot = safe_sparse_dot(X, X.T, dense_output=True)
+    norms = dot.diagonal()
+    distance = np.maximum(norms[:, np.newaxis] + norms - 2.0 * dot, 0.0).ravel()
+    order = np.argsort(distance, kind="stable")
+    mass = np.cumsum(np.outer(weight, weight).ravel()[order])
+    return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])

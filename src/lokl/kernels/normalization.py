@@ -1,0 +1,102 @@
+"""Kernels on a common scale, with factors learned on the training samples."""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+from sklearn.utils.extmath import row_norms
+
+from lokl.kernels.base import Array, Kernel, Normalization, Term
+from lokl.kernels.composition import present_rows
+
+
+class Normalized(Kernel):
+    """A kernel whose scale does not depend on the units of the features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    how : {"unit_diag", "mean_diag", "trace", "none"}, default="unit_diag"
+        "unit_diag" is ``k(x, z) / sqrt(k(x, x) k(z, z))``, 0 for a sample with ``k(x, x) = 0``;
+        "mean_diag" divides by the mean of the training diagonal, "trace" by its sum.
+        With "trace", values are of order ``1 / n``: raise `C` by the factor ``n`` or the machine
+        saturates and predicts the majority class.
+    scale : float, optional
+        The learned factor of "mean_diag" and "trace"; filled in by :meth:`bind`.
+    """
+
+    def __init__(self, kernel: Kernel, how: Normalization = "unit_diag", scale: float | None = None):
+        self.kernel = kernel
+        self.how = how
+        self.scale = scale
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if self.how not in get_args(Normalization):
+            raise ValueError(
+                f"how must be one of {', '.join(get_args(Normalization))}, got {self.how!r}"
+            )
+        kernel = self.kernel.bind(X, weight, frame)
+        if self.how == "none" or self.how == "unit_diag":
+            return Normalized(kernel, self.how)
+        diag = np.asarray(kernel.diag(X), dtype=float)
+        weight = np.ones(len(diag)) if weight is None else weight
+        known = np.isfinite(diag)
+        trace = float(weight[known] @ diag[known])
+        if trace <= 0:
+            warnings.warn(
+                f"kernel {self.label!r} is zero on all training samples and gets weight 0",
+                UserWarning,
+                stacklevel=2,
+            )
+            return Normalized(kernel, self.how, 0.0)
+        total = float(weight[known].sum()) if self.how == "mean_diag" else 1.0
+        return Normalized(kernel, self.how, total / trace)
+
+    def term(self) -> Term | None:
+        term = self.kernel.term()
+        if term is None:
+            return None
+        return replace(term, factor=partial(self._factor_of, term))
+
+    def columns_used(self) -> tuple[int, ...] | None:
+        return self.kernel.columns_used()
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = self._factor(X)
+        right = left if Z is None else self._factor(Z)
+        return np.asarray(left[:, np.newaxis] * self.kernel(X, Z) * right)
+
+    def diag(self, X: Any) -> Array:
+        return np.asarray(self.kernel.diag(X) * self._factor(X) ** 2)
+
+    @property
+    def label(self) -> str:
+        return self.kernel.label
+
+    def _factor(self, X: Any) -> Array:
+        if self.how == "unit_diag":
+            return inverse_root(self.kernel.diag(X))
+        return np.full(X.shape[0], self._root_scale())
+
+    def _factor_of(self, term: Term, X: Any) -> Array:
+        """Compute the factor of samples reduced to the columns of the term, its own included."""
+        inner = np.ones(X.shape[0]) if term.factor is None else term.factor(X)
+        if self.how != "unit_diag":
+            return np.asarray(inner * self._root_scale())
+        norms = row_norms(X, squared=True)
+        return inner * inverse_root(term.formula(norms, norms, norms) * inner**2)
+
+    def _root_scale(self) -> float:
+        if self.how == "none":
+            return 1.0
+        if self.scale is None:
+            raise ValueError(f"{self!r} learns its scale from training data; call bind(X) first")
+        return float(np.sqrt(self.scale))
+
+
+def inverse_root(diag: Array) -> Array:
+    """``1 / sqrt(diag)``, and 0 where the diagonal is not positive."""
+    diag = np.asarray(diag, dtype=float)
+    return np.divide(1.0, np.sqrt(np.maximum(diag, 0.0)), out=np.zeros_like(diag), where=diag > 0)

@@ -1,0 +1,146 @@
+"""Kernels given as numbers or as a function: stored matrices and callables."""
+
+from collections.abc import Callable as Function
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from lokl.kernels.base import Array, Kernel
+
+_ASYMMETRY = 1e-6
+
+
+class Precomputed(Kernel):
+    """A stored symmetric matrix over all samples; a sample is its row number.
+
+    The data is the index column that :func:`precomputed` returns, so that splitters, pipelines
+    and grid searches work as with any other data. Copies share the matrix.
+
+    Parameters
+    ----------
+    gram : array of shape (n_all, n_all)
+        Kernel values of every sample, training and test, with every other.
+    """
+
+    def __init__(self, gram: Any):
+        self.gram = gram
+
+    def __sklearn_clone__(self) -> "Precomputed":
+        return Precomputed(self.gram)
+
+    def __deepcopy__(self, memo: Any) -> "Precomputed":
+        return Precomputed(self.gram)
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        gram = check_gram(self.gram)
+        self._rows(X)
+        return self if gram is self.gram else Precomputed(gram)
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = self._rows(X)
+        right = left if Z is None else self._rows(Z)
+        return np.asarray(self.gram)[np.ix_(left, right)]
+
+    def diag(self, X: Any) -> Array:
+        rows = self._rows(X)
+        return np.asarray(self.gram)[rows, rows]
+
+    @property
+    def label(self) -> str:
+        return "precomputed"
+
+    def _rows(self, X: Any) -> Array:
+        X = np.asarray(X)
+        size = np.shape(self.gram)[0]
+        if X.ndim != 2 or X.shape[1] != 1:
+            raise ValueError(
+                f"a precomputed kernel reads one column of row numbers, got shape {X.shape}; "
+                "use X from lokl.kernels.precomputed, or .on(column)"
+            )
+        rows = X[:, 0].astype(np.intp)
+        if not np.array_equal(rows, X[:, 0]) or (rows < 0).any() or (rows >= size).any():
+            bad = X[(rows != X[:, 0]) | (rows < 0) | (rows >= size), 0][0]
+            raise ValueError(
+                f"row number {bad:g} is not in the stored {size} x {size} kernel matrix"
+            )
+        return rows
+
+
+class Callable(Kernel):
+    """Any function of two blocks of samples: ``function(X, Z)`` gives the (n, p) values.
+
+    Parameters
+    ----------
+    function : callable
+        Must be symmetric and positive semidefinite; it must pickle if the model shall.
+    """
+
+    def __init__(self, function: Function[[Any, Any], Any]):
+        self.function = function
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        Z = X if Z is None else Z
+        values = np.asarray(self.function(X, Z), dtype=float)
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ValueError(
+                f"the kernel function returned shape {values.shape} for "
+                f"{X.shape[0]} and {Z.shape[0]} samples"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("the kernel function returned NaN or infinity")
+        return values
+
+    def diag(self, X: Any) -> Array:
+        return np.array([self(X[j : j + 1])[0, 0] for j in range(X.shape[0])])
+
+    @property
+    def label(self) -> str:
+        return getattr(self.function, "__name__", "callable").strip("<>")
+
+
+def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
+    """Kernels of stored matrices and the index column that stands for the samples.
+
+    Parameters
+    ----------
+    grams : sequence of arrays of shape (n, n)
+        One symmetric matrix a kernel, over all samples.
+
+    Returns
+    -------
+    kernels : list of Precomputed
+    X : array of shape (n, 1)
+        Row numbers; split it like any data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import precomputed
+    >>> kernels, X = precomputed([np.eye(3), np.ones((3, 3))])
+    >>> X.ravel()
+    array([0., 1., 2.])
+    """
+    checked = [check_gram(gram) for gram in grams]
+    sizes = {gram.shape[0] for gram in checked}
+    if len(sizes) != 1:
+        raise ValueError(f"kernel matrices over the same samples have one size, got {sizes}")
+    return [Precomputed(g) for g in checked], np.arange(sizes.pop(), dtype=float)[:, np.newaxis]
+
+
+def check_gram(gram: Any) -> Array:
+    """Return a stored matrix as an array, or an error: square, finite, symmetric."""
+    gram = check_array(gram, dtype=[np.float64, np.float32], input_name="gram")
+    if gram.shape[0] != gram.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel matrix is square over all samples, got shape {gram.shape}; "
+            "store training and test samples in one matrix and split the index column"
+        )
+    difference = np.abs(gram - gram.T).max()
+    if difference > _ASYMMETRY * max(np.abs(gram).max(), np.finfo(float).tiny):
+        raise ValueError(
+            f"a precomputed kernel matrix is symmetric, but entries differ by {difference:.3g}; "
+            "use (gram + gram.T) / 2 if that is rounding"
+        )
+    return np.asarray(gram)

@@ -1,0 +1,36 @@
+"""A machine on one Gram matrix: the solver protocol."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from lokl.gram import GatedGram
+from lokl.kernels.base import Kernel
+from lokl.solvers.problem import Array, Dual, Problem
+
+
+class Solver(BaseEstimator, ABC):
+    """Finds the coefficients of a :class:`Problem` on a :class:`~lokl.gram.GatedGram`."""
+
+    @abstractmethod
+    def gram(
+        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
+    ) -> GatedGram:
+        """Make a Gram matrix in the precision and memory this solver wants.
+
+        `options` go to :class:`~lokl.gram.GatedGram`.
+        """
+
+    @abstractmethod
+    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
+        """Solve one problem.
+
+        Parameters
+        ----------
+        gram : GatedGram
+        problem : Problem
+        start : array of shape (n_samples,), optional
+            Coefficients of a similar problem to start from.
+        """

@@ -1,0 +1,260 @@
+"""The exact block solver."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from lokl._lazy import CompiledModule
+from lokl.gram import GatedGram
+from lokl.kernels.base import Kernel
+from lokl.solvers.base import Solver
+from lokl.solvers.polish import polish
+from lokl.solvers.problem import Array, Dual, Problem
+
+_smo = CompiledModule("lokl.solvers._smo")
+
+logger = logging.getLogger("lokl")
+
+# Up to here the whole matrix is one working set.
+_SMALL = 2048
+# Rounds of polishing a small problem, and the violation that counts as none.
+_SHARPEN, _EXACT = 8, 1e-12
+# Steps of one compiled call: short enough for Ctrl-C to be answered.
+_STEPS_A_CALL = 100_000
+
+
+class Exact(Solver):
+    """Block decomposition: one matrix product and many pair moves a round.
+
+    Each round takes a working set, half kept and half the worst violators, solves it by pair moves
+    on its own small matrix, and updates the gradient of all samples with the rows of the samples
+    that moved. Rows are float32 (float64 for small problems and tight tolerances), gradient and
+    objective always float64.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that is left, as in LibSVM.
+    cache_size : float, default=512
+        Megabytes for stored rows.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of rows.
+    max_iter : int, default=-1
+        Limit on pair moves, -1 for none.
+    working_set : int, default=1024
+        Samples of one round.
+    """
+
+    def __init__(
+        self,
+        tol: float = 1e-3,
+        cache_size: float = 512,
+        dtype: Any = "auto",
+        max_iter: int = -1,
+        working_set: int = 1024,
+    ):
+        self.tol = tol
+        self.cache_size = cache_size
+        self.dtype = dtype
+        self.max_iter = max_iter
+        self.working_set = working_set
+
+    def gram(
+        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
+    ) -> GatedGram:
+        dtype = self.dtype
+        if dtype == "auto" and (X.shape[0] <= _SMALL or self.tol < 1e-4):
+            dtype = "float64"
+        return GatedGram(kernels, X, gates, cache_size=self.cache_size, dtype=dtype, **options)
+
+    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
+        if not np.isfinite(self.tol) or self.tol <= 0:
+            raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
+        state = _State.begin(gram, problem, start)
+        limit = np.inf if self.max_iter < 0 else self.max_iter
+        size = gram.n_samples if gram.n_samples <= _SMALL else self.working_set
+        work = _WorkingSet(gram, problem, min(size, max(gram.capacity, 2)))
+        violation = np.inf
+        while state.steps < limit:
+            up, down = problem.violations(state.coef, state.gradient)
+            violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
+            if violation <= self.tol:
+                break
+            work.select(up, down, state.coef)
+            # A loose inner solution early on; the tolerance itself near the end.
+            inner_tol = max(0.5 * self.tol, 0.1 * violation)
+            moved = work.improve(state, inner_tol, min(limit - state.steps, _STEPS_A_CALL))
+            logger.debug("round %d: violation %.3g", state.rounds, violation)
+            if not moved:
+                break
+        if work.is_whole and violation <= self.tol:
+            violation = work.sharpen(state, violation, limit)
+        self._warn(state, violation)
+        b = problem.intercept(state.coef, state.gradient)
+        return Dual(
+            state.coef,
+            b,
+            problem.objective(state.coef, state.gradient),
+            problem.gap(state.coef, state.gradient, b),
+            state.steps,
+            bool(violation <= self.tol),
+        )
+
+    def _warn(self, state: "_State", violation: float) -> None:
+        if state.curvature < -1e-6 * state.scale:
+            warnings.warn(
+                "the kernel is not positive semidefinite; the solution is a stationary point, "
+                "not a certified optimum",
+                UserWarning,
+                stacklevel=4,
+            )
+        if violation > self.tol:
+            warnings.warn(
+                f"the solver stopped after {state.steps} steps with a violation of "
+                f"{violation:.3g} > tol = {self.tol:.3g}; raise max_iter, or scale the data",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+@dataclass
+class _State:
+    """Coefficients and the gradient that belongs to them."""
+
+    coef: Array
+    gradient: Array
+    scale: float
+    steps: int = 0
+    rounds: int = 0
+    curvature: float = np.inf
+
+    @classmethod
+    def begin(cls, gram: GatedGram, problem: Problem, start: Array | None) -> "_State":
+        scale = float(np.abs(gram.diag()).max(initial=0.0))
+        if start is None:
+            return cls(np.zeros(gram.n_samples), problem.target.copy(), scale)
+        coef = problem.feasible(np.asarray(start, dtype=np.float64))
+        gradient = problem.target - gram.dot(coef) - problem.ridge * coef
+        return cls(coef, gradient, scale)
+
+
+class _WorkingSet:
+    """Samples of one round and the small matrix of their kernel values."""
+
+    def __init__(self, gram: GatedGram, problem: Problem, size: int):
+        self.gram = gram
+        self.problem = problem
+        self.size = size
+        self.index = np.empty(0, dtype=np.intp)
+        self.matrix = np.empty((size, size), dtype=gram.dtype)
+        self._priority = np.empty(0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one working set holds all samples."""
+        return self.size >= self.gram.n_samples
+
+    def sharpen(self, state: _State, violation: float, limit: float) -> float:
+        """Turn an approximate optimum of a small problem into the exact one."""
+        if len(self.index) == 0 or self.matrix.dtype != np.float64:
+            return violation
+        for _ in range(_SHARPEN):
+            best = polish(self.matrix, self.problem, state.coef, state.gradient)
+            if best is None:
+                return violation
+            if best.violation <= violation:
+                state.coef, state.gradient = best.coef, best.gradient
+                violation = best.violation
+            if violation <= _EXACT * max(state.scale, 1.0) or state.steps >= limit:
+                return violation
+            # The free samples were not all known yet: a few more moves find them.
+            if not self.improve(state, 0.1 * violation, min(limit - state.steps, 1000)):
+                return violation
+            up, down = self.problem.violations(state.coef, state.gradient)
+            violation = up.max() - down.min()
+        return violation
+
+    def select(self, up: Array, down: Array, coef: Array) -> None:
+        """Keep the better half of the last round, fill up with the worst violators."""
+        if self.is_whole:
+            if len(self.index) == 0:
+                everyone = np.arange(self.gram.n_samples)
+                self._replace(np.empty(0, dtype=np.intp), everyone)
+            return
+        kept = np.argsort(-self._priority, kind="stable")[: self.size // 2]
+        chosen = np.zeros(len(up), dtype=bool)
+        chosen[self.index[kept]] = True
+        low, high = down.min(), up.max()
+        half = (self.size - len(kept)) // 2
+        risers = _largest(np.where(chosen, -np.inf, up), half)
+        risers = risers[up[risers] > low]
+        chosen[risers] = True
+        fallers = _largest(np.where(chosen, -np.inf, -down), self.size - len(kept) - half)
+        fallers = fallers[down[fallers] < high]
+        self._replace(kept, np.concatenate([risers, fallers]))
+
+    def _replace(self, kept: Array, new: Array) -> None:
+        """Put new samples in the places of those not kept, and compute only their entries."""
+        count = len(kept) + len(new)
+        matrix, index = self.matrix, np.empty(count, dtype=np.intp)
+        places = np.zeros(count, dtype=bool)
+        stay = kept[kept < count]
+        places[stay] = True
+        index[stay] = self.index[stay]
+        # The set shrank: samples beyond its new end move into free places.
+        free = np.flatnonzero(~places)
+        movers = kept[kept >= count]
+        for place, mover in zip(free[: len(movers)], movers, strict=True):
+            matrix[place, :] = matrix[mover, :]
+            matrix[:, place] = matrix[:, mover]
+            index[place] = self.index[mover]
+        free = free[len(movers) :]
+        index[free] = new
+        self.index = index
+        block = self.gram.cross(new, index)
+        matrix[free, :count] = block
+        matrix[:count, free] = block.T
+        matrix[free, free] += self.problem.ridge[new].astype(matrix.dtype)
+
+    def improve(self, state: _State, tol: float, max_steps: float) -> bool:
+        """Solve the working set and carry its moves over to the whole problem."""
+        index, problem = self.index, self.problem
+        count = len(index)
+        coef, gradient = state.coef[index], state.gradient[index]
+        steps, _, curvature = _smo.smo(
+            self.matrix[:count, :count] if count < self.size else self.matrix,
+            coef,
+            gradient,
+            problem.lower[index],
+            problem.upper[index],
+            problem.epsilon,
+            tol,
+            int(max_steps),
+        )
+        change = coef - state.coef[index]
+        moved = np.flatnonzero(change)
+        state.coef[index] = coef
+        state.steps += steps
+        state.rounds += 1
+        state.curvature = min(state.curvature, curvature)
+        if count == self.gram.n_samples:
+            state.gradient[index] = gradient
+        else:
+            self.gram.subtract(index[moved], change[moved], state.gradient)
+            state.gradient[index] -= problem.ridge[index] * change
+        free = (coef > problem.lower[index]) & (coef < problem.upper[index]) & (coef != 0)
+        self._priority = 2.0 * free + (change != 0)
+        return steps > 0
+
+
+def _largest(values: Array, count: int) -> Array:
+    """Positions of the `count` largest values, smallest position first among equals."""
+    count = min(count, len(values))
+    if count <= 0:
+        return np.empty(0, dtype=np.intp)
+    return np.sort(np.argpartition(-values, count - 1)[:count])

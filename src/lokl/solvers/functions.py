@@ -1,0 +1,116 @@
+"""The solver alone, for people who want nothing else."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from lokl.gram import GatedGram
+from lokl.kernels import Kernel, Precomputed, named_kernels
+from lokl.solvers.base import Solver
+from lokl.solvers.exact import Exact
+from lokl.solvers.libsvm import LibSVM
+from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
+
+_SOLVERS = {"exact": Exact, "libsvm": LibSVM}
+
+
+def resolve_solver(solver: Any, **settings: Any) -> Solver:
+    """Return a solver object: made by name with `settings`, or as given."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver in _SOLVERS:
+        made: Solver = _SOLVERS[solver](**settings)
+        return made
+    raise ValueError(f"unknown solver {solver!r}; give a Solver or one of {', '.join(_SOLVERS)}")
+
+
+def solve_svc(
+    kernel_or_gram: Any,
+    X: Any,
+    y: Any,
+    C: Any = 1.0,
+    *,
+    loss: str = "hinge",
+    solver: Any = "exact",
+    start: Any = None,
+    **settings: Any,
+) -> Dual:
+    """Solve a two-class support vector machine.
+
+    Parameters
+    ----------
+    kernel_or_gram : Kernel, str, list of kernels, array of shape (n, n) or GatedGram
+        Several kernels are averaged. With an array or a GatedGram, `X` is None.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+    y : array-like of shape (n_samples,)
+        Two distinct labels; the larger one is the positive class.
+    C : float or array of shape (n_samples,), default=1.0
+        Cost, also by sample; 0 leaves a sample out.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    start : array of shape (n_samples,), optional
+        Signed coefficients to start from.
+    **settings
+        Of a solver given by name: ``tol``, ``cache_size``, ``max_iter``, ``dtype``.
+
+    Returns
+    -------
+    Dual
+        Signed coefficients, intercept, objective, certified gap and number of steps.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import solve_svc
+    >>> dual = solve_svc(Linear(), [[-1.0], [1.0]], [-1, 1], C=10.0, tol=1e-8)
+    >>> dual.coef, dual.intercept
+    (array([-0.5,  0.5]), 0.0)
+    """
+    y = column_or_1d(y)
+    labels = np.unique(y)
+    if len(labels) != 2:
+        raise ValueError(f"solve_svc separates two classes, got {len(labels)}: {labels[:5]}")
+    losses = {"hinge": hinge, "squared_hinge": squared_hinge}
+    if loss not in losses:
+        raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
+    problem = losses[loss](np.where(y == labels[1], 1.0, -1.0), C)
+    return _solve(kernel_or_gram, X, problem, solver, start, settings)
+
+
+def solve_svr(
+    kernel_or_gram: Any,
+    X: Any,
+    y: Any,
+    C: Any = 1.0,
+    *,
+    epsilon: float = 0.1,
+    solver: Any = "exact",
+    start: Any = None,
+    **settings: Any,
+) -> Dual:
+    """Solve epsilon-insensitive support vector regression; parameters as in :func:`solve_svc`."""
+    problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
+    return _solve(kernel_or_gram, X, problem, solver, start, settings)
+
+
+def _solve(
+    kernel_or_gram: Any, X: Any, problem: Problem, solver: Any, start: Any, settings: Any
+) -> Dual:
+    machine = resolve_solver(solver, **settings)
+    if isinstance(kernel_or_gram, GatedGram):
+        gram = kernel_or_gram
+    else:
+        if isinstance(kernel_or_gram, str | Kernel | list | dict):
+            kernels = list(named_kernels(kernel_or_gram).values())
+            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        else:
+            kernels = [Precomputed(kernel_or_gram)]
+            X = np.arange(len(kernel_or_gram), dtype=float)[:, np.newaxis]
+        check_consistent_length(X, problem.target)
+        gram = machine.gram([kernel.bind(X) for kernel in kernels], X)
+    if gram.n_samples != len(problem.target):
+        raise ValueError(
+            f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"
+        )
+    return machine.solve(gram, problem, None if start is None else np.asarray(start, dtype=float))

@@ -1,0 +1,92 @@
+"""LibSVM, through scikit-learn, behind the same contract."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC, SVR
+
+from lokl.gram import GatedGram
+from lokl.kernels.base import Kernel
+from lokl.solvers.base import Solver
+from lokl.solvers.problem import Array, Dual, Problem
+
+# Stands for an infinite bound, which LibSVM does not know.
+_HUGE = 1e10
+
+
+class LibSVM(Solver):
+    """LibSVM on the stored Gram matrix: for comparisons; memory grows with the square of n.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+    cache_size : float, default=512
+        Megabytes of LibSVM's own cache; the matrix itself comes on top.
+    max_iter : int, default=-1
+    """
+
+    def __init__(self, tol: float = 1e-3, cache_size: float = 512, max_iter: int = -1):
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+
+    def gram(
+        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
+    ) -> GatedGram:
+        # LibSVM has no use for partial rows: the budget is what the whole matrix takes.
+        needed = X.shape[0] ** 2 * 8 / 2**20 + 1
+        return GatedGram(kernels, X, gates, cache_size=needed, dtype="float64", **options)
+
+    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
+        # LibSVM cannot start from coefficients; and with zero weights on a precomputed matrix
+        # scikit-learn returns wrong support rows, hence only the samples that take part.
+        part = np.flatnonzero((problem.lower < 0) | (problem.upper > 0))
+        K = np.asarray(gram.block(part), dtype=np.float64)
+        target = problem.target[part]
+        cost = np.minimum(np.maximum(-problem.lower, problem.upper)[part], _HUGE)
+        coef = np.zeros(gram.n_samples)
+        steps, converged = 0, True
+        if not problem.is_classification or len(np.unique(target)) > 1:
+            machine = self._machine(problem)
+            ridged = K + np.diag(problem.ridge[part])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ConvergenceWarning)
+                machine.fit(ridged, target, sample_weight=cost)
+            converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+            coef[part[machine.support_]] = machine.dual_coef_[0]
+            steps = int(np.sum(machine.n_iter_))
+        gradient = problem.target - problem.ridge * coef
+        gradient[part] -= K @ coef[part]
+        if len(part) < gram.n_samples:
+            absent = np.setdiff1d(np.arange(gram.n_samples), part)
+            gradient[absent] -= gram.cross(absent, part) @ coef[part]
+        if not converged:
+            warnings.warn(
+                f"LibSVM stopped after {steps} steps; raise max_iter, or scale the data",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        b = problem.intercept(coef, gradient)
+        return Dual(
+            coef,
+            b,
+            problem.objective(coef, gradient),
+            problem.gap(coef, gradient, b),
+            steps,
+            converged,
+        )
+
+    def _machine(self, problem: Problem) -> SVC | SVR:
+        settings = {
+            "kernel": "precomputed",
+            "C": 1.0,
+            "tol": self.tol,
+            "cache_size": self.cache_size,
+            "max_iter": self.max_iter,
+        }
+        if problem.is_classification:
+            return SVC(**settings)
+        return SVR(epsilon=problem.epsilon, **settings)

@@ -1,0 +1,159 @@
+"""The dual problem every machine shares, written in signed coefficients."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """``max_u  t'u - epsilon |u|_1 - u'(K + R)u / 2``  with ``lower <= u <= upper``, ``1'u = 0``.
+
+    Classification and regression differ only in these numbers: the hinge loss has targets
+    ``t = y`` and boxes on one side of zero, the epsilon-insensitive loss has boxes on both sides.
+    The decision function is ``f = K u + b``; the ridge ``R`` belongs to training only.
+
+    Attributes
+    ----------
+    target, lower, upper : arrays of shape (n_samples,)
+        ``lower <= 0 <= upper``; a sample with ``lower = upper = 0`` is absent.
+    epsilon : float
+    ridge : array of shape (n_samples,)
+        Added to the diagonal; ``1 / C`` turns the hinge into the squared hinge.
+    """
+
+    target: Array
+    lower: Array
+    upper: Array
+    epsilon: float
+    ridge: Array
+
+    @property
+    def is_classification(self) -> bool:
+        return not bool(((self.lower < 0) & (self.upper > 0)).any())
+
+    def violations(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
+        """How much raising (lowering) each coefficient gains; minus (plus) infinity at a bound.
+
+        `gradient` is ``t - (K + R) u``. At the optimum no pair can be moved with gain:
+        ``max(up) <= min(down)``.
+        """
+        epsilon = self.epsilon
+        up = np.where(coef < self.upper, gradient, -np.inf)
+        down = np.where(coef > self.lower, gradient, np.inf)
+        if epsilon:
+            up = up + np.where(coef >= 0, -epsilon, epsilon)
+            down = down + np.where(coef > 0, -epsilon, epsilon)
+        return up, down
+
+    def intercept(self, coef: Array, gradient: Array) -> float:
+        """Mean over the free samples, else the middle of the interval that optimality allows."""
+        free = (coef > self.lower) & (coef < self.upper) & (coef != 0)
+        if free.any():
+            return float((gradient[free] - self.epsilon * np.sign(coef[free])).mean())
+        up, down = self.violations(coef, gradient)
+        low, high = up.max(initial=-np.inf), down.min(initial=np.inf)
+        if np.isinf(low) and np.isinf(high):
+            return 0.0
+        if np.isinf(low) or np.isinf(high):
+            return float(high if np.isinf(low) else low)
+        return float(0.5 * (low + high))
+
+    def objective(self, coef: Array, gradient: Array) -> float:
+        """Dual value, from ``u'(K + R)u = t'u - gradient'u``."""
+        linear = float(self.target @ coef)
+        absolute = float(np.abs(coef).sum()) if self.epsilon else 0.0
+        return 0.5 * (linear + float(gradient @ coef)) - self.epsilon * absolute
+
+    def gap(self, coef: Array, gradient: Array, intercept: float) -> float:
+        """Certified duality gap: no coefficients are better than these by more.
+
+        The primal loss of a sample is the largest ``v (t - f) - epsilon |v| - r v^2 / 2`` over its
+        box, which is the hinge, squared hinge or epsilon-insensitive loss in turn.
+        """
+        decision = self.target - gradient - self.ridge * coef + intercept
+        residual = self.target - decision
+        excess = np.sign(residual) * np.maximum(np.abs(residual) - self.epsilon, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.where(self.ridge > 0, excess / self.ridge, np.copysign(np.inf, excess))
+        best = np.where(excess == 0, 0.0, np.clip(best, self.lower, self.upper))
+        if np.isinf(best).any():
+            return float("inf")
+        loss = best * excess - 0.5 * self.ridge * best**2
+        linear = float(self.target @ coef)
+        quadratic = linear - float(gradient @ coef) - float(self.ridge @ coef**2)
+        return max(0.5 * quadratic + float(loss.sum()) - self.objective(coef, gradient), 0.0)
+
+    def feasible(self, coef: Array) -> Array:
+        """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""
+        coef = np.clip(coef, self.lower, self.upper)
+        excess = coef.sum()
+        side = coef > 0 if excess > 0 else coef < 0
+        total = coef[side].sum()
+        if total != 0:
+            coef[side] *= 1.0 - excess / total
+        return coef
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """What a solver found.
+
+    Attributes
+    ----------
+    coef : array of shape (n_samples,)
+        Signed coefficients ``u``; the decision function is ``K u + intercept``.
+    intercept : float
+    objective : float
+        Dual value.
+    gap : float
+        Certified duality gap.
+    n_iter : int
+        Steps of the solver.
+    converged : bool
+    """
+
+    coef: Array
+    intercept: float
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool = True
+
+
+def hinge(y: Array, C: Array | float) -> Problem:
+    """C-SVC for labels -1 and 1; `C` may differ by sample, 0 leaves the sample out."""
+    y, cost = _checked(y, C)
+    return Problem(y, np.minimum(y, 0) * cost, np.maximum(y, 0) * cost, 0.0, np.zeros(len(y)))
+
+
+def squared_hinge(y: Array, C: Array | float) -> Problem:
+    """The 2-norm soft margin: no upper bound, a ridge ``1 / C`` on the training diagonal."""
+    y, cost = _checked(y, C)
+    bound = np.where(cost > 0, np.inf, 0.0)
+    with np.errstate(divide="ignore"):
+        ridge = np.where(cost > 0, 1.0 / cost, 0.0)
+    lower = np.where(y < 0, -bound, 0.0)
+    return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, ridge)
+
+
+def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Problem:
+    """Epsilon-SVR: residuals up to `epsilon` are free."""
+    target, cost = _checked(target, C)
+    if not np.isfinite(epsilon) or epsilon < 0:
+        raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
+    return Problem(target, -cost, cost, float(epsilon), np.zeros(len(target)))
+
+
+def _checked(target: Any, C: Any) -> tuple[Array, Array]:
+    target = np.asarray(target, dtype=np.float64)
+    if target.ndim != 1 or not np.isfinite(target).all():
+        raise ValueError("targets are one finite number a sample")
+    cost = np.broadcast_to(np.asarray(C, dtype=np.float64), target.shape)
+    if not np.isfinite(cost).all() or (cost < 0).any() or (cost.size and not (cost > 0).any()):
+        raise ValueError(f"C must be finite, not negative and not all zero, got {C!r}")
+    return target, cost

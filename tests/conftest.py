@@ -1,0 +1,41 @@
+"""Settings and fixtures shared by all tests."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from scipy import sparse
+
+# Compilation makes the first example slow, so no deadline. A check of a change must not
+# depend on luck, a run at the desk should look for new cases.
+settings.register_profile(
+    "lokl", deadline=None, max_examples=25, derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("lokl")
+
+
+@pytest.fixture(scope="session")
+def lokl_data() -> Path:
+    """Folder of data sets named by LOKL_DATA; tests only read from it."""
+    name = os.environ.get("LOKL_DATA")
+    if not name:
+        pytest.skip("LOKL_DATA is not set; it names a folder of data sets")
+    folder = Path(name)
+    if not folder.is_dir():
+        pytest.skip(f"LOKL_DATA is {name!r}, which is not a folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def read_only() -> Callable[[Any], Any]:
+    """Lock an array or CSR matrix, so that a test fails where the library writes into its input."""
+
+    def lock(X: Any) -> Any:
+        for part in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+            part.setflags(write=False)
+        return X
+
+    return lock
