@@ -22,14 +22,14 @@ def lazy_exports(package: str, names: dict[str, str]) -> tuple[Callable[[str], A
         Public name to the module that defines it.
     """
 
-    def __getattr__(name: str) -> Any:
+    def import_name(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(names[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return __getattr__, sorted(names)
+    return import_name, sorted(names)
 
 
 class CompiledModule:
@@ -89,7 +89,7 @@ def _announce_compilation() -> None:
                 compile_seconds.append(elapsed)
                 logger.info("compiled %s in %.1f s", event.data["dispatcher"].__name__, elapsed)
 
-    event.register("numba:compile", Notice())
+    event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
 
 
 compile_seconds: list[float] = []

@@ -33,8 +33,8 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads(), thread_name_prefix="lokl")
 
 
-def in_parallel(task: Callable[[int, int], Any], size: int, grain: int) -> None:
-    """Run ``task(start, stop)`` over ``range(size)`` cut in one piece a thread.
+def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any) -> None:
+    """Run ``task(start, stop, *arguments)`` over ``range(size)``, one piece a thread.
 
     Parameters
     ----------
@@ -43,17 +43,19 @@ def in_parallel(task: Callable[[int, int], Any], size: int, grain: int) -> None:
     size : int
     grain : int
         Pieces start at multiples of `grain`; below two of them the call stays in this thread.
+    *arguments
+        Handed to every call.
     """
     pieces = min(n_threads(), size // max(grain, 1))
     if pieces < 2:
         if size:
-            task(0, size)
+            task(0, size, *arguments)
         return
     step = -(-size // (pieces * grain)) * grain
     futures = [
-        _pool(os.getpid()).submit(task, start, min(start + step, size))
+        _pool(os.getpid()).submit(task, start, min(start + step, size), *arguments)
         for start in range(step, size, step)
     ]
-    task(0, min(step, size))
+    task(0, step, *arguments)
     for future in futures:
         future.result()

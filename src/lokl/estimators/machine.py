@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from lokl._arrays import Array
 from lokl.estimators.validation import check_samples, check_settings, check_weights
 from lokl.gates import Gate
 from lokl.gram import GatedGram, GatedKernel
@@ -19,7 +19,6 @@ from lokl.gram.presence import split_missing
 from lokl.kernels import Kernel, named_kernels
 from lokl.solvers import Dual, Problem, Solver, epsilon_insensitive, hinge, resolve_solver
 
-Array = NDArray[Any]
 logger = logging.getLogger("lokl")
 
 
@@ -164,9 +163,11 @@ class GatedMachine(BaseEstimator):
             Not negative; 0 where a sample lacks the view of a kernel.
         """
         points = self._points(X)
-        return np.asarray(self.kernel_.gate.trust(points.gates.squeeze(axis=2)
-                                                  if points.gates.shape[2] == 1
-                                                  else points.gates))
+        return np.asarray(
+            self.kernel_.gate.trust(
+                points.gates.squeeze(axis=2) if points.gates.shape[2] == 1 else points.gates
+            )
+        )
 
     def contributions(self, X: Any) -> Array:
         """Signed part of each kernel in the decision (or prediction) of each sample.
@@ -264,9 +265,7 @@ class GatedClassifier(ClassifierMixin, GatedMachine):
         if len(self.classes_) == 2:
             targets = [(np.where(codes == 1, 1.0, -1.0), cost)]
         else:
-            targets = [
-                (np.where(codes == c, 1.0, -1.0), cost) for c in range(len(self.classes_))
-            ]
+            targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in range(len(self.classes_))]
         self._fit(X, weight, targets, frame)
         return self
 

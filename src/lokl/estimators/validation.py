@@ -4,14 +4,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from lokl._arrays import Array, is_sparse
 from lokl.kernels import Kernel
-
-Array = NDArray[Any]
 
 
 def check_settings(estimator: Any) -> None:
@@ -53,7 +50,7 @@ def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, kerne
 
 def _canonical(X: Any) -> Any:
     """CSR matrices with sorted, unique entries; the caller's matrix is left alone."""
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X

@@ -4,10 +4,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-Array = NDArray[Any]
+from lokl._arrays import Array
 
 
 class Gate(BaseEstimator, ABC):

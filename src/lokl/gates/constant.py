@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from lokl.gates.base import Array, Gate
+from lokl._arrays import Array
+from lokl.gates.base import Gate
 
 
 class Constant(Gate):

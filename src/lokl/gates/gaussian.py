@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from lokl.gates.base import Array, Gate, masked_softmax, softmax_pullback
+from lokl._arrays import Array, is_sparse
+from lokl.gates.base import Gate, masked_softmax, softmax_pullback
 
 _NARROWEST = 1e-3
 
@@ -28,7 +28,7 @@ class Gaussian(Gate):
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         distinct = n_kernels <= X.shape[0]
         chosen = rng.choice(X.shape[0], size=n_kernels, replace=not distinct)
-        centres = X[chosen].toarray() if sparse.issparse(X) else np.asarray(X)[chosen]
+        centres = X[chosen].toarray() if is_sparse(X) else np.asarray(X)[chosen]
         return np.vstack([centres.T, np.full(n_kernels, float(self.width))])
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from lokl.gates.base import Array, Gate
+from lokl._arrays import Array
+from lokl.gates.base import Gate
 from lokl.gates.softmax import linear_init, linear_pullback, linear_scores
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl.gates.base import Array, Gate, masked_softmax, softmax_pullback
+from lokl._arrays import Array
+from lokl.gates.base import Gate, masked_softmax, softmax_pullback
 
 
 class Softmax(Gate):

@@ -2,6 +2,7 @@
 
 from lokl.gram.gated import GatedGram
 from lokl.gram.learned import GatedKernel
-from lokl.gram.mixture import Mixture, Points
+from lokl.gram.mixture import Mixture
+from lokl.gram.points import Points
 
 __all__ = ["GatedGram", "GatedKernel", "Mixture", "Points"]

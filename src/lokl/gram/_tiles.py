@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# Types here are numba's, read at compile time; mypy cannot follow intrinsics and overloads.
 """Compiled loops over tiles of one gated Gram matrix.
 
 A *program* is what a list of kernels of one view does with an inner product: operation codes
@@ -20,28 +22,28 @@ _FAST = {"nnan", "nsz", "contract"}
 
 
 @intrinsic
-def _as_float(typing_context, bits):  # type: ignore[no-untyped-def]
+def _as_float(typing_context, bits):
     """Reinterpret integer bits as a float of the same size."""
     result = types.float32 if bits == types.int32 else types.float64
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
 
     return result(bits), codegen
 
 
 @intrinsic
-def _as_bits(typing_context, number):  # type: ignore[no-untyped-def]
+def _as_bits(typing_context, number):
     """Reinterpret a float as integer bits of the same size."""
     result = types.int32 if number == types.float32 else types.int64
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
 
     return result(number), codegen
 
 
-def exp2_nonpositive(t):  # type: ignore[no-untyped-def]
+def exp2_nonpositive(t):
     """``2 ** t`` for ``t <= 0`` without a branch, so that loops around it vectorise.
 
     The integer part goes into the exponent bits, the rest through a polynomial; relative error
@@ -51,10 +53,10 @@ def exp2_nonpositive(t):  # type: ignore[no-untyped-def]
 
 
 @overload(exp2_nonpositive, inline="always")
-def _exp2_nonpositive(t):  # type: ignore[no-untyped-def]
+def _exp2_nonpositive(t):
     if t == types.float32:
 
-        def single(t):  # type: ignore[no-untyped-def]
+        def single(t):
             t = max(min(t, np.float32(0.0)), np.float32(-126.0))
             shifted = t + np.float32(12582912.0)  # 1.5 * 2^23: rounds to an integer
             f = t - (shifted - np.float32(12582912.0))
@@ -70,7 +72,7 @@ def _exp2_nonpositive(t):  # type: ignore[no-untyped-def]
 
         return single
 
-    def double(t):  # type: ignore[no-untyped-def]
+    def double(t):
         t = max(min(t, 0.0), -1022.0)
         shifted = t + 6755399441055744.0  # 1.5 * 2^52
         f = t - (shifted - 6755399441055744.0)
@@ -93,7 +95,7 @@ def _exp2_nonpositive(t):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _kernel_values(step, dots, left_norm, right_norms, values):  # type: ignore[no-untyped-def]
+def _kernel_values(step, dots, left_norm, right_norms, values):
     """Values of one kernel over one row of one tile; ``step`` is (operation, gamma, coef0, degree).
 
     For `SQUARE`, `values` holds those of the kernel before on entry.
@@ -128,7 +130,7 @@ def _kernel_values(step, dots, left_norm, right_norms, values):  # type: ignore[
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_squares(weights, gates, values, out):  # type: ignore[no-untyped-def]
+def _add_squares(weights, gates, values, out):
     """Add four rungs of an RBF ladder at once: `values` squared one to four times.
 
     One pass instead of four, with everything between in registers.
@@ -141,13 +143,11 @@ def _add_squares(weights, gates, values, out):  # type: ignore[no-untyped-def]
         third = second * second
         fourth = third * third
         values[j] = fourth
-        out[j] += (
-            a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
-        )
+        out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _mix_row(program, dots, left, right, p, first, last, scratch, out):  # type: ignore[no-untyped-def]
+def _mix_row(program, dots, left, right, p, first, last, scratch, out):
     """Add all gated kernels of a program to one row of one tile."""
     operations, gammas, coefs, degrees, weights = program
     left_norms, left_factors = left
@@ -200,7 +200,7 @@ def _mix_row(program, dots, left, right, p, first, last, scratch, out):  # type:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _sparse_dots(indices, entries, start, stop, panel, n, dots):  # type: ignore[no-untyped-def]
+def _sparse_dots(indices, entries, start, stop, panel, n, dots):
     """Inner products of one sparse row with the samples of one panel (n_features, TILE).
 
     The row's entries are padded with zeros to a multiple of four; four at a time, each sum is
@@ -224,7 +224,7 @@ def _sparse_dots(indices, entries, start, stop, panel, n, dots):  # type: ignore
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def mix_dense(program, dots, left, rows, right, s, e, out, out_rows, accumulate):  # type: ignore[no-untyped-def]
+def mix_dense(s, e, program, dots, left, rows, right, out, out_rows, accumulate):
     """Gated kernel values of some rows, from stored inner products.
 
     Parameters
@@ -253,7 +253,7 @@ def mix_dense(program, dots, left, rows, right, s, e, out, out_rows, accumulate)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def mix_sparse(program, lists, panels, left, rows, right, s, e, out, out_rows, accumulate):  # type: ignore[no-untyped-def]
+def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, accumulate):
     """Like :func:`mix_dense`, with inner products of sparse rows computed on the way.
 
     ``lists`` is (pointers, indices, entries) of the left samples, padded to multiples of four;
@@ -277,7 +277,7 @@ def mix_sparse(program, lists, panels, left, rows, right, s, e, out, out_rows, a
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def dots_sparse(lists, panels, rows, s, e, out):  # type: ignore[no-untyped-def]
+def dots_sparse(s, e, lists, panels, rows, out):
     """Inner products of the sparse samples `rows` with the samples ``s:e`` of some panels."""
     pointers, indices, entries = lists
     for first in range(s, e, TILE):
@@ -285,13 +285,11 @@ def dots_sparse(lists, panels, rows, s, e, out):  # type: ignore[no-untyped-def]
         panel = panels[first // TILE]
         for p in range(rows.shape[0]):
             start, stop = pointers[rows[p]], pointers[rows[p] + 1]
-            _sparse_dots(
-                indices, entries, start, stop, panel, last - first, out[p, first:last]
-            )
+            _sparse_dots(indices, entries, start, stop, panel, last - first, out[p, first:last])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"reassoc"})
-def _inner(a, b):  # type: ignore[no-untyped-def]
+def _inner(a, b):
     total = a.dtype.type(0.0)
     for j in range(a.shape[0]):
         total += a[j] * b[j]
@@ -299,7 +297,7 @@ def _inner(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def kernel_sums(program, dots, left_norms, right_norms, damping, coefs, start, stop, out):  # type: ignore[no-untyped-def]
+def kernel_sums(start, stop, program, dots, left_norms, right_norms, damping, coefs, out):
     """Sums over the right samples, kernel by kernel: ``out[p, i, q] += <k_i(p, :), coefs[i, q]>``.
 
     Rows ``start:stop`` only. `damping` (rows, columns) multiplies every kernel value where given
@@ -330,7 +328,7 @@ def kernel_sums(program, dots, left_norms, right_norms, damping, coefs, start, s
 
 
 @njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
-def subtract_rows(slab, slots, coef, target, start, stop):  # type: ignore[no-untyped-def]
+def subtract_rows(start, stop, slab, slots, coef, target):
     """``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
     total = np.empty(TILE)
     count = slots.shape[0]

@@ -13,16 +13,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
+from lokl._arrays import Array, as_dense, is_sparse
 from lokl._lazy import CompiledModule
 from lokl._threads import in_parallel
 
 _tiles = CompiledModule("lokl.gram._tiles")
 
-Array = NDArray[Any]
 Layout = Literal["dense", "panels", "sparse"]
 
 TILE = 512
@@ -32,17 +31,14 @@ _DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
 _LARGEST_PANELS = 128 * 2**20
 
 
-def choose_layout(X: Any, dtype: Any) -> Layout:
+def choose_layout(X: Any) -> Layout:
     """Return the fastest layout for inner products among samples like `X`."""
     n, d = X.shape
-    stored = X.nnz if sparse.issparse(X) else np.count_nonzero(X)
-    filled = stored / max(n, 1)
-    panels_fit = n * d * np.dtype(dtype).itemsize <= _LARGEST_PANELS
-    if panels_fit and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST:
+    filled = (X.nnz if is_sparse(X) else np.count_nonzero(X)) / max(n, 1)
+    fits = 4 * n * d <= _LARGEST_PANELS
+    if fits and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST:
         return "panels"
-    if sparse.issparse(X) and not (panels_fit and filled > d / 4):
-        return "sparse"
-    return "dense"
+    return "sparse" if is_sparse(X) and not (fits and filled > d / 4) else "dense"
 
 
 @dataclass(eq=False)
@@ -58,9 +54,8 @@ class Features:
         if offset is not None:
             X = np.asarray(X) - offset
         if layout == "dense":
-            X = X.toarray() if sparse.issparse(X) else X
-            return cls(np.ascontiguousarray(X, dtype=dtype), layout)
-        if layout == "panels" and not sparse.issparse(X):
+            return cls(np.ascontiguousarray(as_dense(X), dtype=dtype), layout)
+        if layout == "panels" and not is_sparse(X):
             return cls(np.ascontiguousarray(X, dtype=dtype), layout)
         return cls(sparse.csr_matrix(X, dtype=dtype), layout)
 
@@ -94,7 +89,7 @@ class Features:
         panels = np.zeros((count, d, TILE), dtype=self.X.dtype)
         for k in range(count):
             piece = self.X[k * TILE : (k + 1) * TILE]
-            dense = piece.toarray() if sparse.issparse(piece) else piece
+            dense = as_dense(piece)
             panels[k, :, : dense.shape[0]] = dense.T
         return panels
 
@@ -107,12 +102,8 @@ class Features:
     def dots(self, rows: Array, right: "Features", out: Array) -> None:
         """Write the inner products of the samples `rows` with all samples of `right`."""
         if self.layout == "panels":
-            lists, panels = self.lists, right.panels
-
-            def task(s: int, e: int) -> None:
-                _tiles.dots_sparse(lists, panels, rows, s, e, out)
-
-            in_parallel(task, right.n_samples, TILE)
+            work = (self.lists, right.panels, rows, out)
+            in_parallel(_tiles.dots_sparse, right.n_samples, TILE, *work)
         elif self.layout == "dense":
             np.matmul(self.X[rows], right.X.T, out=out)
         else:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lokl._arrays import Array, column, is_sparse
 from lokl._lazy import CompiledModule
 from lokl._threads import in_parallel
 from lokl.gram.features import TILE
-from lokl.gram.mixture import Array, Mixture, as_rank
+from lokl.gram.mixture import Mixture
+from lokl.gram.points import as_rank
 from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
 
@@ -110,12 +112,12 @@ class GatedGram:
             for i in group.members:
                 for r in range(self.points.gates.shape[2]):
                     factor = self.points.gates[:, i, r] * self.points.scales[:, i]
-                    X = features.X.astype(np.float64)
-                    if sparse.issparse(X):
+                    X: Any = features.X.astype(np.float64)
+                    if is_sparse(X):
                         parts.append(sparse.diags_array(factor) @ X)
                     else:
                         parts.append(factor[:, np.newaxis] * X)
-        if any(sparse.issparse(part) for part in parts):
+        if any(is_sparse(part) for part in parts):
             return sparse.csr_matrix(sparse.hstack(parts))
         return parts[0] if len(parts) == 1 else np.hstack(parts)
 
@@ -166,8 +168,8 @@ class GatedGram:
         return slots
 
     def _compute(self, index: Array, slots: Array) -> None:
-        inner = self._stored_dots if self.keep_inner else None
-        self.mixture.fill(self.points, index, self.points, self._cache.slab, slots, inner)
+        stored = self._stored_dots if self.keep_inner else None
+        self.mixture.fill(self.points, index, self.points, self._cache.slab, slots, stored)
 
     def _stored_dots(self, k: int, rows: Array) -> Array | None:
         cache = self._inner[k]
@@ -191,16 +193,12 @@ class GatedGram:
             return
         for start in range(0, len(index), self._cache.capacity):
             part = slice(start, start + self._cache.capacity)
-            slots, weights = self._fetch(index[part]), coef[part]
-
-            def task(s: int, e: int, slots: Array = slots, weights: Array = weights) -> None:
-                _tiles.subtract_rows(self._cache.slab, slots, weights, target, s, e)
-
-            in_parallel(task, self.n_samples, TILE)
+            work = (self._cache.slab, self._fetch(index[part]), coef[part], target)
+            in_parallel(_tiles.subtract_rows, self.n_samples, TILE, *work)
 
     def dot(self, coef: Array) -> Array:
         """``K @ coef`` for coefficients of shape (n_samples,) or (n_samples, n_columns)."""
-        columns = coef if coef.ndim == 2 else coef[:, np.newaxis]
+        columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
         if self._linear_features is not None:
             F = self._linear_features
@@ -217,7 +215,7 @@ class GatedGram:
         """
         if self.mixture.pair_normalized:
             raise TypeError("pair-normalised gates have no gradient; they are not learned by one")
-        columns = coef if coef.ndim == 2 else coef[:, np.newaxis]
+        columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
         gradient = np.zeros(self.points.gates.shape)
         part = self.points.take(support)
@@ -227,7 +225,7 @@ class GatedGram:
 
     def kernel_forms(self, coef: Array) -> Array:
         """``S_i = sum_t u_t' (h_i h_i' o K_i) u_t`` of every kernel; ``dJ/dmu_i = -S_i / 2``."""
-        columns = coef if coef.ndim == 2 else coef[:, np.newaxis]
+        columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
         part = self.points.take(support)
         parts = self.mixture.contributions(part, part, columns[support])

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from lokl._arrays import Array, as_samples
 from lokl.gates.base import Gate
-from lokl.gram.mixture import Array, Mixture, Points
+from lokl.gram.mixture import Mixture
+from lokl.gram.points import Points
 from lokl.gram.presence import split_missing
 from lokl.kernels.base import Kernel
-from lokl.kernels.dot import as_samples
 
 
 class GatedKernel(Kernel):
@@ -44,7 +44,7 @@ class GatedKernel(Kernel):
 
     def gates(self, X: Any) -> tuple[Any, Array]:
         """Samples without NaN, and their gate values."""
-        X = X if sparse.issparse(X) else as_samples(X)
+        X = as_samples(X)
         names = self.names or [kernel.label for kernel in self.kernels]
         X, present = split_missing(self.kernels, names, X)
         return X, self.gate(X, self.params, present)

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
+from lokl._arrays import Array, is_sparse
 from lokl.kernels.base import Kernel
-
-Array = NDArray[Any]
 
 
 def split_missing(
@@ -32,7 +29,7 @@ def split_missing(
     X : as given, with 0 for NaN; gates of 0 keep it out of every result
     present : boolean array of shape (n_samples, n_kernels), or None where nothing is missing
     """
-    if sparse.issparse(X) or not np.isnan(X).any():
+    if is_sparse(X) or not np.isnan(X).any():
         return X, None
     missing = np.isnan(X)
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from lokl._arrays import Array
 
 if TYPE_CHECKING:
     from lokl.kernels.composition import Product, Sum, View
     from lokl.kernels.normalization import Normalized
 
-Array = NDArray[Any]
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
 
 # Operation codes of the compiled mixing pass. SQUARE is a Gaussian of twice the gamma of the one
@@ -113,12 +113,12 @@ class Kernel(BaseEstimator, ABC):
 
         return Normalized(self, how)
 
-    def __add__(self, other: "Kernel") -> "Sum":
+    def __add__(self, other: Any) -> "Sum":
         from lokl.kernels.composition import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: "Kernel") -> "Product":
+    def __mul__(self, other: Any) -> "Product":
         from lokl.kernels.composition import Product
 
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+from lokl._arrays import is_sparse
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -92,6 +93,6 @@ def take_columns(X: Any, positions: NDArray[np.intp]) -> Any:
     """Return the chosen columns of an array, sparse matrix or data frame."""
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]
-    if sparse.issparse(X):
+    if is_sparse(X):
         return X[:, positions]
     return np.asarray(X)[:, positions]

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from lokl.kernels.base import Array, Kernel, Term
+from lokl._arrays import Array, is_sparse
+from lokl.kernels.base import Kernel, Term
 from lokl.kernels.columns import column_names, resolve_columns, take_columns
 
 
@@ -111,7 +111,7 @@ class Product(Sum):
 
 def present_rows(X: Any) -> Array:
     """Which samples have this view: False where every value of the row is NaN."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return np.ones(X.shape[0], dtype=bool)
     values = np.asarray(X)
     if not np.issubdtype(values.dtype, np.floating):

@@ -1,7 +1,7 @@
 """Ready lists of kernels, and the shorthand that estimators accept for them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sklearn.base import clone
@@ -11,7 +11,7 @@ from lokl.kernels.columns import column_names
 from lokl.kernels.distances import Chi2, Laplacian
 from lokl.kernels.dot import RBF, Cosine, Linear, Polynomial, Sigmoid
 
-_SHORTHAND = {
+_SHORTHAND: dict[str, Callable[[], Kernel]] = {
     "linear": Linear,
     "poly2": lambda: Polynomial(2),
     "poly3": lambda: Polynomial(3),
@@ -66,7 +66,9 @@ def named_kernels(kernels: Any) -> dict[str, Kernel]:
     else:
         raise ValueError(f"kernels must be a list or mapping of kernels, got {kernels!r}")
     if not named:
-        raise ValueError("kernels is empty; give at least one kernel, or None for the standard three")
+        raise ValueError(
+            "kernels is empty; give at least one kernel, or None for the standard three"
+        )
     return named
 
 
@@ -74,8 +76,7 @@ def _kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str) and kernel in _SHORTHAND:
-        made: Kernel = _SHORTHAND[kernel]()
-        return made
+        return _SHORTHAND[kernel]()
     known = ", ".join(_SHORTHAND)
     raise ValueError(f"unknown kernel {kernel!r}; give a Kernel or one of {known}")
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 
-from lokl.kernels.base import Array, Kernel
-from lokl.kernels.dot import as_samples, positive
+from lokl._arrays import Array, as_dense, as_samples
+from lokl.kernels.base import Kernel
+from lokl.kernels.dot import positive
 
 
 class Laplacian(Kernel):
@@ -30,9 +31,7 @@ class Laplacian(Kernel):
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
         gamma = None if self.gamma is None else positive("gamma", self.gamma)
-        return np.asarray(
-            laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma)
-        )
+        return np.asarray(laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma))
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
@@ -64,8 +63,10 @@ class Chi2(Kernel):
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        X = _dense(X)
-        return np.asarray(chi2_kernel(X, None if Z is None else _dense(Z), gamma=self.gamma))
+        X = as_dense(as_samples(X))
+        return np.asarray(
+            chi2_kernel(X, None if Z is None else as_dense(as_samples(Z)), gamma=self.gamma)
+        )
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
@@ -73,8 +74,3 @@ class Chi2(Kernel):
     @property
     def label(self) -> str:
         return "chi2"
-
-
-def _dense(X: Any) -> Array:
-    X = as_samples(X)
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)

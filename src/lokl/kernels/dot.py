@@ -5,24 +5,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Array, Formula, Kernel, Term
+from lokl._arrays import Array, as_samples, is_sparse
+from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 
 _MEDIAN_ROWS = 1000
-
-
-def as_samples(X: Any) -> Any:
-    """Floating point rows: CSR for sparse input, a 2-D array otherwise."""
-    if sparse.issparse(X):
-        return X if X.format == "csr" else X.tocsr()
-    X = np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"samples are rows of a 2-D array, got shape {X.shape}")
-    return X
 
 
 def positive(name: str, value: Any) -> float:
@@ -187,7 +175,7 @@ def _spread(X: Any, weight: Array | None) -> float:
     weight = np.ones(n) if weight is None else weight
     total = weight.sum() * d
     mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
-    if sparse.issparse(X):
+    if is_sparse(X):
         variance = float(weight @ row_norms(X, squared=True)) / total - mean**2
     else:
         # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from lokl.kernels.base import Array, Kernel, Normalization, Term
-from lokl.kernels.composition import present_rows
+from lokl._arrays import Array
+from lokl.kernels.base import Kernel, Normalization, Term
 
 
 class Normalized(Kernel):
@@ -27,7 +27,9 @@ class Normalized(Kernel):
         The learned factor of "mean_diag" and "trace"; filled in by :meth:`bind`.
     """
 
-    def __init__(self, kernel: Kernel, how: Normalization = "unit_diag", scale: float | None = None):
+    def __init__(
+        self, kernel: Kernel, how: Normalization = "unit_diag", scale: float | None = None
+    ):
         self.kernel = kernel
         self.how = how
         self.scale = scale

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from lokl.kernels.base import Array, Kernel
+from lokl._arrays import Array
+from lokl.kernels.base import Kernel
 
 _ASYMMETRY = 1e-6
 

@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
 """Compiled sequential minimal optimisation on one small matrix."""
 
 import numpy as np
@@ -5,7 +7,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "contract"})
-def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):  # type: ignore[no-untyped-def]
+def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     """Move pairs of coefficients until no pair gains more than `tol`.
 
     Maximises ``t'u - epsilon |u| - u'Qu/2`` with ``1'u`` and the rest of the problem fixed; `coef`
@@ -84,7 +86,7 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def _offsets(coef, lower, upper, epsilon):  # type: ignore[no-untyped-def]
+def _offsets(coef, lower, upper, epsilon):
     """What is added to the gradient for the gain of raising and of lowering a coefficient."""
     rise = -np.inf if coef >= upper else (-epsilon if coef >= 0.0 else epsilon)
     fall = np.inf if coef <= lower else (-epsilon if coef > 0.0 else epsilon)

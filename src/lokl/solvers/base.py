@@ -6,9 +6,10 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.kernels.base import Kernel
-from lokl.solvers.problem import Array, Dual, Problem
+from lokl.solvers.problem import Dual, Problem
 
 
 class Solver(BaseEstimator, ABC):

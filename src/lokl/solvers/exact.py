@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from lokl._arrays import Array
 from lokl._lazy import CompiledModule
 from lokl.gram import GatedGram
 from lokl.kernels.base import Kernel
 from lokl.solvers.base import Solver
 from lokl.solvers.polish import polish
-from lokl.solvers.problem import Array, Dual, Problem
+from lokl.solvers.problem import Dual, Problem
 
 _smo = CompiledModule("lokl.solvers._smo")
 

@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
+from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.kernels.base import Kernel
 from lokl.solvers.base import Solver
-from lokl.solvers.problem import Array, Dual, Problem
+from lokl.solvers.problem import Dual, Problem
 
 # Stands for an infinite bound, which LibSVM does not know.
 _HUGE = 1e10

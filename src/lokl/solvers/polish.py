@@ -1,8 +1,8 @@
 """From an approximate optimum to the exact one, where the problem is small.
 
-At the optimum, the free coefficients (neither zero nor at a bound) satisfy a linear system. Once the
-solver has found which they are, solving it gives the optimum to machine precision: the answer no
-longer depends on the order of rows, on repeated rows or on the path.
+At the optimum, the free coefficients (neither zero nor at a bound) satisfy a linear system. Once
+the solver has found which they are, solving it gives the optimum to machine precision: the answer
+no longer depends on the order of rows, on repeated rows or on the path.
 """
 
 import warnings
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from lokl.solvers.problem import Array, Problem
+from lokl._arrays import Array
+from lokl.solvers.problem import Problem
 
 _LARGEST = 512
 _ROUNDS = 20

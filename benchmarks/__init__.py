@@ -1,0 +1,1 @@
+"""Speed, memory and start-up against the peers, at equal quality: ``python -m benchmarks``."""

@@ -1,0 +1,342 @@
+"""What the benchmarks share: data, interleaved timing, quality, tables and JSON."""
+
+import argparse
+import gc
+import importlib.metadata
+import json
+import operator
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+from sklearn.model_selection import train_test_split
+
+# Tables keep their width in log files.
+console = Console(width=None if sys.stdout.isatty() else 140)
+
+# A peer whose first run takes longer than this many seconds is not run once more to warm up.
+SLOW = 5.0
+_COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
+
+
+class Skip(Exception):
+    """The benchmark cannot run here; the message says what is missing."""
+
+
+@dataclass
+class Options:
+    repeats: int = 5
+    peer_repeats: int = 3
+    rows: int | None = None
+    json: Path | None = None
+    bare: bool = False
+    child: str | None = None
+
+
+@dataclass
+class Timing:
+    """Seconds of each run; the spread is the noise."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def __str__(self) -> str:
+        low, high = _time(min(self.seconds)), _time(max(self.seconds))
+        return f"{_time(self.median)}  ({low} - {high}, {len(self.seconds)} runs)"
+
+    def __rtruediv__(self, other: "Timing") -> float:
+        return other.median / self.median
+
+    def __truediv__(self, other: "Timing") -> float:
+        return self.median / other.median
+
+
+def race(
+    calls: dict[str, Callable[[], Any]], options: Options, *, least: int = 3
+) -> tuple[dict[str, Timing], dict[str, Any]]:
+    """Time contestants in turn, A B A B ..., after one warm-up each; return times and results.
+
+    The first contestant is ours. A peer whose first run is slow runs `peer_repeats` times in
+    all, that first run included: it has nothing to compile, and takes far longer than
+    the first touch of its memory.
+    """
+    ours = next(iter(calls))
+    times = {name: Timing() for name in calls}
+    results = {}
+    wanted = dict.fromkeys(calls, max(options.repeats, least))
+    for name, call in calls.items():
+        elapsed, results[name] = _timed(call)
+        if name != ours and elapsed > SLOW:
+            times[name].seconds.append(elapsed)
+            wanted[name] = max(options.peer_repeats, 1)
+    for _ in range(max(wanted.values())):
+        for name, call in calls.items():
+            if len(times[name].seconds) < wanted[name]:
+                results[name] = None
+                elapsed, results[name] = _timed(call)
+                times[name].seconds.append(elapsed)
+    return times, results
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    gc.collect()
+    begun = time.perf_counter()
+    result = call()
+    return time.perf_counter() - begun, result
+
+
+def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any, Any]:
+    """Samples and labels of a LIBSVM file in LOKL_DATA; `rows` takes a seeded sample of them."""
+    folder = os.environ.get("LOKL_DATA")
+    if not folder:
+        raise Skip("set LOKL_DATA to the folder of the LIBSVM files")
+    found = [path for end in ("", ".bz2") if (path := Path(folder, name + end)).is_file()]
+    if not found:
+        raise Skip(f"{folder} has neither {name} nor {name}.bz2")
+    X, y = load_svmlight_file(str(found[0]))
+    if rows is not None and rows < X.shape[0]:
+        chosen = np.random.RandomState(0).permutation(X.shape[0])[:rows]
+        X, y = X[chosen], y[chosen]
+    return (X.toarray() if dense else X), y
+
+
+def load_a9a(rows: int | None) -> tuple[Any, Any, Any, Any]:
+    """Training and test rows of a9a: 24,420 and 8,141 of them, or a share of fewer."""
+    X, y = load("a9a", rows)
+    X, X_test, y, y_test = train_test_split(X, y, train_size=0.75, random_state=0)
+    return X, X_test, y, y_test
+
+
+def scale_gamma(X: Any) -> float:
+    """scikit-learn's ``gamma="scale"`` as a number."""
+    squares = X.multiply(X).mean() if sparse.issparse(X) else np.mean(X**2)
+    return float(1.0 / (X.shape[1] * (squares - X.mean() ** 2)))
+
+
+def signs(y: Any) -> Any:
+    """Labels as -1 and 1, the larger one positive."""
+    return np.where(y == np.max(y), 1.0, -1.0)
+
+
+def dual_objective(model: Any, X: Any, target: Any, gamma: float, epsilon: float = 0.0) -> float:
+    """``t'u - epsilon |u|_1 - u'Ku / 2`` of an RBF machine, in float64, whoever fitted it."""
+    rows, u = np.asarray(model.support_), coefficients(model)
+    S = X[rows].toarray() if sparse.issparse(X) else np.asarray(X[rows], dtype=np.float64)
+    norms = np.einsum("ij,ij->i", S, S)
+    quadratic = 0.0
+    for start in range(0, len(u), 1024):
+        part = slice(start, start + 1024)
+        distances = norms[part, np.newaxis] + norms - 2.0 * (S[part] @ S.T)
+        quadratic += u[part] @ (np.exp(-gamma * np.maximum(distances, 0.0)) @ u)
+    return float(target[rows] @ u - epsilon * np.abs(u).sum() - 0.5 * quadratic)
+
+
+def coefficients(model: Any) -> Any:
+    """Signed dual coefficients in float64."""
+    u = model.dual_coef_
+    return np.asarray(u.toarray() if sparse.issparse(u) else u, dtype=np.float64).ravel()
+
+
+def infeasibility(model: Any, C: float) -> float:
+    """How far coefficients leave their boxes or ``1'u = 0``, relative to their sum."""
+    u = coefficients(model)
+    outside = np.maximum(np.abs(u) - C, 0.0).sum()
+    return float((abs(u.sum()) + outside) / np.abs(u).sum())
+
+
+def difference(a: float, b: float) -> float:
+    """Relative difference."""
+    return abs(a - b) / max(abs(a), abs(b))
+
+
+def agreement(a: Any, b: Any) -> float:
+    """Share of equal predictions."""
+    return float(np.mean(a == b))
+
+
+@dataclass
+class Check:
+    """A measured number against a limit; quality is required, speed is a target."""
+
+    what: str
+    value: float
+    relation: str
+    limit: float
+    required: bool
+
+    @property
+    def met(self) -> bool:
+        return bool(_COMPARE[self.relation](self.value, self.limit))
+
+    @property
+    def verdict(self) -> str:
+        if self.met:
+            return "[green]yes[/]"
+        return "[bold red]NOT EQUAL[/]" if self.required else "[yellow]miss[/]"
+
+
+@dataclass
+class Report:
+    """Everything one benchmark has to say."""
+
+    name: str
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    skipped: str | None = None
+
+    def table(self, title: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Show rows that have the same columns."""
+        rows = list(rows)
+        self.tables[title] = rows
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for k, column in enumerate(rows[0]):
+            table.add_column(column, justify="left" if k == 0 else "right")
+        for row in rows:
+            table.add_row(*map(_cell, row.values()))
+        console.print(table)
+
+    def quality(self, what: str, value: float, relation: str, limit: float) -> None:
+        """Require: the process fails where it does not hold."""
+        self.checks.append(Check(what, float(value), relation, limit, True))
+
+    def target(self, what: str, value: float, relation: str, limit: float) -> None:
+        """Aim: a miss is shown and does not fail."""
+        self.checks.append(Check(what, float(value), relation, limit, False))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        console.print(f"[dim]{text}[/]")
+
+    def finish(self) -> int:
+        """Show the verdicts; return the exit code."""
+        if self.checks:
+            table = Table(title="verdicts", title_justify="left", title_style="bold")
+            for column in ("what", "measured", "wanted", "kind", "met"):
+                table.add_column(column, justify="right" if column == "measured" else "left")
+            for check in self.checks:
+                table.add_row(
+                    check.what,
+                    _cell(check.value),
+                    f"{check.relation} {check.limit:g}",
+                    "quality" if check.required else "target",
+                    check.verdict,
+                )
+            console.print(table)
+        failed = [check for check in self.checks if check.required and not check.met]
+        for check in failed:
+            console.print(
+                f"[bold red]{self.name}: quality is not equal: {check.what} is {check.value:.6g}, "
+                f"wanted {check.relation} {check.limit:g}[/]"
+            )
+        return 1 if failed else 0
+
+
+def main(run: Callable[[Options, Report], None]) -> None:
+    """Run one benchmark as a command and exit."""
+    name = Path(sys.argv[0]).stem
+    options = parser(run.__globals__["__doc__"]).parse_args(namespace=Options())
+    report = Report(name)
+    if not options.bare and options.child is None:
+        show_machine()
+    if options.child is None:
+        console.rule(f"{name}: {run.__globals__['__doc__'].splitlines()[0]}", align="left")
+    try:
+        run(options, report)
+    except Skip as reason:
+        report.skipped = str(reason)
+        report.note(f"skipped: {reason}")
+    code = report.finish()
+    if options.json:
+        write_json(options.json, {"machine": machine(), "benchmarks": [asdict(report)]})
+    sys.exit(code)
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--repeats", type=int, help="runs of each contestant (5, at least 3)")
+    made.add_argument("--peer-repeats", type=int, help="runs of peers that take seconds (3)")
+    made.add_argument("--rows", type=int, help="take only this many rows of each data set")
+    made.add_argument("--json", type=Path, help="write all numbers to this file")
+    made.add_argument("--bare", action="store_true", help="leave out machine and versions")
+    made.add_argument("--child", help=argparse.SUPPRESS)
+    return made
+
+
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    path.write_text(json.dumps(record, indent=1))
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory, BLAS and versions."""
+    import joblib
+    from threadpoolctl import threadpool_info
+
+    names = ("lokl", "numpy", "scipy", "scikit-learn", "numba", "scikit-learn-intelex")
+    blas = [i for i in threadpool_info() if i["user_api"] == "blas"]
+    return {
+        "cpu": _cpu(),
+        "cores": joblib.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "blas": sorted(
+            {
+                f"{i['internal_api']} {i['version']} {i.get('architecture')}, "
+                f"{i['num_threads']} threads"
+                for i in blas
+            }
+        ),
+        "versions": {name: _version(name) for name in names},
+    }
+
+
+def show_machine() -> None:
+    facts = machine()
+    load = "" if facts["load"] is None else f", load {facts['load']:.2f}"
+    console.print(f"{facts['cpu']}, {facts['cores']} cores{load}; {facts['system']}")
+    console.print("; ".join(facts["blas"]))
+    versions = ", ".join(f"{name} {v or 'missing'}" for name, v in facts["versions"].items())
+    console.print(f"Python {facts['python']}, {versions}")
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        if name != "lokl":
+            return None
+        import lokl
+
+        return lokl.__version__
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,36 @@
+"""Arrays and sparse matrices, as all parts take them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether `X` is a sparse matrix or array."""
+    return bool(sparse.issparse(X))
+
+
+def as_samples(X: Any) -> Any:
+    """Floating point rows: CSR for sparse input, a 2-D array otherwise."""
+    if is_sparse(X):
+        return X if X.format == "csr" else X.tocsr()
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"samples are rows of a 2-D array, got shape {X.shape}")
+    return X
+
+
+def as_dense(X: Any) -> Array:
+    """Return the rows as an array."""
+    return np.asarray(X.toarray() if is_sparse(X) else X)
+
+
+def column(values: Array) -> Array:
+    """Return coefficients as columns: (n,) becomes (n, 1)."""
+    return values if values.ndim == 2 else values[:, np.newaxis]

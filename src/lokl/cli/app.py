@@ -1,0 +1,38 @@
+"""The command and its options that come before a subcommand."""
+
+from typing import Annotated
+
+import typer
+
+from lokl import __version__
+from lokl.cli.demo import demo
+
+app = typer.Typer(
+    name="lokl",
+    help="Localized kernel learning: which kernel to trust where.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lokl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Localized kernel learning: which kernel to trust where."""
+
+
+app.command(epilog="Example: `lokl demo --data wine --repeats 10`")(demo)
