@@ -6,7 +6,7 @@ handed to the pool never wait for other tasks, so callers may be threads themsel
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any
 
@@ -56,6 +56,10 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
         _pool(os.getpid()).submit(task, start, min(start + step, size), *arguments)
         for start in range(step, size, step)
     ]
-    task(0, step, *arguments)
+    try:
+        task(0, step, *arguments)
+    finally:
+        # Also after Ctrl-C: nobody may write into the arrays once this call has returned.
+        wait(futures)
     for future in futures:
         future.result()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def compare(
     Parameters
     ----------
     models : mapping of str to estimator
+        Ours, or pipelines that end in one of ours.
     X, y : samples and targets
     repeats : int, default=5
         Number of random splits, stratified for classifiers.
@@ -69,6 +71,7 @@ def compare(
             fitted = clone(model).fit(X_train, y_train)
             seconds.append(time.perf_counter() - start)
             scores.append(float(fitted.score(X_test, y_test)))
-            support.append(float(fitted.support_fraction_))
+            machine = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+            support.append(float(machine.support_fraction_))
         spread = stdev(scores) if repeats > 1 else 0.0
         yield Score(name, fmean(scores), spread, median(seconds), fmean(support))

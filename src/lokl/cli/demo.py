@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from sklearn import datasets
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from lokl.comparison import Score, compare
 
@@ -55,14 +57,13 @@ def _models() -> dict[str, Any]:
         "quadratic": Polynomial(2).normalized("mean_diag"),
         "rbf": RBF("scale"),
     }
-    single = {name: UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
-    return {**single, "uniform mix": UniformMKLClassifier(kernels)}
+    models = {name: UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
+    models["uniform mix"] = UniformMKLClassifier(kernels)
+    return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
 def _compare(name: str, repeats: int, seed: int) -> list[Score]:
     loaded = _LOADERS[name]()
-    # Columns to a common range: no statistic of the test part enters but its units.
-    X = (loaded.data - loaded.data.mean(axis=0)) / (loaded.data.std(axis=0) + 1e-12)
     models = _models()
     columns = (
         TextColumn("{task.description}"),
@@ -73,7 +74,7 @@ def _compare(name: str, repeats: int, seed: int) -> list[Score]:
     scores = []
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(f"fitting {name}", total=len(models))
-        for score in compare(models, X, loaded.target, repeats=repeats, seed=seed):
+        for score in compare(models, loaded.data, loaded.target, repeats=repeats, seed=seed):
             scores.append(score)
             progress.advance(task)
     return scores

@@ -8,19 +8,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from lokl._arrays import Array, is_sparse
-from lokl.kernels import Kernel
+from lokl.kernels.dot import positive
 
 
 def check_settings(estimator: Any) -> None:
     """Raise where a common constructor parameter is out of range; name value and remedy."""
-    for name, lowest, closed in (("C", 0, False), ("tol", 0, False), ("cache_size", 0, False)):
-        value = getattr(estimator, name)
-        if (
-            not isinstance(value, Real)
-            or not np.isfinite(float(value))
-            or (float(value) <= lowest and not closed)
-        ):
-            raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    for name in ("C", "tol", "cache_size"):
+        positive(name, getattr(estimator, name))
     if not isinstance(estimator.max_iter, Integral) or estimator.max_iter < -1:
         raise ValueError(f"max_iter must be an integer >= -1, got {estimator.max_iter!r}")
     epsilon = getattr(estimator, "epsilon", 0.0)
@@ -35,7 +29,7 @@ def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, kerne
     NaN passes where every kernel is a view of some columns: samples may lack whole views, which
     is sorted out once the kernels are bound.
     """
-    views_only = all(_is_view(kernel) for kernel in kernels)
+    views_only = all(kernel.is_view for kernel in kernels)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
@@ -65,16 +59,3 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
     if not (weight > 0).any():
         raise ValueError("all sample weights are zero; at least one sample must count")
     return np.asarray(weight)
-
-
-def _is_view(kernel: Kernel) -> bool:
-    """Whether an unbound kernel is sure to be limited to some columns."""
-    from lokl.kernels import Normalized, Sum, View
-
-    if isinstance(kernel, View):
-        return True
-    if isinstance(kernel, Normalized):
-        return _is_view(kernel.kernel)
-    if isinstance(kernel, Sum):
-        return _is_view(kernel.left) and _is_view(kernel.right)
-    return False

@@ -121,6 +121,13 @@ class GatedGram:
             return sparse.csr_matrix(sparse.hstack(parts))
         return parts[0] if len(parts) == 1 else np.hstack(parts)
 
+    @cached_property
+    def whole(self) -> Array:
+        """The whole matrix, read-only: for problems so small that it is one working set."""
+        matrix = self.mixture.block(self.points, self.points)
+        matrix.flags.writeable = False
+        return matrix
+
     def move_gates(self, gates: Array) -> None:
         """Put other gate values in place; rows become stale, inner products stay."""
         gates = as_rank(gates)
@@ -129,7 +136,8 @@ class GatedGram:
                 f"gates have shape {self.points.gates.shape[:2]}, got {gates.shape[:2]}"
             )
         self.points = self.points.regated(gates)
-        self.__dict__.pop("_linear_features", None)
+        for stale in ("_linear_features", "whole"):
+            self.__dict__.pop(stale, None)
         if "_cache" in self.__dict__:
             self._cache.clear()
 

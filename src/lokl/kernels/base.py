@@ -101,6 +101,11 @@ class Kernel(BaseEstimator, ABC):
         """Columns a bound kernel looks at, None for all: a view that samples may lack."""
         return None
 
+    @property
+    def is_view(self) -> bool:
+        """Whether the kernel, bound or not, is limited to some columns."""
+        return False
+
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""
         from lokl.kernels.composition import View

@@ -51,6 +51,10 @@ class View(Kernel):
         own = tuple(int(c) for c in self.columns)
         return own if inner is None else tuple(own[c] for c in inner)
 
+    @property
+    def is_view(self) -> bool:
+        return True
+
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._seen(X)
         return self.kernel(left, None if Z is None else self._seen(Z))
@@ -81,6 +85,10 @@ class Sum(Kernel):
     def columns_used(self) -> tuple[int, ...] | None:
         left, right = self.left.columns_used(), self.right.columns_used()
         return None if left is None or right is None else tuple(sorted({*left, *right}))
+
+    @property
+    def is_view(self) -> bool:
+        return self.left.is_view and self.right.is_view
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         return self._combine(self.left(X, Z), self.right(X, Z))

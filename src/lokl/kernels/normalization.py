@@ -65,6 +65,10 @@ class Normalized(Kernel):
     def columns_used(self) -> tuple[int, ...] | None:
         return self.kernel.columns_used()
 
+    @property
+    def is_view(self) -> bool:
+        return self.kernel.is_view
+
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._factor(X)
         right = left if Z is None else self._factor(Z)

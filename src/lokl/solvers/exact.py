@@ -152,8 +152,14 @@ class _WorkingSet:
         self.problem = problem
         self.size = size
         self.index = np.empty(0, dtype=np.intp)
-        self.matrix = np.empty((size, size), dtype=gram.dtype)
         self._priority = np.empty(0)
+        if self.is_whole:
+            self.index = np.arange(gram.n_samples)
+            self.matrix = gram.whole
+            if problem.ridge.any():
+                self.matrix = self.matrix + np.diag(problem.ridge).astype(gram.dtype)
+        else:
+            self.matrix = np.empty((size, size), dtype=gram.dtype)
 
     @property
     def is_whole(self) -> bool:
@@ -162,7 +168,7 @@ class _WorkingSet:
 
     def sharpen(self, state: _State, violation: float, limit: float) -> float:
         """Turn an approximate optimum of a small problem into the exact one."""
-        if len(self.index) == 0 or self.matrix.dtype != np.float64:
+        if self.matrix.dtype != np.float64:
             return violation
         for _ in range(_SHARPEN):
             best = polish(self.matrix, self.problem, state.coef, state.gradient)
@@ -183,9 +189,6 @@ class _WorkingSet:
     def select(self, up: Array, down: Array, coef: Array) -> None:
         """Keep the better half of the last round, fill up with the worst violators."""
         if self.is_whole:
-            if len(self.index) == 0:
-                everyone = np.arange(self.gram.n_samples)
-                self._replace(np.empty(0, dtype=np.intp), everyone)
             return
         kept = np.argsort(-self._priority, kind="stable")[: self.size // 2]
         chosen = np.zeros(len(up), dtype=bool)
