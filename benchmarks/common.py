@@ -8,6 +8,7 @@ import operator
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 
 # Tables keep their width in log files.
-console = Console(width=None if sys.stdout.isatty() else 140)
+console = Console(width=None if sys.stdout.isatty() else 150)
 
 # A peer whose first run takes longer than this many seconds is not run once more to warm up.
 SLOW = 5.0
@@ -41,7 +42,6 @@ class Options:
     rows: int | None = None
     json: Path | None = None
     bare: bool = False
-    child: str | None = None
 
 
 @dataclass
@@ -55,14 +55,11 @@ class Timing:
         return statistics.median(self.seconds)
 
     def __str__(self) -> str:
-        low, high = _time(min(self.seconds)), _time(max(self.seconds))
-        return f"{_time(self.median)}  ({low} - {high}, {len(self.seconds)} runs)"
-
-    def __rtruediv__(self, other: "Timing") -> float:
-        return other.median / self.median
-
-    def __truediv__(self, other: "Timing") -> float:
-        return self.median / other.median
+        unit, factor = ("s", 1.0) if self.median >= 1 else ("ms", 1e3)
+        middle, low, high = (
+            f"{factor * value:.3g}" for value in (self.median, min(self.seconds), max(self.seconds))
+        )
+        return f"{middle} {unit} ({low}-{high}, {len(self.seconds)})"
 
 
 def race(
@@ -92,11 +89,36 @@ def race(
     return times, results
 
 
+class Ratio(float):
+    """How many times as fast."""
+
+    def __str__(self) -> str:
+        return f"{float(self):.2f} x"
+
+
+def ratio(slower: Timing, faster: Timing) -> Ratio:
+    return Ratio(slower.median / faster.median)
+
+
 def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
     gc.collect()
     begun = time.perf_counter()
     result = call()
     return time.perf_counter() - begun, result
+
+
+def fresh_process(code: str, **environment: str) -> tuple[float, Any]:
+    """Run code in a new interpreter; return its seconds and what it wrote, read as JSON."""
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    elapsed = time.perf_counter() - begun
+    return elapsed, json.loads(done.stdout) if done.stdout else None
 
 
 def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any, Any]:
@@ -203,9 +225,15 @@ class Report:
         """Show rows that have the same columns."""
         rows = list(rows)
         self.tables[title] = rows
-        table = Table(title=title, title_justify="left", title_style="bold")
+        table = Table(
+            title=title,
+            title_justify="left",
+            title_style="bold",
+            caption="times: median (least-most, runs)",
+            caption_justify="left",
+        )
         for k, column in enumerate(rows[0]):
-            table.add_column(column, justify="left" if k == 0 else "right")
+            table.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
         for row in rows:
             table.add_row(*map(_cell, row.values()))
         console.print(table)
@@ -224,19 +252,23 @@ class Report:
 
     def finish(self) -> int:
         """Show the verdicts; return the exit code."""
-        if self.checks:
+        # Of many, only those that need attention.
+        shown = [c for c in self.checks if len(self.checks) <= 20 or not c.met]
+        if shown:
             table = Table(title="verdicts", title_justify="left", title_style="bold")
             for column in ("what", "measured", "wanted", "kind", "met"):
                 table.add_column(column, justify="right" if column == "measured" else "left")
-            for check in self.checks:
+            for check in shown:
                 table.add_row(
                     check.what,
-                    _cell(check.value),
+                    f"{check.value:.4g}",
                     f"{check.relation} {check.limit:g}",
                     "quality" if check.required else "target",
                     check.verdict,
                 )
             console.print(table)
+        if len(shown) < len(self.checks):
+            console.print(f"{len(self.checks) - len(shown)} more are met")
         failed = [check for check in self.checks if check.required and not check.met]
         for check in failed:
             console.print(
@@ -249,12 +281,14 @@ class Report:
 def main(run: Callable[[Options, Report], None]) -> None:
     """Run one benchmark as a command and exit."""
     name = Path(sys.argv[0]).stem
-    options = parser(run.__globals__["__doc__"]).parse_args(namespace=Options())
+    about = sys.modules["__main__"].__doc__ or ""
+    options = parser(about).parse_args(namespace=Options())
     report = Report(name)
-    if not options.bare and options.child is None:
+    if not options.bare:
         show_machine()
-    if options.child is None:
-        console.rule(f"{name}: {run.__globals__['__doc__'].splitlines()[0]}", align="left")
+    console.rule(f"{name}: {about.splitlines()[0]}", align="left")
+    if options.rows:
+        report.note(f"at most {options.rows} rows of each set: targets are meant for all of them")
     try:
         run(options, report)
     except Skip as reason:
@@ -273,12 +307,11 @@ def parser(description: str) -> argparse.ArgumentParser:
     made.add_argument("--rows", type=int, help="take only this many rows of each data set")
     made.add_argument("--json", type=Path, help="write all numbers to this file")
     made.add_argument("--bare", action="store_true", help="leave out machine and versions")
-    made.add_argument("--child", help=argparse.SUPPRESS)
     return made
 
 
 def write_json(path: Path, record: dict[str, Any]) -> None:
-    path.write_text(json.dumps(record, indent=1))
+    path.write_text(json.dumps(record, indent=1, default=float))
 
 
 def machine() -> dict[str, Any]:
@@ -334,9 +367,5 @@ def _version(name: str) -> str | None:
         return lokl.__version__
 
 
-def _time(seconds: float) -> str:
-    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
 def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if type(value) is float else str(value)

@@ -24,7 +24,7 @@ _SHORTHAND: dict[str, Callable[[], Kernel]] = {
 
 
 def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
-    """RBF kernels of widths a power of two apart: ``gamma = 2^low .. 2^high``.
+    """RBF kernels with gamma from ``2^low`` to ``2^high``, a factor of two apart.
 
     Together they cost little more than one: each is the square of the one before.
     """
