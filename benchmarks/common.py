@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,14 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 
 # Tables keep their width in log files.
-console = Console(width=None if sys.stdout.isatty() else 150)
+console = Console(width=None if sys.stdout.isatty() else 165)
 
-# A peer whose first run takes longer than this many seconds is not run once more to warm up.
+# Seconds of a first run that make a peer slow.
 SLOW = 5.0
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 
 
-class Skip(Exception):
+class MissingDataError(Exception):
     """The benchmark cannot run here; the message says what is missing."""
 
 
@@ -63,21 +63,21 @@ class Timing:
 
 
 def race(
-    calls: dict[str, Callable[[], Any]], options: Options, *, least: int = 3
+    calls: Mapping[str, Callable[[], Any]], options: Options, *, least: int = 3, slow: float = SLOW
 ) -> tuple[dict[str, Timing], dict[str, Any]]:
     """Time contestants in turn, A B A B ..., after one warm-up each; return times and results.
 
-    The first contestant is ours. A peer whose first run is slow runs `peer_repeats` times in
-    all, that first run included: it has nothing to compile, and takes far longer than
-    the first touch of its memory.
+    The first contestant is ours. A peer whose first run takes over `slow` seconds runs
+    `peer_repeats` times in all, that first run included: it has nothing to compile, and takes far
+    longer than the first touch of its memory.
     """
     ours = next(iter(calls))
     times = {name: Timing() for name in calls}
-    results = {}
+    results: dict[str, Any] = {}
     wanted = dict.fromkeys(calls, max(options.repeats, least))
     for name, call in calls.items():
         elapsed, results[name] = _timed(call)
-        if name != ours and elapsed > SLOW:
+        if name != ours and elapsed > slow:
             times[name].seconds.append(elapsed)
             wanted[name] = max(options.peer_repeats, 1)
     for _ in range(max(wanted.values())):
@@ -125,10 +125,10 @@ def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any
     """Samples and labels of a LIBSVM file in LOKL_DATA; `rows` takes a seeded sample of them."""
     folder = os.environ.get("LOKL_DATA")
     if not folder:
-        raise Skip("set LOKL_DATA to the folder of the LIBSVM files")
+        raise MissingDataError("set LOKL_DATA to the folder of the LIBSVM files")
     found = [path for end in ("", ".bz2") if (path := Path(folder, name + end)).is_file()]
     if not found:
-        raise Skip(f"{folder} has neither {name} nor {name}.bz2")
+        raise MissingDataError(f"{folder} has neither {name} nor {name}.bz2")
     X, y = load_svmlight_file(str(found[0]))
     if rows is not None and rows < X.shape[0]:
         chosen = np.random.RandomState(0).permutation(X.shape[0])[:rows]
@@ -208,7 +208,7 @@ class Check:
     def verdict(self) -> str:
         if self.met:
             return "[green]yes[/]"
-        return "[bold red]NOT EQUAL[/]" if self.required else "[yellow]miss[/]"
+        return "[bold red]FAILS[/]" if self.required else "[yellow]miss[/]"
 
 
 @dataclass
@@ -233,7 +233,7 @@ class Report:
             caption_justify="left",
         )
         for k, column in enumerate(rows[0]):
-            table.add_column(column, justify="left" if k == 0 else "right", no_wrap=True)
+            table.add_column(column, justify="left" if k == 0 else "right")
         for row in rows:
             table.add_row(*map(_cell, row.values()))
         console.print(table)
@@ -272,7 +272,7 @@ class Report:
         failed = [check for check in self.checks if check.required and not check.met]
         for check in failed:
             console.print(
-                f"[bold red]{self.name}: quality is not equal: {check.what} is {check.value:.6g}, "
+                f"[bold red]{self.name} fails: {check.what} is {check.value:.6g}, "
                 f"wanted {check.relation} {check.limit:g}[/]"
             )
         return 1 if failed else 0
@@ -291,7 +291,7 @@ def main(run: Callable[[Options, Report], None]) -> None:
         report.note(f"at most {options.rows} rows of each set: targets are meant for all of them")
     try:
         run(options, report)
-    except Skip as reason:
+    except MissingDataError as reason:
         report.skipped = str(reason)
         report.note(f"skipped: {reason}")
     code = report.finish()
@@ -368,4 +368,6 @@ def _version(name: str) -> str | None:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.6g}" if type(value) is float else str(value)
+    if type(value) is not float:
+        return str(value)
+    return f"{value:.1e}" if 0 < abs(value) < 1e-3 else f"{value:.6g}"

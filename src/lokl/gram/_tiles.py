@@ -130,11 +130,24 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_squares(weights, gates, values, out):
+def _add_squares(weights, values, out):
     """Add four rungs of an RBF ladder at once: `values` squared one to four times.
 
     One pass instead of four, with everything between in registers.
     """
+    a, b, c, d = weights
+    for j in range(out.shape[0]):
+        first = values[j] * values[j]
+        second = first * first
+        third = second * second
+        fourth = third * third
+        values[j] = fourth
+        out[j] += a * first + b * second + c * third + d * fourth
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_gated_squares(weights, gates, values, out):
+    """Like :func:`_add_squares`, with a gate for each rung."""
     a, b, c, d = weights
     x, y, z, w = gates
     for j in range(out.shape[0]):
@@ -147,12 +160,11 @@ def _add_squares(weights, gates, values, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _mix_row(program, dots, left, right, p, first, last, scratch, out):
+def _mix_row(program, dots, left, right, p, first, last, values, out):
     """Add all gated kernels of a program to one row of one tile."""
     operations, gammas, coefs, degrees, weights = program
     left_norms, left_factors = left
     right_norms, right_factors = right
-    values, ones = scratch
     values = values[: last - first]
     rank = left_factors.shape[1]
     count = operations.shape[0]
@@ -160,7 +172,7 @@ def _mix_row(program, dots, left, right, p, first, last, scratch, out):
     while i < count:
         if rank < 2 and i + 4 <= count and (operations[i : i + 4] == SQUARE).all():
             if rank:
-                _add_squares(
+                _add_gated_squares(
                     (
                         left_factors[i, 0, p],
                         left_factors[i + 1, 0, p],
@@ -177,12 +189,8 @@ def _mix_row(program, dots, left, right, p, first, last, scratch, out):
                     out,
                 )
             else:
-                _add_squares(
-                    (weights[i], weights[i + 1], weights[i + 2], weights[i + 3]),
-                    (ones, ones, ones, ones),
-                    values,
-                    out,
-                )
+                four = (weights[i], weights[i + 1], weights[i + 2], weights[i + 3])
+                _add_squares(four, values, out)
             i += 4
             continue
         step = (operations[i], gammas[i], coefs[i], degrees[i])
@@ -241,7 +249,7 @@ def mix_dense(s, e, program, dots, left, rows, right, out, out_rows, accumulate)
     out : array (rows, columns)
         Row ``out_rows[p]``, columns ``s:e`` are written, or added to with `accumulate`.
     """
-    scratch = (np.empty(TILE, dots.dtype), np.ones(TILE, dots.dtype))
+    values = np.empty(TILE, dots.dtype)
     for p in range(rows.shape[0]):
         for first in range(s, e, TILE):
             last = min(first + TILE, e)
@@ -249,7 +257,7 @@ def mix_dense(s, e, program, dots, left, rows, right, out, out_rows, accumulate)
             if not accumulate:
                 target[:] = 0.0
             source = dots[p, first:last]
-            _mix_row(program, source, left, right, rows[p], first, last, scratch, target)
+            _mix_row(program, source, left, right, rows[p], first, last, values, target)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -262,7 +270,7 @@ def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, a
     """
     pointers, indices, entries = lists
     dots = np.empty(TILE, panels.dtype)
-    scratch = (np.empty(TILE, panels.dtype), np.ones(TILE, panels.dtype))
+    values = np.empty(TILE, panels.dtype)
     for first in range(s, e, TILE):
         last = min(first + TILE, e)
         n = last - first
@@ -273,7 +281,7 @@ def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, a
             if not accumulate:
                 target[:] = 0.0
             _sparse_dots(indices, entries, pointers[row], pointers[row + 1], panel, n, dots)
-            _mix_row(program, dots[:n], left, right, row, first, last, scratch, target)
+            _mix_row(program, dots[:n], left, right, row, first, last, values, target)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

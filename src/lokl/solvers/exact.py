@@ -187,19 +187,28 @@ class _WorkingSet:
         return violation
 
     def select(self, up: Array, down: Array, coef: Array) -> None:
-        """Keep the better half of the last round, fill up with the worst violators."""
+        """Keep the better half of the last round, fill up with the worst violators.
+
+        `up` and `down` are used up: chosen samples are struck out, so that none comes twice.
+        """
         if self.is_whole:
             return
+        if len(self.index) == 0 and not coef.any():
+            # All gains are equal or nearly so: an even sample of the data is the best guess.
+            risers = _spread(np.flatnonzero(np.isfinite(up)), self.size // 2)
+            rest = np.isfinite(down)
+            rest[risers] = False
+            fallers = _spread(np.flatnonzero(rest), self.size - len(risers))
+            self._replace(self.index, np.concatenate([risers, fallers]))
+            return
         kept = np.argsort(-self._priority, kind="stable")[: self.size // 2]
-        chosen = np.zeros(len(up), dtype=bool)
-        chosen[self.index[kept]] = True
         low, high = down.min(), up.max()
-        half = (self.size - len(kept)) // 2
-        risers = _largest(np.where(chosen, -np.inf, up), half)
-        risers = risers[up[risers] > low]
-        chosen[risers] = True
-        fallers = _largest(np.where(chosen, -np.inf, -down), self.size - len(kept) - half)
-        fallers = fallers[down[fallers] < high]
+        room = self.size - len(kept)
+        up[self.index[kept]] = -np.inf
+        down[self.index[kept]] = np.inf
+        risers = _largest(up, room // 2, low)
+        down[risers] = np.inf
+        fallers = _largest(-down, room - len(risers), -high)
         self._replace(kept, np.concatenate([risers, fallers]))
 
     def _replace(self, kept: Array, new: Array) -> None:
@@ -256,9 +265,17 @@ class _WorkingSet:
         return steps > 0
 
 
-def _largest(values: Array, count: int) -> Array:
-    """Positions of the `count` largest values, smallest position first among equals."""
+def _spread(positions: Array, count: int) -> Array:
+    """Return at most `count` of the positions, evenly spaced."""
+    if len(positions) <= count:
+        return positions
+    return positions[np.linspace(0, len(positions) - 1, count).astype(np.intp)]
+
+
+def _largest(values: Array, count: int, above: float) -> Array:
+    """Positions of the `count` largest values, of those greater than `above`."""
     count = min(count, len(values))
     if count <= 0:
         return np.empty(0, dtype=np.intp)
-    return np.sort(np.argpartition(-values, count - 1)[:count])
+    positions = np.sort(np.argpartition(-values, count - 1)[:count])
+    return positions[values[positions] > above]

@@ -5,7 +5,6 @@ the solver has found which they are, solving it gives the optimum to machine pre
 no longer depends on the order of rows, on repeated rows or on the path.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from lokl.solvers.problem import Problem
 
 _LARGEST = 512
 _ROUNDS = 20
+_RIDGE = 1e-11
 
 
 @dataclass
@@ -41,46 +41,50 @@ def polish(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Opt
     coef = coef.copy()
     lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
     upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
+    best = None
     for _ in range(_ROUNDS):
         free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
         if not 2 <= len(free) <= _LARGEST:
-            return None
+            return best
         change = _newton(matrix, problem, coef, gradient, free)
         if change is None:
-            return None
+            return best
         room = np.where(change > 0, upper[free] - coef[free], coef[free] - lower[free])
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(change != 0, room / np.abs(change), np.inf)
         step = min(1.0, float(reach.min()))
         coef[free] += step * change
-        blocked = reach <= step
         if step < 1.0:
             # The nearest bound is hit: these coefficients are not free after all.
-            at = np.where(change > 0, upper[free], lower[free])
-            coef[free[blocked]] = at[blocked]
+            blocked = reach <= step
+            coef[free[blocked]] = np.where(change > 0, upper[free], lower[free])[blocked]
         gradient = problem.target - matrix @ coef
         if step == 1.0:
             up, down = problem.violations(coef, gradient)
-            return Optimum(coef, gradient, float(up.max() - down.min()))
-    return None
+            violation = float(up.max() - down.min())
+            if best is not None and violation > 0.5 * best.violation:
+                return best
+            best = Optimum(coef.copy(), gradient, violation)
+    return best
 
 
 def _newton(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, free: Array
 ) -> Array | None:
-    """Change of the free coefficients that makes their optimality conditions equalities."""
-    size = len(free)
-    system = np.ones((size + 1, size + 1))
-    system[:size, :size] = matrix[np.ix_(free, free)]
-    system[size, size] = 0.0
+    """Change of the free coefficients towards equality in their optimality conditions.
+
+    With ``s`` the slopes of the objective: ``K d + b 1 = s`` and ``1'd = 0`` restores the balance.
+    Repeated rows make the matrix singular; a tiny ridge leaves the split between them symmetric,
+    and repetition removes its effect on everything else.
+    """
+    system = matrix[np.ix_(free, free)]
+    system[np.diag_indices_from(system)] += _RIDGE * system.diagonal().max()
     slopes = gradient[free] - problem.epsilon * np.sign(coef[free])
-    wanted = np.append(slopes - slopes.mean(), -coef.sum())
+    sides = np.column_stack([slopes, np.ones(len(free))])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", linalg.LinAlgWarning)
-            solution = linalg.solve(system, wanted, assume_a="sym", check_finite=False)
-    except (linalg.LinAlgError, linalg.LinAlgWarning):
-        # Repeated rows leave the split between them open; the smallest change is symmetric.
-        solution = linalg.lstsq(system, wanted, check_finite=False)[0]
-    change = solution[:size]
+        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    toward, level = linalg.cho_solve(factor, sides, check_finite=False).T
+    change = toward - (toward.sum() + coef.sum()) / level.sum() * level
     return np.asarray(change) if np.isfinite(change).all() else None

@@ -1,0 +1,151 @@
+"""Peak memory of the fit on a9a (24,420 x 123) for three cache sizes, in fresh processes."""
+
+import contextlib
+import ctypes
+import gc
+import json
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import (
+    Options,
+    Report,
+    Timing,
+    agreement,
+    difference,
+    dual_objective,
+    fresh_process,
+    infeasibility,
+    load_a9a,
+    main,
+    signs,
+)
+
+GAMMA, MEGABYTE = 1 / 16, 2**20
+SIZES = (64, 512, 2048)
+# Beyond samples and cache: panels, the working set, buffers of the libraries.
+ALLOWANCE = 300
+
+
+class Peak:
+    """Largest resident memory inside a with block, over that at its start, in MB."""
+
+    def __enter__(self) -> "Peak":
+        gc.collect()
+        # Freed memory that the process still holds would hide a part of the increase.
+        with contextlib.suppress(AttributeError, OSError, TypeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        self._sampler: _Sampler | None = None
+        try:
+            # Linux forgets the peak so far.
+            Path("/proc/self/clear_refs").write_text("5")
+            self._before = _status("VmRSS")
+        except OSError:
+            self._sampler = _Sampler()
+            self._before = self._sampler.peak
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        peak = self._sampler.stop() if self._sampler else _status("VmHWM")
+        self.increase = peak - self._before
+
+
+class _Sampler(threading.Thread):
+    """Asks for the resident memory every few milliseconds, where the system keeps no peak."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        import psutil
+
+        self._memory = psutil.Process().memory_info
+        self._done = threading.Event()
+        self.peak = self._memory().rss / MEGABYTE
+        self.start()
+
+    def run(self) -> None:
+        while not self._done.wait(0.003):
+            self.peak = max(self.peak, self._memory().rss / MEGABYTE)
+
+    def stop(self) -> float:
+        self._done.set()
+        self.join()
+        return self.peak
+
+
+def _status(key: str) -> float:
+    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if found is None:
+        raise OSError(f"/proc/self/status has no {key}")
+    return int(found[1]) / 1024
+
+
+def measure(size: float, rows: int | None) -> None:
+    """Fit once and write what it took: the whole life of a fresh process."""
+    from lokl import UniformMKLClassifier
+    from lokl.kernels import RBF
+
+    X, X_test, y, _ = load_a9a(rows)
+    # Compiled loops, thread pools and buffers of the libraries are not the fit's.
+    UniformMKLClassifier([RBF(GAMMA)], cache_size=16).fit(X[:2500], y[:2500])
+    model = UniformMKLClassifier([RBF(GAMMA)], cache_size=size)
+    with Peak() as peak:
+        begun = time.perf_counter()
+        model.fit(X, y)
+        elapsed = time.perf_counter() - begun
+    record = {
+        "seconds": elapsed,
+        "increase": peak.increase,
+        "data": X.nbytes / MEGABYTE,
+        "objective": dual_objective(model, X, signs(y), GAMMA),
+        "infeasible": infeasibility(model, model.C),
+        "labels": model.predict(X_test).tolist(),
+    }
+    sys.stdout.write(json.dumps(record))
+
+
+def run(options: Options, report: Report) -> None:
+    load_a9a(options.rows)  # says what is missing
+    runs: dict[int, list[dict[str, Any]]] = {size: [] for size in SIZES}
+    for _ in range(max(options.repeats, 3)):
+        for size, records in runs.items():
+            code = f"from benchmarks.memory import measure; measure({size}, {options.rows})"
+            records.append(fresh_process(code)[1])
+    first = runs[SIZES[0]][0]
+    report.table(
+        f"fit in a process that has the samples ({first['data']:.0f} MB) and compiled loops; "
+        "peak: largest of all runs",
+        (
+            {
+                "cache_size": f"{size} MB",
+                "time": Timing([record["seconds"] for record in records]),
+                "peak increase, MB": round(max(record["increase"] for record in records), 1),
+                "limit, MB": round(first["data"] + size + ALLOWANCE, 1),
+                "objective": records[0]["objective"],
+                "agrees": agreement(np.array(records[0]["labels"]), np.array(first["labels"])),
+            }
+            for size, records in runs.items()
+        ),
+    )
+    everyone = [record for records in runs.values() for record in records]
+    objectives = [record["objective"] for record in everyone]
+    labels = [np.array(record["labels"]) for record in everyone]
+    gap = difference(min(objectives), max(objectives))
+    report.quality("objective, largest relative difference", gap, "<=", 1e-4)
+    worst = max(record["infeasible"] for record in everyone)
+    report.quality("feasible, worst", worst, "<=", 1e-6)
+    same = min(agreement(a, b) for a in labels for b in labels)
+    report.quality("equal predictions, worst pair", same, ">=", 0.999)
+    for size, records in runs.items():
+        worst = max(record["increase"] for record in records)
+        limit = round(first["data"] + size + ALLOWANCE, 1)
+        report.quality(f"cache_size {size}: peak increase, MB", worst, "<=", limit)
+
+
+if __name__ == "__main__":
+    main(run)

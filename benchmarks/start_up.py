@@ -1,0 +1,114 @@
+"""Start-up: imports against scikit-learn's, and compilation after a fresh install."""
+
+import json
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import Options, Report, Timing, fresh_process, main, race
+
+IMPORTS = (
+    "import lokl",
+    "from lokl import UniformMKLClassifier",
+    "import sklearn.svm",
+)
+COMPILE = "from benchmarks.start_up import first_fits; first_fits()"
+
+
+def first_fits() -> None:
+    """First uses of the library; write the seconds each of them compiled."""
+    from scipy import sparse
+
+    from lokl import UniformMKLClassifier, UniformMKLRegressor
+    from lokl._lazy import compile_seconds
+    from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
+
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(3000, 20))
+    y = (X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=3000) > 0).astype(int)
+    S = sparse.random(3000, 100, 0.1, format="csr", random_state=rng)
+    mix = UniformMKLClassifier([Linear(), Polynomial(2), *rbf_ladder()])
+    steps = {
+        "classify 200 rows, float64": lambda: UniformMKLClassifier([RBF()]).fit(X[:200], y[:200]),
+        "classify 3000 rows, float32": lambda: UniformMKLClassifier([RBF()]).fit(X, y),
+        "regress 3000 rows": lambda: UniformMKLRegressor([RBF()]).fit(X, X[:, 0]),
+        "mix of 11 kernels": lambda: mix.fit(X, y).predict(X),
+        "contributions": lambda: mix.contributions(X),
+        "classify 3000 sparse rows": lambda: UniformMKLClassifier([RBF()]).fit(S, y).predict(S),
+    }
+    record: dict[str, Any] = {}
+    for name, step in steps.items():
+        known, begun = len(compile_seconds), time.perf_counter()
+        step()
+        record[name] = {
+            "seconds": time.perf_counter() - begun,
+            "compiling": sum(compile_seconds[known:]),
+            "functions": len(compile_seconds) - known,
+        }
+    sys.stdout.write(json.dumps(record))
+
+
+def imports(options: Options, report: Report) -> None:
+    calls = {code: partial(fresh_process, code) for code in IMPORTS}
+    times, _ = race(calls, options, least=7, slow=float("inf"))
+    peer = times[IMPORTS[-1]].median
+    report.table(
+        "imports in a fresh process",
+        (
+            {"": code, "time": time, "over sklearn.svm, s": time.median - peer}
+            for code, time in times.items()
+        ),
+    )
+    for code in IMPORTS[:-1]:
+        over = times[code].median - peer
+        report.target(f"{code}: seconds over sklearn.svm", over, "<=", 0.3)
+
+
+def compilation(options: Options, report: Report) -> None:
+    first, second, added = [], [], 0
+    for _ in range(min(max(options.repeats, 1), 3)):
+        with tempfile.TemporaryDirectory() as folder:
+            first.append(fresh_process(COMPILE, NUMBA_CACHE_DIR=folder))
+            stored = set(Path(folder).rglob("*.nb?"))
+            second.append(fresh_process(COMPILE, NUMBA_CACHE_DIR=folder))
+            added = max(added, len(set(Path(folder).rglob("*.nb?")) - stored))
+    report.table(
+        "first use after an install, then once more in a new process",
+        (
+            {
+                "": name,
+                "first": Timing([record[name]["seconds"] for _, record in first]),
+                "compiling": Timing([record[name]["compiling"] for _, record in first]),
+                "functions": first[0][1][name]["functions"],
+                "second": Timing([record[name]["seconds"] for _, record in second]),
+            }
+            for name in first[0][1]
+        ),
+    )
+    total = Timing([sum(step["compiling"] for step in record.values()) for _, record in first])
+    again = max(sum(step["functions"] for step in record.values()) for _, record in second)
+    report.table(
+        "whole processes",
+        [
+            {"": "empty cache", "time": Timing([elapsed for elapsed, _ in first])},
+            {"": "of that, compiling", "time": total},
+            {"": "full cache", "time": Timing([elapsed for elapsed, _ in second])},
+        ],
+    )
+    report.target("seconds of compiling", total.median, "<=", 25.0)
+    report.quality("functions compiled by the second process", again, "==", 0)
+    report.quality("files added to the cache by the second process", added, "==", 0)
+
+
+def run(options: Options, report: Report) -> None:
+    imports(options, report)
+    compilation(options, report)
+
+
+if __name__ == "__main__":
+    main(run)
