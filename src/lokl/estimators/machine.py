@@ -270,6 +270,8 @@ class GatedClassifier(ClassifierMixin, GatedMachine):
         return self
 
     def _class_factors(self, y: Array, codes: Array, weight: Array) -> Array:
+        if self.class_weight is None:
+            return np.ones(len(y))
         if self.class_weight == "balanced":
             # Classes are counted with their weights, so that weights act like repeated rows.
             counts = np.bincount(codes, weights=weight)

@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from lokl.gram.features import TILE
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE
+
+TILE = 512
 
 # No reassociation and no reciprocal tricks: the laws on rounding in the tests hold with these.
 _FAST = {"nnan", "nsz", "contract"}
@@ -209,7 +210,7 @@ def _mix_row(program, dots, left, right, p, first, last, values, out):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _sparse_dots(indices, entries, start, stop, panel, n, dots):
-    """Inner products of one sparse row with the samples of one panel (n_features, TILE).
+    """Inner products of one sparse row with the samples of one panel (n_features, width).
 
     The row's entries are padded with zeros to a multiple of four; four at a time, each sum is
     loaded and stored a quarter as often.
@@ -265,16 +266,17 @@ def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, a
     """Like :func:`mix_dense`, with inner products of sparse rows computed on the way.
 
     ``lists`` is (pointers, indices, entries) of the left samples, padded to multiples of four;
-    ``panels`` the right samples, transposed, in pieces: (n_panels, n_features, TILE). `s` is a
-    multiple of TILE.
+    ``panels`` the right samples, transposed, in pieces: (n_panels, n_features, width). `s` is a
+    multiple of the width, which is read off the array: compiled code outlives a changed constant.
     """
     pointers, indices, entries = lists
-    dots = np.empty(TILE, panels.dtype)
-    values = np.empty(TILE, panels.dtype)
-    for first in range(s, e, TILE):
-        last = min(first + TILE, e)
+    width = panels.shape[2]
+    dots = np.empty(width, panels.dtype)
+    values = np.empty(width, panels.dtype)
+    for first in range(s, e, width):
+        last = min(first + width, e)
         n = last - first
-        panel = panels[first // TILE]
+        panel = panels[first // width]
         for p in range(rows.shape[0]):
             row = rows[p]
             target = out[out_rows[p], first:last]
@@ -288,9 +290,10 @@ def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, a
 def dots_sparse(s, e, lists, panels, rows, out):
     """Inner products of the sparse samples `rows` with the samples ``s:e`` of some panels."""
     pointers, indices, entries = lists
-    for first in range(s, e, TILE):
-        last = min(first + TILE, e)
-        panel = panels[first // TILE]
+    width = panels.shape[2]
+    for first in range(s, e, width):
+        last = min(first + width, e)
+        panel = panels[first // width]
         for p in range(rows.shape[0]):
             start, stop = pointers[rows[p]], pointers[rows[p] + 1]
             _sparse_dots(indices, entries, start, stop, panel, last - first, out[p, first:last])

@@ -29,6 +29,8 @@ TILE = 512
 # multiply-add of the panel loop, and the detour of BLAS products through memory.
 _DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
 _LARGEST_PANELS = 128 * 2**20
+# BLAS wakes its threads for every product; for few samples of few columns that never pays.
+_FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 
 
 def choose_layout(X: Any) -> Layout:
@@ -36,7 +38,8 @@ def choose_layout(X: Any) -> Layout:
     n, d = X.shape
     filled = (X.nnz if is_sparse(X) else np.count_nonzero(X)) / max(n, 1)
     fits = 4 * n * d <= _LARGEST_PANELS
-    if fits and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST:
+    few = n <= _FEW_SAMPLES and d <= _FEW_COLUMNS
+    if few or (fits and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST):
         return "panels"
     return "sparse" if is_sparse(X) and not (fits and filled > d / 4) else "dense"
 
@@ -70,7 +73,15 @@ class Features:
 
     @cached_property
     def lists(self) -> tuple[Array, Array, Array]:
-        """Non-zero entries of each row, padded with zeros to a multiple of four."""
+        """Entries of each row that are not zero, padded with zeros to a multiple of four."""
+        n, d = self.X.shape
+        if not is_sparse(self.X) and np.count_nonzero(self.X) > 0.5 * self.X.size:
+            width = -(-d // 4) * 4
+            padded = np.zeros((n, width), dtype=self.X.dtype)
+            padded[:, :d] = self.X
+            numbers = np.zeros(width, dtype=np.int32)
+            numbers[:d] = np.arange(d)
+            return np.arange(n + 1) * width, np.tile(numbers, n), padded.ravel()
         rows = sparse.csr_matrix(self.X)
         counts = np.diff(rows.indptr)
         pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)

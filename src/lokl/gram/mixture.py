@@ -15,8 +15,9 @@ from lokl.kernels.base import Kernel
 
 _tiles = CompiledModule("lokl.gram._tiles")
 
-# Inner products pass through a buffer of this many entries, small enough for the shared cache.
-_BUFFER = 2**21
+# Inner products pass through a buffer of about this many entries, small enough to stay in a cache
+# and to be touched without many page faults; never fewer rows than a matrix product is good at.
+_BUFFER, _FEWEST_ROWS = 2**17, 64
 
 StoredDots = Callable[[int, Array], Array | None]
 
@@ -106,8 +107,10 @@ class Mixture:
                 )
                 in_parallel(_tiles.mix_sparse, right.n_samples, TILE, *sparse_work)
                 continue
-            for part in _chunks(len(rows), right.n_samples):
-                dots = self._dots(k, left, rows[part], right, stored)
+            chunks = _chunks(len(rows), right.n_samples)
+            buffer = self._buffer(chunks, right)
+            for part in chunks:
+                dots = self._dots(k, left, rows[part], right, buffer, stored)
                 targets = out_rows[part]
                 work = (program, dots, sides[0], rows[part], sides[1], out, targets, k > 0)
                 in_parallel(_tiles.mix_dense, right.n_samples, TILE, *work)
@@ -125,12 +128,22 @@ class Mixture:
             return left.weights * right.weights, none, none
         return np.zeros(self.n_kernels), left.factors, right.factors
 
+    def _buffer(self, chunks: list[slice], right: Points) -> Array:
+        size = chunks[0].stop if chunks else 0
+        return np.empty((size, right.n_samples), dtype=self.dtype)
+
     def _dots(
-        self, k: int, left: Points, rows: Array, right: Points, stored: StoredDots | None = None
+        self,
+        k: int,
+        left: Points,
+        rows: Array,
+        right: Points,
+        buffer: Array,
+        stored: StoredDots | None = None,
     ) -> Array:
         dots = None if stored is None else stored(k, rows)
         if dots is None:
-            dots = np.empty((len(rows), right.n_samples), dtype=self.dtype)
+            dots = buffer[: len(rows)]
             left.features[k].dots(rows, right.features[k], dots)
         return dots
 
@@ -174,7 +187,7 @@ class Mixture:
             return result
         weights = np.ascontiguousarray(coef, dtype=self.dtype)
         chunks = _chunks(left.n_samples, right.n_samples)
-        buffer = np.empty((chunks[0].stop if chunks else 0, right.n_samples), dtype=self.dtype)
+        buffer = self._buffer(chunks, right)
         for part in chunks:
             rows = np.arange(part.start, part.stop)
             self.fill(left, rows, right, buffer, rows - part.start)
@@ -193,7 +206,9 @@ class Mixture:
         gated = (right.gates * right.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
         loads = (gated * coef[:, np.newaxis, np.newaxis, :]).reshape(n, self.n_kernels, -1)
         loads = np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=self.dtype)
-        for part in _chunks(left.n_samples, n) if n else []:
+        chunks = _chunks(left.n_samples, n) if n else []
+        buffer = self._buffer(chunks, right)
+        for part in chunks:
             rows = np.arange(part.start, part.stop)
             damping = np.empty((0, 0), dtype=self.dtype)
             if self.pair_normalized:
@@ -204,7 +219,7 @@ class Mixture:
                 sums = np.zeros((len(rows), len(members), rank * tasks))
                 work = (
                     group.program(np.zeros(self.n_kernels), self.dtype),
-                    self._dots(k, left, rows, right),
+                    self._dots(k, left, rows, right, buffer),
                     left.features[k].norms[part],
                     right.features[k].norms,
                     damping,
@@ -226,7 +241,7 @@ class Mixture:
 
 
 def _chunks(n_rows: int, n_columns: int) -> list[slice]:
-    step = int(np.clip(_BUFFER // max(n_columns, 1), 16, 1024))
+    step = int(np.clip(_BUFFER // max(n_columns, 1), _FEWEST_ROWS, 1024))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 

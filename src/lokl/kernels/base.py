@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -127,7 +127,3 @@ class Kernel(BaseEstimator, ABC):
         from lokl.kernels.composition import Product
 
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented
-
-    def replaced(self, **settings: Any) -> Self:
-        """Return a copy with some settings changed; the rest is shared, not copied."""
-        return type(self)(**{**self.get_params(deep=False), **settings})

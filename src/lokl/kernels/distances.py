@@ -24,7 +24,7 @@ class Laplacian(Kernel):
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if self.gamma is None:
-            return self.replaced(gamma=1.0 / X.shape[1])
+            return Laplacian(1.0 / X.shape[1])
         positive("gamma", self.gamma)
         return self
 

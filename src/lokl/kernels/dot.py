@@ -104,7 +104,7 @@ class RBF(DotKernel):
         X = as_samples(X)
         spread = _spread(X, weight) if self.gamma == "scale" else _median_distance(X, weight)
         # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
-        return self.replaced(gamma=1.0 / spread if spread > 0 else 1.0)
+        return RBF(1.0 / spread if spread > 0 else 1.0)
 
     def formula(self) -> Formula:
         if isinstance(self.gamma, str):

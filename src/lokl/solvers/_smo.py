@@ -91,3 +91,18 @@ def _offsets(coef, lower, upper, epsilon):
     rise = -np.inf if coef >= upper else (-epsilon if coef >= 0.0 else epsilon)
     fall = np.inf if coef <= lower else (-epsilon if coef > 0.0 else epsilon)
     return rise, fall
+
+
+@njit(cache=True, nogil=True)
+def place_symmetric(matrix, places, block):
+    """Write ``block`` (len(places), n) into rows of `matrix` and, mirrored, into its columns.
+
+    Row by row on both sides: writing whole columns would touch a new cache line for each entry.
+    """
+    count = block.shape[1]
+    for p in range(places.shape[0]):
+        matrix[places[p], :count] = block[p]
+    for i in range(count):
+        row = matrix[i]
+        for p in range(places.shape[0]):
+            row[places[p]] = block[p, i]

@@ -87,8 +87,8 @@ class Exact(Solver):
             if violation <= self.tol:
                 break
             work.select(up, down, state.coef)
-            # A loose inner solution early on; the tolerance itself near the end.
-            inner_tol = max(0.5 * self.tol, 0.1 * violation)
+            # Working sets are solved loosely early on, to the tolerance itself near the end.
+            inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
             moved = work.improve(state, inner_tol, min(limit - state.steps, _STEPS_A_CALL))
             logger.debug("round %d: violation %.3g", state.rounds, violation)
             if not moved:
@@ -170,14 +170,15 @@ class _WorkingSet:
         """Turn an approximate optimum of a small problem into the exact one."""
         if self.matrix.dtype != np.float64:
             return violation
+        exact = _EXACT * max(state.scale, 1.0)
         for _ in range(_SHARPEN):
-            best = polish(self.matrix, self.problem, state.coef, state.gradient)
+            best = polish(self.matrix, self.problem, state.coef, state.gradient, exact)
             if best is None:
                 return violation
             if best.violation <= violation:
                 state.coef, state.gradient = best.coef, best.gradient
                 violation = best.violation
-            if violation <= _EXACT * max(state.scale, 1.0) or state.steps >= limit:
+            if violation <= exact or state.steps >= limit:
                 return violation
             # The free samples were not all known yet: a few more moves find them.
             if not self.improve(state, 0.1 * violation, min(limit - state.steps, 1000)):
@@ -229,9 +230,7 @@ class _WorkingSet:
         free = free[len(movers) :]
         index[free] = new
         self.index = index
-        block = self.gram.cross(new, index)
-        matrix[free, :count] = block
-        matrix[:count, free] = block.T
+        _smo.place_symmetric(matrix, free, self.gram.cross(new, index))
         matrix[free, free] += self.problem.ridge[new].astype(matrix.dtype)
 
     def improve(self, state: _State, tol: float, max_steps: float) -> bool:

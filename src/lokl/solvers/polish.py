@@ -8,12 +8,12 @@ no longer depends on the order of rows, on repeated rows or on the path.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from lokl._arrays import Array
 from lokl.solvers.problem import Problem
 
-_LARGEST = 512
+_LARGEST = 200
 _ROUNDS = 20
 _RIDGE = 1e-11
 
@@ -27,7 +27,9 @@ class Optimum:
     violation: float
 
 
-def polish(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Optimum | None:
+def polish(
+    matrix: Array, problem: Problem, coef: Array, gradient: Array, exact: float
+) -> Optimum | None:
     """Solve for the free coefficients exactly; None where that does not apply.
 
     Parameters
@@ -37,6 +39,8 @@ def polish(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Opt
     problem : Problem
     coef, gradient : arrays of shape (n,)
         Near the optimum; left alone.
+    exact : float
+        Violation that counts as none.
     """
     coef = coef.copy()
     lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
@@ -53,18 +57,21 @@ def polish(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Opt
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(change != 0, room / np.abs(change), np.inf)
         step = min(1.0, float(reach.min()))
-        coef[free] += step * change
+        moved = coef[free] + step * change
         if step < 1.0:
             # The nearest bound is hit: these coefficients are not free after all.
             blocked = reach <= step
-            coef[free[blocked]] = np.where(change > 0, upper[free], lower[free])[blocked]
-        gradient = problem.target - matrix @ coef
+            moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
+        gradient = gradient - (moved - coef[free]) @ matrix[free]
+        coef[free] = moved
         if step == 1.0:
             up, down = problem.violations(coef, gradient)
             violation = float(up.max() - down.min())
             if best is not None and violation > 0.5 * best.violation:
                 return best
             best = Optimum(coef.copy(), gradient, violation)
+            if violation <= exact:
+                return best
     return best
 
 
@@ -77,14 +84,14 @@ def _newton(
     Repeated rows make the matrix singular; a tiny ridge leaves the split between them symmetric,
     and repetition removes its effect on everything else.
     """
-    system = matrix[np.ix_(free, free)]
-    system[np.diag_indices_from(system)] += _RIDGE * system.diagonal().max()
-    slopes = gradient[free] - problem.epsilon * np.sign(coef[free])
-    sides = np.column_stack([slopes, np.ones(len(free))])
-    try:
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    system = matrix[free[:, np.newaxis], free]
+    system.flat[:: len(free) + 1] += _RIDGE * system.diagonal().max()
+    sides = np.ones((len(free), 2), order="F")
+    sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
+    # LAPACK itself: the checks around scipy's front door cost more than so small a system.
+    _, solution, failure = lapack.dposv(system, sides, lower=1, overwrite_b=1)
+    if failure:
         return None
-    toward, level = linalg.cho_solve(factor, sides, check_finite=False).T
+    toward, level = solution.T
     change = toward - (toward.sum() + coef.sum()) / level.sum() * level
     return np.asarray(change) if np.isfinite(change).all() else None

@@ -1,0 +1,243 @@
+"""Laws of gates: trust is not negative, shared, and differentiable."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+import lokl.gates
+from lokl.gates import Constant, Gate, Gaussian, Sigmoid, Softmax
+
+LEARNED = [Softmax(), Softmax(1.5), Sigmoid(), Sigmoid(2.0), Gaussian(), Gaussian(0.7), Constant()]
+SHARED = [gate for gate in LEARNED if isinstance(gate, Softmax | Gaussian)]
+every_gate = pytest.mark.parametrize("gate", LEARNED, ids=repr)
+shared_gate = pytest.mark.parametrize("gate", SHARED, ids=repr)
+problems = given(
+    seed=st.integers(0, 2**16), n=st.integers(1, 6), m=st.integers(1, 4), as_csr=st.booleans()
+)
+
+
+def problem(gate, seed, n, m, as_csr=False):
+    """Samples, parameters away from symmetry, and a mask that leaves every sample a kernel."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 3)) * (rng.uniform(size=(n, 3)) < 0.7)
+    X = sparse.csr_matrix(X) if as_csr else X
+    start = gate.init(X, m, rng)
+    params = start + 0.1 * rng.uniform(size=start.shape)
+    present = rng.uniform(size=(n, m)) < 0.6
+    present[np.arange(n), rng.randint(m, size=n)] = True
+    return X, params, present
+
+
+def slopes(function, params, step=1e-6):
+    """Central differences, entry by entry."""
+    result = np.empty(params.shape)
+    for place in np.ndindex(params.shape):
+        up, down = params.copy(), params.copy()
+        up[place] += step
+        down[place] -= step
+        result[place] = (function(up) - function(down)) / (2 * step)
+    return result
+
+
+def test_every_exported_gate_is_in_the_list():
+    exported = {c for c in vars(lokl.gates).values() if isinstance(c, type) and c is not Gate}
+    assert exported == {type(gate) for gate in LEARNED}
+
+
+@every_gate
+@problems
+def test_trust_is_finite_and_not_negative(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    for H in (gate(X, params), gate(X, params, present)):
+        assert H.shape == (n, m)
+        assert np.isfinite(H).all()
+        assert (H >= 0).all()
+        assert gate.trust(H).shape == (n, m)
+
+
+@every_gate
+@problems
+def test_sparse_equals_dense(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m)
+    S = sparse.csr_matrix(X)
+    assert_allclose(gate(S, params, present), gate(X, params, present))
+    start = [gate.init(Z, m, np.random.RandomState(seed)) for Z in (X, S)]
+    assert_array_equal(*start)
+
+
+@every_gate
+@problems
+def test_a_sample_is_gated_by_itself(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    H = gate(X, params, present)
+    for j in range(n):
+        assert_allclose(gate(X[[j]], params, present[[j]]), H[[j]])
+
+
+@shared_gate
+@problems
+def test_kernels_that_compete_share_one_unit_of_trust(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    assert_allclose(gate(X, params).sum(axis=1), 1.0)
+    assert_allclose(gate(X, params, present).sum(axis=1), 1.0)
+
+
+@every_gate
+@problems
+def test_trust_in_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    H, masked = gate(X, params), gate(X, params, present)
+    assert (masked[~present] == 0).all()
+    assert_allclose(gate(X, params, np.ones((n, m), dtype=bool)), H)
+    if gate in SHARED:
+        left = H * present
+        assert_allclose(masked, left / left.sum(axis=1, keepdims=True), rtol=1e-10)
+    elif isinstance(gate, Constant):
+        assert_allclose((masked**2).sum(axis=1), (H**2).sum(axis=1))
+        left = H**2 * present
+        assert_allclose(masked**2, left * params.sum() / left.sum(axis=1, keepdims=True))
+    else:
+        assert_array_equal(masked[present], H[present])
+
+
+@every_gate
+@problems
+def test_pullback_is_the_gradient(gate, seed, n, m, as_csr):
+    X, params, _ = problem(gate, seed, n, m, as_csr)
+    G = np.random.RandomState(seed).normal(size=(n, m))
+    numeric = slopes(lambda v: np.sum(G * gate(X, v)), params)
+    assert_allclose(gate.pullback(X, params, gate(X, params), G), numeric, rtol=1e-5, atol=1e-6)
+
+
+@every_gate
+@problems
+def test_pullback_is_the_gradient_where_views_are_missing(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    G = np.random.RandomState(seed).normal(size=(n, m))
+    numeric = slopes(lambda v: np.sum(G * gate(X, v, present)), params)
+    gradient = gate.pullback(X, params, gate(X, params, present), G)
+    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6)
+
+
+@problems
+def test_a_common_direction_of_all_kernels_changes_no_softmax_gate(seed, n, m, as_csr):
+    X, V, present = problem(Softmax(1.0), seed, n, m, as_csr)
+    rng = np.random.RandomState(seed)
+    shift, G = rng.normal(size=(4, 1)), rng.normal(size=(n, m))
+    for mask in (None, present):
+        H = Softmax()(X, V, mask)
+        assert_allclose(Softmax()(X, V + shift, mask), H, atol=1e-12)
+        assert_allclose(Softmax().pullback(X, V, H, G).sum(axis=1), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("gate", [Softmax(), Sigmoid(), Gaussian()], ids=repr)
+def test_far_samples_overflow_nothing(gate):
+    X = np.array([[1e6, 0.0], [-1e6, 1e6], [0.0, 0.0]])
+    params = np.array([[1.0, -1.0], [2.0, 0.5], [1e-3, 3.0]])
+    H = gate(X, params)
+    assert np.isfinite(H).all()
+    assert np.isfinite(gate.pullback(X, params, H, np.ones_like(H))).all()
+
+
+@every_gate
+@problems
+def test_projection_keeps_what_is_allowed_and_allows_what_it_returns(gate, seed, n, m, as_csr):
+    X, params, _ = problem(gate, seed, n, m, as_csr)
+    assert_array_equal(gate.project(params), params)
+    wild = 10.0 * np.random.RandomState(seed).normal(size=params.shape)
+    kept = wild.copy()
+    projected = gate.project(wild)
+    assert_array_equal(wild, kept)
+    assert_array_equal(gate.project(projected), projected)
+    assert np.isfinite(gate(X, projected)).all()
+
+
+def test_projection_is_the_nearest_allowed_point():
+    assert_array_equal(Constant().project(np.array([-1.0, 0.0, 2.0])), [0.0, 0.0, 2.0])
+    projected = Gaussian().project(np.array([[-1.0, 5.0], [-2.0, 0.5]]))
+    assert_array_equal(projected[0], [-1.0, 5.0])
+    assert 0 < projected[1, 0] <= 1e-3
+    assert projected[1, 1] == 0.5
+
+
+@every_gate
+def test_start_values_depend_on_the_generator_alone(gate):
+    X = np.random.RandomState(0).normal(size=(5, 3))
+    first, again = (gate.init(X, 4, np.random.RandomState(7)) for _ in range(2))
+    assert_array_equal(first, again)
+    assert_array_equal(gate(X, gate.project(first)), gate(X, first))
+
+
+def test_start_values_follow_the_settings():
+    X = np.random.RandomState(0).normal(size=(5, 3))
+    for gate in (Softmax(0.2), Sigmoid(0.2)):
+        start = gate.init(X, 50, np.random.RandomState(0))
+        assert start.shape == (4, 50)
+        assert 0.15 < np.abs(start).max() <= 0.2
+    centres = Gaussian(0.5).init(X, 5, np.random.RandomState(0))
+    assert_array_equal(np.sort(centres[:-1].T, axis=0), np.sort(X, axis=0))
+    assert (centres[-1] == 0.5).all()
+    assert Gaussian().init(X, 9, np.random.RandomState(0)).shape == (4, 9)
+    assert_allclose(Constant().init(X, 4, None), 0.25)
+    assert_array_equal(Constant([1, 0, 2]).init(X, 3, None), [1.0, 0.0, 2.0])
+
+
+def test_a_constant_gate_is_the_root_of_its_weights():
+    H = Constant()(np.zeros((3, 2)), np.array([0.0, 4.0, 9.0]))
+    assert_array_equal(H, [[0.0, 2.0, 3.0]] * 3)
+    assert_array_equal(Constant().trust(H), [[0.0, 4.0, 9.0]] * 3)
+
+
+def test_a_weight_of_zero_gives_no_slope_and_no_warning():
+    mu = np.array([0.0, 4.0])
+    H = Constant()(np.zeros((3, 2)), mu)
+    gradient = Constant().pullback(np.zeros((3, 2)), mu, H, np.ones((3, 2)))
+    assert_allclose(gradient, [0.0, 3 * 0.25])
+
+
+def test_trust_of_a_gate_of_higher_rank_is_the_sum_over_its_rank():
+    H = np.random.RandomState(0).uniform(size=(4, 2, 3))
+    assert_allclose(Softmax().trust(H), H.sum(axis=2))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -0.5], [1.0, np.nan], [1, np.inf], [[1.0, 1.0]]])
+def test_weights_that_fit_no_two_kernels_are_refused(weights):
+    with pytest.raises(ValueError, match="Constant needs 2 finite weights >= 0, one a kernel, got"):
+        Constant(weights).init(np.zeros((3, 2)), 2, None)
+
+
+def test_a_gate_without_gradient_says_so():
+    class Fixed(Gate):
+        def init(self, X, n_kernels, rng):
+            return np.ones(n_kernels)
+
+        def __call__(self, X, params, present=None):
+            return np.tile(params, (X.shape[0], 1))
+
+    X, H = np.zeros((2, 1)), np.ones((2, 3))
+    with pytest.raises(TypeError, match="Fixed gates are not learned by gradient"):
+        Fixed().pullback(X, np.ones(3), H, H)
+    assert_array_equal(Fixed().project(np.ones(3)), np.ones(3))
+
+
+@every_gate
+def test_copies_are_alike(gate):
+    assert repr(clone(gate)) == repr(pickle.loads(pickle.dumps(gate))) == repr(gate)
+    assert repr(eval(repr(gate), vars(lokl.gates))) == repr(gate)
+    for name in gate.get_params():
+        changed = clone(gate).set_params(**{name: 0.25})
+        assert getattr(changed, name) == 0.25
+
+
+@every_gate
+def test_read_only_samples_are_read_only(gate, read_only):
+    X = read_only(np.random.RandomState(0).normal(size=(5, 3)))
+    params = read_only(np.array(gate.init(X, 2, np.random.RandomState(0))))
+    H = read_only(gate(X, params))
+    gate.pullback(X, gate.project(params), H, H)

@@ -1,0 +1,481 @@
+"""The gated Gram matrix against the plain sum ``sum_i (h_i h_i') o K_i``."""
+
+import re
+
+import numpy as np
+import pytest
+from gram_cases import (
+    DICTIONARIES,
+    GATES,
+    LAYOUTS,
+    POSITIVE,
+    dense,
+    few_entries,
+    gates,
+    layout_of,
+    parts,
+    short_rows,
+    threads,
+    tolerance,
+    wide,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+
+from lokl.gram import GatedGram, Mixture
+from lokl.gram.features import TILE, Features, choose_layout
+from lokl.kernels import RBF, Callable, Laplacian, Linear, Polynomial, precomputed, rbf_ladder
+
+seeds = st.integers(0, 2**16)
+sizes = st.integers(1, 20)
+every_dictionary = pytest.mark.parametrize("kernels", DICTIONARIES.values(), ids=DICTIONARIES)
+every_layout = pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)
+both = pytest.mark.parametrize("dtype", ["float32", "float64"])
+few = settings(max_examples=6)
+
+
+def problem(kernels, make, kind, n, seed):
+    rng = np.random.default_rng(seed)
+    X = make(n, rng)
+    training = make(30, np.random.default_rng(0))
+    return [kernel.bind(training) for kernel in kernels], X, gates(kind, n, len(kernels), rng), rng
+
+
+def coefficients(n, tasks, rng):
+    """Signed, and zero for some samples but the first."""
+    coef = rng.normal(size=(n, tasks))
+    coef[1:] *= rng.random((n - 1, 1)) < 0.7
+    return coef
+
+
+def close(actual, expected, dtype):
+    assert np.shape(actual) == expected.shape
+    assert_allclose(actual, expected, **tolerance(expected, dtype))
+
+
+@every_layout
+def test_samples_have_the_layout_of_the_list(make):
+    with layout_of(make):
+        mixture = Mixture([RBF(1.0)], make(5, np.random.default_rng(0)))
+    assert [group.layout for group in mixture.groups] == [LAYOUTS[make]]
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "fill", "as_given", "layout"),
+    [
+        (20, 4, 1.0, np.asarray, "panels"),
+        (20, 14, 0.2, sparse.csr_matrix, "panels"),
+        (3000, 100, 0.05, np.asarray, "panels"),
+        (3000, 100, 0.05, sparse.csr_matrix, "panels"),
+        (3000, 100, 1.0, np.asarray, "dense"),
+        (3000, 100, 1.0, sparse.csr_matrix, "dense"),
+        (0, 4, 1.0, np.asarray, "panels"),
+    ],
+)
+def test_the_data_decides_the_layout(n, d, fill, as_given, layout):
+    rng = np.random.default_rng(0)
+    assert choose_layout(as_given(rng.random((n, d)) * (rng.random((n, d)) < fill))) == layout
+
+
+def test_a_matrix_of_very_many_columns_stays_sparse():
+    narrow = few_entries(40, np.random.default_rng(0)).tocoo()
+    X = sparse.csr_matrix((narrow.data, (narrow.row, 10**5 * narrow.col)), shape=(40, 14 * 10**5))
+    assert choose_layout(X) == "sparse"
+    gram = GatedGram([Linear(), RBF(1.0)], X, dtype="float64")
+    expected = GatedGram([Linear(), RBF(1.0)], narrow.toarray(), dtype="float64")
+    assert_allclose(gram.rows(np.arange(40)), expected.rows(np.arange(40)), atol=1e-12)
+
+
+@every_dictionary
+@every_layout
+@both
+@few
+@given(seed=seeds, n=sizes, kind=st.sampled_from(POSITIVE), pair_normalized=st.booleans())
+def test_rows_blocks_and_diagonal(kernels, make, dtype, seed, n, kind, pair_normalized):
+    kernels, X, H, rng = problem(kernels, make, kind, n, seed)
+    K = parts(kernels, X, H, pair_normalized=pair_normalized).sum(axis=0)
+    with layout_of(make):
+        gram = GatedGram(kernels, X, H, dtype=dtype, pair_normalized=pair_normalized)
+    assert gram.n_samples == n
+    assert gram.dtype == dtype
+    rows, columns = rng.permutation(n)[: 1 + n // 2], rng.integers(n, size=4)
+    close(gram.rows(rows), K[rows], dtype)
+    close(gram.rows(np.arange(n)), K, dtype)
+    close(gram.rows([0, n - 1, 0]), K[[0, n - 1, 0]], dtype)
+    close(gram.block(columns), K[np.ix_(columns, columns)], dtype)
+    close(gram.cross(rows, columns), K[np.ix_(rows, columns)], dtype)
+    close(gram.diag(), K.diagonal(), dtype)
+    close(gram.whole, K, dtype)
+    assert not gram.whole.flags.writeable
+    out = np.full((2, n), np.nan, dtype=dtype)
+    assert gram.rows([n - 1, 0], out) is out
+    close(out, K[[n - 1, 0]], dtype)
+
+
+@every_dictionary
+@every_layout
+@both
+@few
+@given(seed=seeds, n=sizes, kind=st.sampled_from(POSITIVE), pair_normalized=st.booleans())
+def test_products(kernels, make, dtype, seed, n, kind, pair_normalized):
+    kernels, X, H, rng = problem(kernels, make, kind, n, seed)
+    each = parts(kernels, X, H, pair_normalized=pair_normalized)
+    K = each.sum(axis=0)
+    with layout_of(make):
+        gram = GatedGram(kernels, X, H, dtype=dtype, pair_normalized=pair_normalized)
+    coef = coefficients(n, 3, rng)
+    close(gram.dot(coef), K @ coef, dtype)
+    close(gram.dot(coef[:, 0]), K @ coef[:, 0], dtype)
+    index = np.flatnonzero(coef[:, 1])
+    target = rng.normal(size=n)
+    expected = target - K @ coef[:, 1]
+    gram.subtract(index, coef[index, 1], target)
+    close(target, expected, dtype)
+    forms = np.einsum("jt,ijk,kt->i", coef, each, coef)
+    close(gram.kernel_forms(coef), forms, dtype)
+    close(gram.kernel_forms(coef[:, 0]), coef[:, 0] @ each @ coef[:, 0], dtype)
+
+
+@every_dictionary
+@every_layout
+@both
+@few
+@given(seed=seeds, n=sizes, p=sizes, kind=st.sampled_from(POSITIVE), pair_normalized=st.booleans())
+def test_contributions_of_kernels_add_up(kernels, make, dtype, seed, n, p, kind, pair_normalized):
+    kernels, X, H, rng = problem(kernels, make, kind, n, seed)
+    Z, HZ = make(p, rng), gates(kind, p, len(kernels), rng)
+    coef = rng.normal(size=(p, 2))
+    with layout_of(make):
+        mixture = Mixture(kernels, X, dtype, pair_normalized)
+    left, right = mixture.points(X, H), mixture.points(Z, HZ)
+    each = parts(kernels, X, H, Z, HZ, pair_normalized)
+    contributions = mixture.contributions(left, right, coef)
+    close(contributions, np.einsum("ijk,kt->jit", each, coef), dtype)
+    close(mixture.product(left, right, coef), contributions.sum(axis=1), dtype)
+    close(mixture.block(left, right), each.sum(axis=0), dtype)
+
+
+@every_dictionary
+@every_layout
+@few
+@given(seed=seeds, n=st.integers(1, 5), kind=st.sampled_from(GATES), tasks=st.integers(1, 2))
+def test_gate_gradient_is_the_slope_of_the_dual(kernels, make, seed, n, kind, tasks):
+    kernels, X, H, rng = problem(kernels, make, kind, n, seed)
+    coef = coefficients(n, tasks, rng)
+    forms = parts(kernels, X, np.ones((n, len(kernels)))) * (coef @ coef.T)
+
+    def dual(H):
+        H = H.reshape(n, len(kernels), -1)
+        return -0.5 * np.einsum("jir,kir,ijk->", H, H, forms)
+
+    with layout_of(make):
+        gram = GatedGram(kernels, X, H, dtype="float64")
+    numeric = np.empty(H.shape)
+    for place in np.ndindex(H.shape):
+        step = np.zeros(H.shape)
+        step[place] = 0.1
+        # The dual value is quadratic in the gates: central differences are exact.
+        numeric[place] = (dual(H + step) - dual(H - step)) / 0.2
+    gradient = gram.gate_gradient(coef[:, 0] if tasks == 1 else coef)
+    assert_allclose(gradient.reshape(H.shape), numeric, rtol=1e-7, atol=1e-9)
+    # The gradient in log h sums up to the quadratic form.
+    assert_allclose((gradient.reshape(H.shape) * H).sum(), -gram.kernel_forms(coef).sum())
+
+
+@every_dictionary
+@every_layout
+@few
+@given(seed=seeds, n=st.integers(2, 15), kind=st.sampled_from(GATES))
+def test_matrix_is_positive_semidefinite(kernels, make, seed, n, kind):
+    kernels = [kernel for kernel in kernels if type(kernel).__name__ != "Sigmoid"]
+    kernels, X, H, _ = problem(kernels, make, kind, n, seed)
+    with layout_of(make):
+        K = GatedGram(kernels, X, H, dtype="float64").rows(np.arange(n))
+    values = np.linalg.eigvalsh(K)
+    assert values[0] >= -1e-10 * max(values[-1], 1.0)
+
+
+@every_dictionary
+@few
+@given(data=st.data(), seed=seeds, n=sizes, kind=st.sampled_from(GATES))
+def test_the_order_of_kernels_does_not_matter(kernels, data, seed, n, kind):
+    kernels, X, H, _ = problem(kernels, dense, kind, n, seed)
+    order = data.draw(st.permutations(range(len(kernels))))
+    shuffled = GatedGram([kernels[i] for i in order], X, H[:, order], dtype="float64")
+    expected = GatedGram(kernels, X, H, dtype="float64")
+    close(shuffled.rows(np.arange(n)), expected.rows(np.arange(n)), "float64")
+    coef = np.random.default_rng(seed).normal(size=n)
+    close(shuffled.kernel_forms(coef), expected.kernel_forms(coef)[list(order)], "float64")
+
+
+@every_dictionary
+@both
+@few
+@given(seed=seeds, n=st.integers(2, 20), kinds=st.lists(st.sampled_from(GATES), max_size=3))
+def test_gates_move(kernels, dtype, seed, n, kinds):
+    kernels, X, H, rng = problem(kernels, dense, "rank 1", n, seed)
+    gram = GatedGram(kernels, X, H, dtype=dtype, keep_inner=bool(seed % 2))
+    coef = rng.normal(size=n)
+    for kind in ["constant", *kinds]:
+        gram.rows(np.arange(n))
+        gram.dot(coef)
+        gram.whole.sum()
+        H = gates(kind, n, len(kernels), rng)
+        gram.move_gates(H)
+        K = parts(kernels, X, H).sum(axis=0)
+        close(gram.rows(np.arange(n)), K, dtype)
+        close(gram.dot(coef), K @ coef, dtype)
+        close(gram.diag(), K.diagonal(), dtype)
+        close(gram.whole, K, dtype)
+
+
+def test_no_gates_are_the_uniform_combination():
+    kernels, X, _, _ = problem(DICTIONARIES["one view"], dense, "rank 1", 9, 0)
+    K = np.mean([kernel(X) for kernel in kernels], axis=0)
+    close(GatedGram(kernels, X).rows(np.arange(9)), K, "float32")
+
+
+def test_equal_kernels_of_equal_trust_are_one_kernel():
+    X = dense(9, np.random.default_rng(0))
+    for pair_normalized in (False, True):
+        gram = GatedGram([RBF(0.1)] * 4, X, dtype="float64", pair_normalized=pair_normalized)
+        assert_allclose(gram.rows(np.arange(9)), RBF(0.1)(X), rtol=1e-10)
+
+
+def test_only_distances_to_all_samples_do_not_see_where_zero_is():
+    X = dense(20, np.random.default_rng(0)) + 1e3
+    gram = GatedGram([RBF(0.1), RBF(0.7)], X, dtype="float32")
+    assert_allclose(
+        gram.rows(np.arange(20)),
+        (rbf_kernel(X, gamma=0.1) + rbf_kernel(X, gamma=0.7)) / 2,
+        atol=1e-4,
+    )
+
+
+@both
+@pytest.mark.parametrize("low", [-24, -16, -10, -6, -4])
+def test_a_ladder_equals_separate_kernels(low, dtype):
+    X = short_rows(25, np.random.default_rng(0))
+    ladder = rbf_ladder(low, 1)
+    for i, kernel in enumerate(ladder):
+        H = np.zeros((25, len(ladder)))
+        H[:, i] = 1.0
+        K = GatedGram(ladder, X, H, dtype=dtype).rows(np.arange(25))
+        atol = 5e-5 if dtype == "float32" else 1e-8
+        assert_allclose(K, rbf_kernel(X, gamma=kernel.gamma), atol=atol)
+
+
+@both
+@few
+@given(data=st.data(), seed=seeds)
+def test_any_gammas_in_any_order_equal_separate_kernels(dtype, data, seed):
+    gammas = data.draw(st.lists(st.sampled_from([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 0.3]), min_size=1))
+    rng = np.random.default_rng(seed)
+    X, H = short_rows(12, rng), rng.random((12, len(gammas)))
+    K = GatedGram([RBF(gamma) for gamma in gammas], X, H, dtype=dtype).rows(np.arange(12))
+    expected = sum(
+        np.outer(h, h) * rbf_kernel(X, gamma=g) for h, g in zip(H.T, gammas, strict=True)
+    )
+    close(K, expected, dtype)
+
+
+@pytest.mark.parametrize("make", [dense, short_rows, few_entries, wide])
+@pytest.mark.parametrize("kind", ["constant", "rank 3"])
+@pytest.mark.parametrize("keep_inner", [False, True])
+def test_several_tiles_on_several_threads(make, kind, keep_inner):
+    n = 3 * TILE + 7
+    kernels, X, H, rng = problem(DICTIONARIES["views"], make, kind, n, 0)
+    rows, coef = rng.permutation(n)[:40], rng.normal(size=n)
+    with threads(3), layout_of(make):
+        gram = GatedGram(kernels, X, H, dtype="float64", keep_inner=keep_inner)
+        K = parts(kernels, X[rows], H[rows], X, H).sum(axis=0)
+        close(gram.rows(rows), K, "float64")
+        target = np.zeros(n)
+        gram.subtract(rows, coef[:40], target)
+        close(target, -coef[:40] @ K, "float64")
+        close(gram.dot(coef)[rows], K @ coef, "float64")
+        sums = gram.mixture.contributions(gram.points.take(rows), gram.points, coef[:, np.newaxis])
+        close(sums.sum(axis=1)[:, 0], K @ coef, "float64")
+
+
+@every_dictionary
+@few
+@given(
+    seed=seeds,
+    n=st.integers(2, 20),
+    capacity=st.integers(2, 30),
+    keep_inner=st.booleans(),
+    steps=st.lists(st.integers(0, 2**16), min_size=1, max_size=6),
+)
+def test_memory_changes_no_row(kernels, seed, n, capacity, keep_inner, steps):
+    kernels, X, H, _ = problem(kernels, dense, "rank 1", n, seed)
+    megabytes = (2 if keep_inner else 1) * capacity * 8 * n / 2**20
+    gram = GatedGram(kernels, X, H, cache_size=megabytes, dtype="float64", keep_inner=keep_inner)
+    assert 2 <= gram.capacity <= min(n, 2 * capacity)
+    for step in steps:
+        rng = np.random.default_rng(step)
+        if step % 3 == 0:
+            H = gates("rank 1", n, len(kernels), rng)
+            gram.move_gates(H)
+        K = parts(kernels, X, H).sum(axis=0)
+        rows = rng.permutation(n)[: rng.integers(1, n + 1)]
+        close(gram.rows(rows), K[rows], "float64")
+        target = np.zeros(n)
+        gram.subtract(rows, np.ones(len(rows)), target)
+        close(target, -K[rows].sum(axis=0), "float64")
+
+
+@both
+@pytest.mark.parametrize("keep_inner", [False, True])
+@given(n=st.integers(2, 400))
+def test_a_budget_of_less_than_two_rows_is_refused_with_advice_that_works(dtype, keep_inner, n):
+    X = np.ones((n, 1))
+    options = {"dtype": dtype, "keep_inner": keep_inner}
+    with pytest.raises(ValueError, match=rf"two rows of the Gram matrix of {n} samples") as error:
+        GatedGram([RBF(1.0)], X, cache_size=1e-6, **options).rows([0])
+    advice = float(re.search("give at least (.*) MB", str(error.value)).group(1))
+    gram = GatedGram([RBF(1.0)], X, cache_size=advice, **options)
+    assert gram.rows([0, 1]).shape == (2, n)
+
+
+@pytest.mark.parametrize("keep_inner", [False, True])
+def test_rows_of_an_interrupted_computation_are_not_kept(keep_inner, monkeypatch):
+    X = dense(10, np.random.default_rng(0))
+    failing = True
+
+    def product(X, Z):
+        if failing:
+            raise KeyboardInterrupt
+        return X @ Z.T
+
+    gram = GatedGram([RBF(0.1), Callable(product)], X, dtype="float64", keep_inner=keep_inner)
+    expected = (RBF(0.1)(X) + X @ X.T) / 2
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            gram.rows([2, 5])
+    failing = False
+    close(gram.rows(np.arange(10)), expected, "float64")
+
+    with layout_of(dense):
+        gram = GatedGram([RBF(0.1)], X, dtype="float64", keep_inner=keep_inner)
+    with monkeypatch.context() as patch:
+        patch.setattr(Features, "dots", lambda *arguments: product(None, None))
+        failing = True
+        with pytest.raises(KeyboardInterrupt):
+            gram.rows([2, 5])
+    close(gram.rows(np.arange(10)), RBF(0.1)(X), "float64")
+
+
+def test_pairs_that_trust_no_kernel_in_common_share_nothing():
+    X = dense(4, np.random.default_rng(0))
+    H = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
+    kernels = [RBF(0.1), Linear()]
+    gram = GatedGram(kernels, X, H, dtype="float64", pair_normalized=True)
+    K = gram.rows(np.arange(4))
+    assert K[0, 1] == K[1, 0] == 0
+    assert (K[3] == 0).all()
+    assert_allclose(K[0, 2], RBF(0.1)(X)[0, 2])
+    assert_allclose(gram.diag(), K.diagonal())
+    assert_allclose(gram.kernel_forms(np.ones(4)).sum(), K.sum())
+
+
+def test_pair_normalised_gates_have_no_gradient():
+    gram = GatedGram([RBF(1.0)], np.ones((3, 2)), pair_normalized=True)
+    with pytest.raises(TypeError, match="pair-normalised gates have no gradient"):
+        gram.gate_gradient(np.ones(3))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (4, 2), (5,), (2, 5)])
+def test_gates_that_fit_no_sample_or_kernel_are_refused(shape):
+    X, kernels = np.ones((5, 2)), [Linear(), RBF(1.0)]
+    with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
+        GatedGram(kernels, X, np.ones(shape))
+    if len(shape) == 2:
+        with pytest.raises(ValueError, match=r"gates have shape \(5, 2\), got"):
+            GatedGram(kernels, X).move_gates(np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "scale", "dtype"),
+    [
+        ([Linear(), RBF(0.1)], 1.0, "float32"),
+        ([Linear()], 1e3, "float64"),
+        ([Linear().normalized("mean_diag")], 1e2, "float32"),
+        ([Linear().normalized("mean_diag")], 1e4, "float64"),
+        ([Polynomial(4)], 1.0, "float32"),
+        ([Polynomial(4)], 10.0, "float64"),
+        ([RBF(1.0)], 1.0, "float32"),
+        ([RBF(1e3)], 1.0, "float64"),
+        ([RBF(1.0), Laplacian(1.0)], 1.0, "float32"),
+    ],
+    ids=repr,
+)
+def test_single_precision_is_chosen_unless_it_loses_digits(kernels, scale, dtype):
+    X = scale * np.random.default_rng(0).uniform(-1, 1, size=(20, 3))
+    kernels = [kernel.bind(X) for kernel in kernels]
+    gram = GatedGram(kernels, X)
+    assert gram.dtype == dtype
+    K = sum(kernel(X) for kernel in kernels) / len(kernels)
+    assert_allclose(gram.rows(np.arange(20)), K, rtol=1e-4, atol=1e-3)
+
+
+def test_a_stored_matrix_keeps_the_digits_its_kernel_keeps():
+    X = 1e4 * np.random.default_rng(0).uniform(1, 2, size=(20, 3))
+    stored, index = precomputed([Linear()(X)])
+    gram, expected = GatedGram(stored, index), GatedGram([Linear()], X)
+    assert gram.dtype == expected.dtype
+    assert_allclose(gram.rows(np.arange(20)), expected.rows(np.arange(20)), rtol=1e-12)
+
+
+@every_dictionary
+@every_layout
+def test_a_single_sample_and_no_coefficients(kernels, make):
+    kernels, X, H, _ = problem(kernels, make, "rank 3", 1, 0)
+    with layout_of(make):
+        gram = GatedGram(kernels, X, H, dtype="float64")
+    K = parts(kernels, X, H).sum(axis=0)
+    close(gram.rows([0]), K, "float64")
+    close(gram.dot(np.ones(1)), K[0], "float64")
+    assert gram.rows([]).shape == (0, 1)
+    assert (gram.dot(np.zeros((1, 2))) == 0).all()
+    target = np.ones(1)
+    gram.subtract(np.array([], dtype=np.intp), np.array([]), target)
+    assert target == 1.0
+
+
+@every_dictionary
+def test_machines_without_support_have_no_slope(kernels):
+    for make in LAYOUTS:
+        bound, X, H, _ = problem(kernels, make, "rank 3", 4, 0)
+        with layout_of(make):
+            gram = GatedGram(bound, X, H)
+        assert (gram.gate_gradient(np.zeros((4, 2))) == np.zeros(H.shape)).all()
+        assert (gram.kernel_forms(np.zeros(4)) == np.zeros(len(kernels))).all()
+
+
+@every_dictionary
+def test_blocks_of_no_samples_are_empty(kernels):
+    none, some = np.array([], dtype=np.intp), np.arange(4)
+    for make in LAYOUTS:
+        bound, X, H, _ = problem(kernels, make, "rank 1", 4, 0)
+        with layout_of(make):
+            gram, empty = GatedGram(bound, X, H), GatedGram(bound, X[none], H[none])
+        assert gram.block(none).shape == empty.rows(none).shape == (0, 0)
+        assert gram.cross(none, some).shape == (0, 4)
+        assert gram.cross(some, none).shape == (4, 0)
+        assert empty.diag().shape == empty.dot(np.empty(0)).shape == (0,)
+
+
+@every_dictionary
+@every_layout
+def test_samples_and_gates_are_not_written_to(kernels, make, read_only):
+    kernels, X, H, rng = problem(kernels, make, "rank 1", 8, 0)
+    read_only(X)
+    coef = read_only(rng.normal(size=8))
+    with layout_of(make):
+        gram = GatedGram(kernels, X, read_only(H), keep_inner=True)
+    close(gram.dot(coef), gram.rows(np.arange(8)) @ coef, "float32")
+    gram.gate_gradient(coef)

@@ -1,0 +1,305 @@
+"""Every compiled loop against its plain numpy twin."""
+
+import ast
+from decimal import Decimal, localcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from lokl.gram import _tiles
+from lokl.gram.features import TILE, Features
+from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE, TANH
+
+DTYPES = [np.float32, np.float64]
+both = pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])
+seeds = st.integers(0, 2**16)
+# Lengths around the ends of tiles, and short ones.
+lengths = st.integers(1, 9) | st.sampled_from([TILE - 1, TILE, TILE + 1, 2 * TILE + 3])
+few = settings(max_examples=15)
+
+
+def test_no_constant_of_another_file_is_frozen_into_compiled_code():
+    # Numba's cache on disk looks only at the file of a function: after a change of an imported
+    # number, the old code would go on with the old one.
+    tree = ast.parse(Path(_tiles.__file__).read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not [module for module in imported if module.startswith("lokl")]
+
+
+@njit(fastmath=_tiles._FAST)
+def exp2_loop(t, out):
+    for j in range(t.shape[0]):
+        out[j] = _tiles.exp2_nonpositive(t[j])
+
+
+def exp2(t):
+    out = np.empty_like(t)
+    exp2_loop(t, out)
+    return out
+
+
+def hard_exponents(dtype, lowest):
+    """The whole range: evenly, near zero, and around integers and half integers."""
+    grid = np.arange(lowest, 0.25, 0.5)
+    points = [np.linspace(lowest, 0, 100_003), -np.geomspace(1e-30, -lowest, 5_003), [-0.0, 0.0]]
+    near = [np.nextafter(grid.astype(dtype), dtype(side)) for side in (-np.inf, np.inf)]
+    t = np.concatenate([*points, grid, *near]).astype(dtype)
+    return t[(t <= 0) & (t >= lowest)]
+
+
+def test_exp2_in_single_precision_over_the_whole_range():
+    t = hard_exponents(np.float32, -126.0)
+    expected = np.exp2(t.astype(np.float64))
+    assert (np.abs(exp2(t) - expected) <= 3e-7 * expected).all()
+
+
+def test_exp2_in_double_precision_over_the_whole_range():
+    t = hard_exponents(np.float64, -1022.0)[::17]
+    values = exp2(t)
+    with localcontext() as context:
+        context.prec = 40
+        exact = [Decimal(2) ** Decimal(float(x)) for x in t]
+        error = max(abs(Decimal(float(v)) / e - 1) for v, e in zip(values, exact, strict=True))
+    assert error <= Decimal("4e-16")
+
+
+@both
+@given(st.integers(-1022, 0))
+def test_exp2_of_integers_is_exact(dtype, power):
+    lowest = np.finfo(dtype).minexp
+    assert exp2(np.array([power], dtype))[0] == dtype(2.0) ** max(power, lowest)
+
+
+@both
+def test_exp2_ends_at_one_and_at_the_smallest_normal_number(dtype):
+    below = np.array([-1100.0, -1e9, -np.finfo(dtype).max], dtype)
+    assert_array_equal(exp2(below), np.full(3, np.finfo(dtype).tiny))
+    assert_array_equal(exp2(np.array([1e-3, 5.0, 1e9], dtype)), np.ones(3, dtype))
+
+
+def kernel_values(step, dots, left_norm, right_norms, before):
+    operation, gamma, coef0, degree = step
+    if operation == SQUARE:
+        return before**2
+    if operation == GAUSSIAN:
+        return np.exp(-gamma * np.maximum(left_norm + right_norms - 2 * dots, 0.0))
+    if operation == LINEAR:
+        return dots
+    if operation == POLYNOMIAL:
+        return (gamma * dots + coef0) ** degree
+    return np.tanh(gamma * dots + coef0)
+
+
+def all_values(program, dots, left_norms, right_norms):
+    """Values of every kernel, (m, rows, columns), in double precision."""
+    operations, gammas, coefs, degrees, _ = program
+    result = np.empty((len(operations), *dots.shape))
+    for i, step in enumerate(zip(operations, gammas, coefs, degrees, strict=True)):
+        for p in range(len(dots)):
+            before = result[i - 1, p] if i else None
+            result[i, p] = kernel_values(step, dots[p], left_norms[p], right_norms, before)
+    return result
+
+
+def mix(program, dots, left, rows, right, out, out_rows, accumulate):
+    (left_norms, left_factors), (right_norms, right_factors) = left, right
+    values = all_values(program, dots, left_norms[rows], right_norms)
+    if left_factors.shape[1]:
+        trust = np.einsum("irp,irj->ipj", left_factors[:, :, rows], right_factors)
+    else:
+        trust = program[-1][:, np.newaxis, np.newaxis]
+    mixed = (trust * values).sum(axis=0)
+    out[out_rows] = mixed + (out[out_rows] if accumulate else 0.0)
+
+
+PROGRAMS = {
+    "linear": [(LINEAR, 1.0, 0.0, 1)],
+    "polynomials": [(POLYNOMIAL, 0.3, 0.5, degree) for degree in (1, 2, 3, 6)],
+    "tanh": [(TANH, 0.2, -0.1, 1)],
+    "ladder of two": [(GAUSSIAN, 0.1, 0.0, 1), (SQUARE, 0.2, 0.0, 1)],
+    "ladder of five": [(GAUSSIAN, 0.05, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],
+    "ladder of eleven": [(GAUSSIAN, 0.01, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 10],
+    "all": [
+        (LINEAR, 1.0, 0.0, 1),
+        (POLYNOMIAL, 0.5, 1.0, 2),
+        (GAUSSIAN, 0.02, 0.0, 1),
+        *[(SQUARE, 0.0, 0.0, 1)] * 5,
+        (GAUSSIAN, 1.1, 0.0, 1),
+        (TANH, 0.3, 0.1, 1),
+    ],
+}
+every_program = pytest.mark.parametrize("steps", PROGRAMS.values(), ids=PROGRAMS)
+
+
+def make_program(steps, weights, dtype):
+    operations, gammas, coefs, degrees = (np.array(column) for column in zip(*steps, strict=True))
+    return (
+        operations.astype(np.int64),
+        gammas.astype(dtype),
+        coefs.astype(dtype),
+        degrees.astype(np.int64),
+        weights.astype(dtype),
+    )
+
+
+def problem(steps, n, p, rank, dtype, seed, fill=0.6):
+    """Two sides of samples with norms and factors, a program, and rows of the left side."""
+    rng = np.random.default_rng(seed)
+    program = make_program(steps, rng.random(len(steps)), dtype)
+    sides = []
+    for size in (p, n):
+        X = (rng.normal(size=(size, 5)) * (rng.random((size, 5)) < fill)).astype(dtype)
+        factors = rng.random((len(steps), rank, size if rank else 0)).astype(dtype)
+        sides.append((X, ((X**2).sum(axis=1), factors)))
+    rows = rng.permutation(p)[: 1 + p // 2]
+    out = rng.normal(size=(p + 2, n)).astype(dtype)
+    return program, *sides, rows, out, rng.permutation(p + 2)[: len(rows)]
+
+
+def doubled(thing):
+    if isinstance(thing, tuple):
+        return tuple(map(doubled, thing))
+    return thing.astype(np.float64) if thing.dtype == np.float32 else thing.copy()
+
+
+def check(actual, expected, dtype):
+    relative = 1e-12 if dtype == np.float64 else 2e-5
+    scale = max(np.abs(expected).max(initial=0.0), 1.0)
+    assert_allclose(actual, expected, rtol=relative, atol=relative * scale)
+
+
+@every_program
+@both
+@few
+@given(
+    seed=seeds,
+    n=lengths,
+    p=st.integers(1, 4),
+    rank=st.integers(0, 3),
+    accumulate=st.booleans(),
+    cut=st.floats(0, 1),
+)
+def test_mix_dense(steps, dtype, seed, n, p, rank, accumulate, cut):
+    program, (X, left), (Z, right), rows, out, out_rows = problem(steps, n, p, rank, dtype, seed)
+    dots = X[rows] @ Z.T
+    expected = doubled(out)
+    mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
+    for s, e in ((0, int(cut * n)), (int(cut * n), n)):
+        _tiles.mix_dense(s, e, program, dots, left, rows, right, out, out_rows, accumulate)
+    check(out, expected, dtype)
+
+
+@every_program
+@both
+@few
+@given(
+    seed=seeds,
+    n=lengths,
+    p=st.integers(1, 4),
+    rank=st.integers(0, 3),
+    accumulate=st.booleans(),
+    cut=st.integers(0, 2),
+    fill=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_mix_sparse(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
+    sides = problem(steps, n, p, rank, dtype, seed, fill)
+    program, (X, left), (Z, right), rows, out, out_rows = sides
+    lists, panels = Features(sparse.csr_matrix(X), "panels").lists, Features(Z, "panels").panels
+    expected = doubled(out)
+    dots = doubled(X)[rows] @ doubled(Z).T
+    mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
+    middle = min(cut * TILE, n)
+    for s, e in ((0, middle), (middle, n)):
+        work = (program, lists, panels, left, rows, right, out, out_rows, accumulate)
+        _tiles.mix_sparse(s, e, *work)
+    check(out, expected, dtype)
+
+
+@both
+@few
+@given(seed=seeds, n=lengths, p=st.integers(1, 4), fill=st.sampled_from([0.0, 0.3, 1.0]))
+def test_dots_sparse(dtype, seed, n, p, fill):
+    rng = np.random.default_rng(seed)
+    X, Z = ((rng.normal(size=(k, 11)) * (rng.random((k, 11)) < fill)).astype(dtype) for k in (p, n))
+    rows = rng.permutation(p)
+    lists, panels = Features(sparse.csr_matrix(X), "panels").lists, Features(Z, "panels").panels
+    out = np.full((p, n), np.nan, dtype=dtype)
+    _tiles.dots_sparse(0, n, lists, panels, rows, out)
+    check(out, X[rows].astype(float) @ Z.T.astype(float), dtype)
+
+
+@both
+@given(seed=seeds, n=st.integers(0, 6), d=st.integers(1, 9), fill=st.sampled_from([0.0, 0.5, 1.0]))
+def test_lists_and_panels_hold_the_samples(dtype, seed, n, d, fill):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < fill)).astype(dtype)
+    for given_as in (X, sparse.csr_matrix(X)):
+        features = Features(given_as, "panels")
+        pointers, indices, entries = features.lists
+        assert (np.diff(pointers) % 4 == 0).all()
+        again = np.zeros((n, d), dtype)
+        for row in range(n):
+            place = slice(pointers[row], pointers[row + 1])
+            np.add.at(again[row], indices[place], entries[place])
+        assert_array_equal(again, X)
+        panels = features.panels
+        assert panels.shape == (1, d, TILE)
+        assert_array_equal(panels[0, :, :n].T, X)
+        assert not panels[0, :, n:].any()
+
+
+@every_program
+@both
+@few
+@given(seed=seeds, n=lengths, p=st.integers(1, 5), q=st.integers(1, 3), damped=st.booleans())
+def test_kernel_sums(steps, dtype, seed, n, p, q, damped):
+    program, (X, left), (Z, right), _, _, _ = problem(steps, n, p, 1, dtype, seed)
+    rng = np.random.default_rng(seed)
+    dots = X @ Z.T
+    coefs = rng.normal(size=(len(steps), q, n)).astype(dtype)
+    damping = rng.random((p, n) if damped else (0, 0)).astype(dtype)
+    start = rng.normal(size=(p, len(steps), q))
+    values = all_values(*doubled((program, dots, left[0], right[0])))
+    expected = start + np.einsum(
+        "ipj,pj,iqj->piq", values, damping if damped else np.ones((p, n)), coefs.astype(float)
+    )
+    out = start.copy()
+    for s, e in ((0, p // 2), (p // 2, p)):
+        _tiles.kernel_sums(s, e, program, dots, left[0], right[0], damping, coefs, out)
+    check(out, expected, dtype)
+
+
+@both
+@few
+@given(seed=seeds, n=lengths, count=st.integers(0, 9), cut=st.floats(0, 1))
+def test_subtract_rows(dtype, seed, n, count, cut):
+    rng = np.random.default_rng(seed)
+    slab = rng.normal(size=(12, n)).astype(dtype)
+    slots, coef, target = rng.permutation(12)[:count], rng.normal(size=count), rng.normal(size=n)
+    expected = target - coef @ slab[slots].astype(np.float64)
+    for s, e in ((0, int(cut * n)), (int(cut * n), n)):
+        _tiles.subtract_rows(s, e, slab, slots, coef, target)
+    # Sums are in double precision, whatever the rows are stored in.
+    assert_allclose(target, expected, rtol=1e-12, atol=1e-12)
+
+
+@both
+@few
+@given(seed=seeds, n=lengths)
+def test_a_gaussian_is_never_above_one(dtype, seed, n):
+    rng = np.random.default_rng(seed)
+    X = (1e3 * rng.normal(size=(n, 5))).astype(dtype)
+    program = make_program([(GAUSSIAN, 0.5, 0.0, 1)], np.ones(1), dtype)
+    none = np.empty((1, 0, 0), dtype)
+    norms = (X**2).sum(axis=1)
+    out, rows = np.empty((1, n), dtype), np.zeros(1, dtype=np.intp)
+    side = (norms, none)
+    _tiles.mix_dense(0, n, program, X[:1] @ X.T, side, rows, side, out, rows, False)
+    assert (out <= 1).all()
+    assert (out >= 0).all()

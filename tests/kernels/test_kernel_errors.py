@@ -1,0 +1,75 @@
+"""A setting out of range is refused, by name and value."""
+
+import numpy as np
+import pytest
+
+from lokl.kernels import RBF, Chi2, Laplacian, Linear, Polynomial, Sigmoid
+
+X = np.random.default_rng(0).random((5, 3))
+NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]
+
+
+@pytest.mark.parametrize("gamma", NOT_POSITIVE, ids=repr)
+@pytest.mark.parametrize("kind", [RBF, Polynomial, Sigmoid, Laplacian, Chi2])
+def test_gamma_is_a_positive_number(kind, gamma):
+    if kind is Laplacian and gamma is None:
+        pytest.skip("None is one over the number of features")
+    kernel = kind(gamma=gamma)
+    for composed in (kernel, kernel.on([0]), kernel.normalized("trace"), Linear() + kernel):
+        with pytest.raises(ValueError, match="gamma"):
+            composed.bind(X)(X)
+    with pytest.raises(ValueError, match="gamma"):
+        kernel(X)
+
+
+@pytest.mark.parametrize("degree", [0, -2, 1.5, "2", None], ids=repr)
+def test_a_degree_is_a_positive_integer(degree):
+    with pytest.raises(ValueError, match="degree must be a positive integer, got"):
+        Polynomial(degree).bind(X)(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Polynomial(coef0=-0.1), "coef0 must be finite and not negative, got -0.1"),
+        (Polynomial(coef0=np.nan), "coef0 must be finite and not negative, got nan"),
+        (Sigmoid(coef0=np.inf), "coef0 must be finite, got inf"),
+        (RBF("wide"), "gamma must be a number, 'scale' or 'median', got 'wide'"),
+        (Linear().normalized("max"), "how must be one of none, unit_diag, .*, got 'max'"),
+    ],
+    ids=repr,
+)
+def test_other_settings_are_checked(kernel, message):
+    with pytest.raises(ValueError, match=message):
+        kernel.bind(X)(X)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [RBF("scale"), RBF("median"), Linear().normalized("mean_diag"), Linear().normalized("trace")],
+    ids=repr,
+)
+def test_what_is_learned_in_training_must_be_bound_first(kernel):
+    for use in (kernel, kernel.diag):
+        with pytest.raises(ValueError, match=r"training data; call bind\(X\) first"):
+            use(X)
+
+
+def test_histograms_are_not_negative():
+    with pytest.raises(ValueError, match=r"features must not be negative, got -0\.5"):
+        Chi2().bind(X - X.min() - 0.5)
+    with pytest.raises(ValueError, match="negative"):
+        Chi2().bind(X)(-X)
+
+
+def test_samples_are_rows():
+    with pytest.raises(ValueError, match=r"rows of a 2-D array, got shape \(3,\)"):
+        Linear()(X[0])
+
+
+@pytest.mark.parametrize("other", [2.0, "rbf", None], ids=repr)
+def test_only_kernels_are_added_and_multiplied(other):
+    with pytest.raises(TypeError):
+        Linear() + other
+    with pytest.raises(TypeError):
+        Linear() * other
