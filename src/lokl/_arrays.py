@@ -15,12 +15,14 @@ def is_sparse(X: Any) -> bool:
 
 
 def as_samples(X: Any) -> Any:
-    """Floating point rows: CSR for sparse input, a 2-D array otherwise."""
+    """Rows in float64: CSR for sparse input, a 2-D array otherwise.
+
+    Distances are differences of large numbers, so values of a kernel are computed in float64
+    whatever the samples are; only Gram rows of many samples are worth float32.
+    """
     if is_sparse(X):
-        return X if X.format == "csr" else X.tocsr()
-    X = np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
+        return X.tocsr().astype(np.float64, copy=False)
+    X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise ValueError(f"samples are rows of a 2-D array, got shape {X.shape}")
     return X

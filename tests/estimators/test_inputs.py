@@ -161,7 +161,7 @@ def test_labels_are_only_names(names):
         (make_column_selector("th$"), [0, 2]),
         ([-1], [3]),
     ],
-    ids=str,
+    ids=["names", "name", "slice", "mask", "selector", "position"],
 )
 def test_views_by_name_are_views_by_number(named, numbered):
     y = labels(X)

@@ -211,12 +211,17 @@ def test_a_partly_missing_view_names_the_column_of_a_frame():
         UniformMKLClassifier(KERNELS).fit(partly, labels(X))
 
 
-def test_a_partly_missing_view_names_the_sample_as_it_was_given():
-    partly = X.copy()
-    partly[7, 1] = np.nan
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [([1], "sample 7 has a part of the view"), ([0, 1, 2, 3], "sample 7 lacks every view")],
+    ids=["partly", "altogether"],
+)
+def test_a_hole_names_the_sample_as_it_was_given(columns, message):
+    bad = X.copy()
+    bad[7, columns] = np.nan
     weight = np.where(np.arange(len(X)) < 5, 0.0, 1.0)
-    with pytest.raises(ValueError, match="sample 7 has a part of the view"):
-        UniformMKLClassifier(KERNELS).fit(partly, labels(X), weight)
+    with pytest.raises(ValueError, match=message):
+        UniformMKLClassifier(KERNELS).fit(bad, labels(X), weight)
 
 
 @pytest.mark.parametrize("when", ["fit", "predict"])

@@ -4,6 +4,8 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
+import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from lokl import _threads
@@ -129,3 +131,28 @@ def tolerance(expected, dtype):
     """Rounding of single precision is that of the largest entries, not of the smallest."""
     relative = 1e-10 if np.dtype(dtype) == np.float64 else 5e-5
     return {"rtol": relative, "atol": relative * max(np.abs(expected).max(initial=0.0), 1.0)}
+
+
+every_dictionary = pytest.mark.parametrize("kernels", DICTIONARIES.values(), ids=DICTIONARIES)
+every_layout = pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)
+both = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def problem(kernels, make, kind, n, seed):
+    """Bound kernels, samples, gates, and a generator for more."""
+    rng = np.random.default_rng(seed)
+    X = make(n, rng)
+    training = make(30, np.random.default_rng(0))
+    return [kernel.bind(training) for kernel in kernels], X, gates(kind, n, len(kernels), rng), rng
+
+
+def coefficients(n, tasks, rng):
+    """Signed, and zero for some samples but the first."""
+    coef = rng.normal(size=(n, tasks))
+    coef[1:] *= rng.random((n - 1, 1)) < 0.7
+    return coef
+
+
+def close(actual, expected, dtype):
+    assert np.shape(actual) == expected.shape
+    assert_allclose(actual, expected, **tolerance(expected, dtype))

@@ -1,7 +1,5 @@
 """The gated Gram matrix against the plain sum ``sum_i (h_i h_i') o K_i``."""
 
-import re
-
 import numpy as np
 import pytest
 from gram_cases import (
@@ -9,14 +7,19 @@ from gram_cases import (
     GATES,
     LAYOUTS,
     POSITIVE,
+    both,
+    close,
+    coefficients,
     dense,
+    every_dictionary,
+    every_layout,
     few_entries,
     gates,
     layout_of,
     parts,
+    problem,
     short_rows,
     threads,
-    tolerance,
     wide,
 )
 from hypothesis import given, settings
@@ -26,34 +29,12 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from lokl.gram import GatedGram, Mixture
-from lokl.gram.features import TILE, Features, choose_layout
-from lokl.kernels import RBF, Callable, Laplacian, Linear, Polynomial, precomputed, rbf_ladder
+from lokl.gram.features import TILE, choose_layout
+from lokl.kernels import RBF, Linear, rbf_ladder
 
 seeds = st.integers(0, 2**16)
 sizes = st.integers(1, 20)
-every_dictionary = pytest.mark.parametrize("kernels", DICTIONARIES.values(), ids=DICTIONARIES)
-every_layout = pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)
-both = pytest.mark.parametrize("dtype", ["float32", "float64"])
 few = settings(max_examples=6)
-
-
-def problem(kernels, make, kind, n, seed):
-    rng = np.random.default_rng(seed)
-    X = make(n, rng)
-    training = make(30, np.random.default_rng(0))
-    return [kernel.bind(training) for kernel in kernels], X, gates(kind, n, len(kernels), rng), rng
-
-
-def coefficients(n, tasks, rng):
-    """Signed, and zero for some samples but the first."""
-    coef = rng.normal(size=(n, tasks))
-    coef[1:] *= rng.random((n - 1, 1)) < 0.7
-    return coef
-
-
-def close(actual, expected, dtype):
-    assert np.shape(actual) == expected.shape
-    assert_allclose(actual, expected, **tolerance(expected, dtype))
 
 
 @every_layout
@@ -245,7 +226,7 @@ def test_equal_kernels_of_equal_trust_are_one_kernel():
         assert_allclose(gram.rows(np.arange(9)), RBF(0.1)(X), rtol=1e-10)
 
 
-def test_only_distances_to_all_samples_do_not_see_where_zero_is():
+def test_closeness_does_not_depend_on_where_zero_is():
     X = dense(20, np.random.default_rng(0)) + 1e3
     gram = GatedGram([RBF(0.1), RBF(0.7)], X, dtype="float32")
     assert_allclose(
@@ -299,183 +280,3 @@ def test_several_tiles_on_several_threads(make, kind, keep_inner):
         close(gram.dot(coef)[rows], K @ coef, "float64")
         sums = gram.mixture.contributions(gram.points.take(rows), gram.points, coef[:, np.newaxis])
         close(sums.sum(axis=1)[:, 0], K @ coef, "float64")
-
-
-@every_dictionary
-@few
-@given(
-    seed=seeds,
-    n=st.integers(2, 20),
-    capacity=st.integers(2, 30),
-    keep_inner=st.booleans(),
-    steps=st.lists(st.integers(0, 2**16), min_size=1, max_size=6),
-)
-def test_memory_changes_no_row(kernels, seed, n, capacity, keep_inner, steps):
-    kernels, X, H, _ = problem(kernels, dense, "rank 1", n, seed)
-    megabytes = (2 if keep_inner else 1) * capacity * 8 * n / 2**20
-    gram = GatedGram(kernels, X, H, cache_size=megabytes, dtype="float64", keep_inner=keep_inner)
-    assert 2 <= gram.capacity <= min(n, 2 * capacity)
-    for step in steps:
-        rng = np.random.default_rng(step)
-        if step % 3 == 0:
-            H = gates("rank 1", n, len(kernels), rng)
-            gram.move_gates(H)
-        K = parts(kernels, X, H).sum(axis=0)
-        rows = rng.permutation(n)[: rng.integers(1, n + 1)]
-        close(gram.rows(rows), K[rows], "float64")
-        target = np.zeros(n)
-        gram.subtract(rows, np.ones(len(rows)), target)
-        close(target, -K[rows].sum(axis=0), "float64")
-
-
-@both
-@pytest.mark.parametrize("keep_inner", [False, True])
-@given(n=st.integers(2, 400))
-def test_a_budget_of_less_than_two_rows_is_refused_with_advice_that_works(dtype, keep_inner, n):
-    X = np.ones((n, 1))
-    options = {"dtype": dtype, "keep_inner": keep_inner}
-    with pytest.raises(ValueError, match=rf"two rows of the Gram matrix of {n} samples") as error:
-        GatedGram([RBF(1.0)], X, cache_size=1e-6, **options).rows([0])
-    advice = float(re.search("give at least (.*) MB", str(error.value)).group(1))
-    gram = GatedGram([RBF(1.0)], X, cache_size=advice, **options)
-    assert gram.rows([0, 1]).shape == (2, n)
-
-
-@pytest.mark.parametrize("keep_inner", [False, True])
-def test_rows_of_an_interrupted_computation_are_not_kept(keep_inner, monkeypatch):
-    X = dense(10, np.random.default_rng(0))
-    failing = True
-
-    def product(X, Z):
-        if failing:
-            raise KeyboardInterrupt
-        return X @ Z.T
-
-    gram = GatedGram([RBF(0.1), Callable(product)], X, dtype="float64", keep_inner=keep_inner)
-    expected = (RBF(0.1)(X) + X @ X.T) / 2
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            gram.rows([2, 5])
-    failing = False
-    close(gram.rows(np.arange(10)), expected, "float64")
-
-    with layout_of(dense):
-        gram = GatedGram([RBF(0.1)], X, dtype="float64", keep_inner=keep_inner)
-    with monkeypatch.context() as patch:
-        patch.setattr(Features, "dots", lambda *arguments: product(None, None))
-        failing = True
-        with pytest.raises(KeyboardInterrupt):
-            gram.rows([2, 5])
-    close(gram.rows(np.arange(10)), RBF(0.1)(X), "float64")
-
-
-def test_pairs_that_trust_no_kernel_in_common_share_nothing():
-    X = dense(4, np.random.default_rng(0))
-    H = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
-    kernels = [RBF(0.1), Linear()]
-    gram = GatedGram(kernels, X, H, dtype="float64", pair_normalized=True)
-    K = gram.rows(np.arange(4))
-    assert K[0, 1] == K[1, 0] == 0
-    assert (K[3] == 0).all()
-    assert_allclose(K[0, 2], RBF(0.1)(X)[0, 2])
-    assert_allclose(gram.diag(), K.diagonal())
-    assert_allclose(gram.kernel_forms(np.ones(4)).sum(), K.sum())
-
-
-def test_pair_normalised_gates_have_no_gradient():
-    gram = GatedGram([RBF(1.0)], np.ones((3, 2)), pair_normalized=True)
-    with pytest.raises(TypeError, match="pair-normalised gates have no gradient"):
-        gram.gate_gradient(np.ones(3))
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (4, 2), (5,), (2, 5)])
-def test_gates_that_fit_no_sample_or_kernel_are_refused(shape):
-    X, kernels = np.ones((5, 2)), [Linear(), RBF(1.0)]
-    with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
-        GatedGram(kernels, X, np.ones(shape))
-    if len(shape) == 2:
-        with pytest.raises(ValueError, match=r"gates have shape \(5, 2\), got"):
-            GatedGram(kernels, X).move_gates(np.ones(shape))
-
-
-@pytest.mark.parametrize(
-    ("kernels", "scale", "dtype"),
-    [
-        ([Linear(), RBF(0.1)], 1.0, "float32"),
-        ([Linear()], 1e3, "float64"),
-        ([Linear().normalized("mean_diag")], 1e2, "float32"),
-        ([Linear().normalized("mean_diag")], 1e4, "float64"),
-        ([Polynomial(4)], 1.0, "float32"),
-        ([Polynomial(4)], 10.0, "float64"),
-        ([RBF(1.0)], 1.0, "float32"),
-        ([RBF(1e3)], 1.0, "float64"),
-        ([RBF(1.0), Laplacian(1.0)], 1.0, "float32"),
-    ],
-    ids=repr,
-)
-def test_single_precision_is_chosen_unless_it_loses_digits(kernels, scale, dtype):
-    X = scale * np.random.default_rng(0).uniform(-1, 1, size=(20, 3))
-    kernels = [kernel.bind(X) for kernel in kernels]
-    gram = GatedGram(kernels, X)
-    assert gram.dtype == dtype
-    K = sum(kernel(X) for kernel in kernels) / len(kernels)
-    assert_allclose(gram.rows(np.arange(20)), K, rtol=1e-4, atol=1e-3)
-
-
-def test_a_stored_matrix_keeps_the_digits_its_kernel_keeps():
-    X = 1e4 * np.random.default_rng(0).uniform(1, 2, size=(20, 3))
-    stored, index = precomputed([Linear()(X)])
-    gram, expected = GatedGram(stored, index), GatedGram([Linear()], X)
-    assert gram.dtype == expected.dtype
-    assert_allclose(gram.rows(np.arange(20)), expected.rows(np.arange(20)), rtol=1e-12)
-
-
-@every_dictionary
-@every_layout
-def test_a_single_sample_and_no_coefficients(kernels, make):
-    kernels, X, H, _ = problem(kernels, make, "rank 3", 1, 0)
-    with layout_of(make):
-        gram = GatedGram(kernels, X, H, dtype="float64")
-    K = parts(kernels, X, H).sum(axis=0)
-    close(gram.rows([0]), K, "float64")
-    close(gram.dot(np.ones(1)), K[0], "float64")
-    assert gram.rows([]).shape == (0, 1)
-    assert (gram.dot(np.zeros((1, 2))) == 0).all()
-    target = np.ones(1)
-    gram.subtract(np.array([], dtype=np.intp), np.array([]), target)
-    assert target == 1.0
-
-
-@every_dictionary
-def test_machines_without_support_have_no_slope(kernels):
-    for make in LAYOUTS:
-        bound, X, H, _ = problem(kernels, make, "rank 3", 4, 0)
-        with layout_of(make):
-            gram = GatedGram(bound, X, H)
-        assert (gram.gate_gradient(np.zeros((4, 2))) == np.zeros(H.shape)).all()
-        assert (gram.kernel_forms(np.zeros(4)) == np.zeros(len(kernels))).all()
-
-
-@every_dictionary
-def test_blocks_of_no_samples_are_empty(kernels):
-    none, some = np.array([], dtype=np.intp), np.arange(4)
-    for make in LAYOUTS:
-        bound, X, H, _ = problem(kernels, make, "rank 1", 4, 0)
-        with layout_of(make):
-            gram, empty = GatedGram(bound, X, H), GatedGram(bound, X[none], H[none])
-        assert gram.block(none).shape == empty.rows(none).shape == (0, 0)
-        assert gram.cross(none, some).shape == (0, 4)
-        assert gram.cross(some, none).shape == (4, 0)
-        assert empty.diag().shape == empty.dot(np.empty(0)).shape == (0,)
-
-
-@every_dictionary
-@every_layout
-def test_samples_and_gates_are_not_written_to(kernels, make, read_only):
-    kernels, X, H, rng = problem(kernels, make, "rank 1", 8, 0)
-    read_only(X)
-    coef = read_only(rng.normal(size=8))
-    with layout_of(make):
-        gram = GatedGram(kernels, X, read_only(H), keep_inner=True)
-    close(gram.dot(coef), gram.rows(np.arange(8)) @ coef, "float32")
-    gram.gate_gradient(coef)

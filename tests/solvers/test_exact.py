@@ -265,6 +265,16 @@ def test_too_few_steps_warn_and_leave_a_feasible_answer(loss, rows):
     assert dual.gap > 1e-3
 
 
+@losses
+@paths
+def test_just_enough_steps_do_not_warn(loss, rows):
+    K, problem = make(0, loss)
+    free = solve(K, problem, **memory(rows, 40))
+    limited = solve(K, problem, max_iter=free.n_iter, **memory(rows, 40))
+    np.testing.assert_array_equal(limited.coef, free.coef)
+    assert limited.converged
+
+
 def test_libsvm_with_too_few_steps_warns_too():
     K, problem = make(0, "hinge")
     with pytest.warns(ConvergenceWarning, match="LibSVM stopped after 3 steps; raise max_iter"):

@@ -10,6 +10,7 @@ from lokl.solvers.polish import polish
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
+EXACT = 1e-12
 
 
 def free_samples(problem, u):
@@ -29,7 +30,7 @@ def test_free_coefficients_that_are_a_little_off_are_put_right(loss, seed, size)
     near[free] += min(inside, 1e-4) * np.random.RandomState(seed).uniform(-1, 1, size=len(free))
     kept = near.copy()
     matrix = K + np.diag(problem.ridge)
-    found = polish(matrix, problem, near, gradient(K, problem, near))
+    found = polish(matrix, problem, near, gradient(K, problem, near), EXACT)
     np.testing.assert_array_equal(near, kept)
     np.testing.assert_allclose(found.coef, best, atol=1e-8)
     np.testing.assert_allclose(found.gradient, gradient(K, problem, found.coef), atol=1e-10)
@@ -44,7 +45,7 @@ def test_coefficients_just_off_their_bound_return_to_it(seed):
     bound = np.flatnonzero(np.abs(best) == 0.5)
     near = best.copy()
     near[bound[0]] *= 1 - 1e-9
-    found = polish(K, problem, near, gradient(K, problem, near))
+    found = polish(K, problem, near, gradient(K, problem, near), EXACT)
     if found is None:
         assert len(free_samples(problem, near)) < 3
         return
@@ -77,4 +78,4 @@ def test_repeated_rows_share_alike():
 
 def test_nothing_free_is_nothing_to_polish():
     K, problem = make(0, "hinge")
-    assert polish(K, problem, np.zeros(40), problem.target) is None
+    assert polish(K, problem, np.zeros(40), problem.target, EXACT) is None

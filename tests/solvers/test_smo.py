@@ -15,7 +15,7 @@ from solver_cases import (
     some_point,
 )
 
-from lokl.solvers._smo import smo
+from lokl.solvers._smo import place_symmetric, smo
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
@@ -98,3 +98,18 @@ def test_negative_curvature_is_reported_and_ends_at_bounds(seed):
     assert curvature < 0
     assert violation <= 1e-6
     assert np.isin(coef, [problem.lower, problem.upper]).sum() >= 9
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=seeds, n=st.integers(1, 12), room=st.integers(0, 5))
+def test_a_placed_block_is_in_rows_and_columns(dtype, seed, n, room):
+    rng = np.random.RandomState(seed)
+    places = rng.permutation(n)[: rng.randint(n + 1)]
+    symmetric = rng.normal(size=(n, n)).astype(dtype)
+    symmetric += symmetric.T
+    matrix = rng.normal(size=(n + room, n + room)).astype(dtype)
+    plain = matrix.copy()
+    plain[places, :n] = symmetric[places]
+    plain[:n, places] = symmetric[places].T
+    place_symmetric(matrix, places, symmetric[places])
+    np.testing.assert_array_equal(matrix, plain)

@@ -88,7 +88,7 @@ class GatedMachine(BaseEstimator):
         kernels = [kernel.bind(seen, weight[counted], frame) for kernel in named.values()]
         names = list(named)
         columns = getattr(self, "feature_names_in_", None)
-        filled, present = split_missing(kernels, names, seen, columns)
+        filled, present = split_missing(kernels, names, seen, columns, counted)
         training = Training(
             filled,
             present,

@@ -45,7 +45,14 @@ class Constant(Gate):
         # With h = sqrt(mu): dJ/dmu = dJ/dh / (2 h). Where h = 0 the quotient is 0/0 (the gradient
         # in h vanishes with h); the caller takes that limit from the quadratic forms instead.
         slope = np.divide(0.5 * G, H, out=np.zeros_like(G), where=H > 0)
-        return np.asarray(slope.sum(axis=0))
+        # A sample that lacks views has mu_i T / P, with T the sum of all weights and P of those
+        # present; for complete samples T = P and only the slope is left.
+        present = H > 0
+        total, kept = params.sum(), (present * params).sum(axis=1, keepdims=True)
+        share = np.divide(1.0, kept, out=np.zeros_like(kept), where=kept > 0)
+        pull = (slope * params).sum(axis=1, keepdims=True) * share
+        gradient = slope * total * share + pull * (1.0 - total * share * present)
+        return np.asarray(gradient.sum(axis=0))
 
     def project(self, params: Array) -> Array:
         return np.maximum(params, 0.0)

@@ -14,7 +14,10 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE
+
+# Operation codes, as in lokl.kernels.base. Written out: numba's cache on disk looks at this file
+# only, and would go on with old numbers after a change elsewhere.
+LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 
 TILE = 512
 

@@ -55,7 +55,7 @@ class Features:
     def make(cls, X: Any, layout: Layout, dtype: Any, offset: Array | None) -> "Features":
         """Lay out samples, moved by `offset` where every kernel of the view allows it."""
         if offset is not None:
-            X = np.asarray(X) - offset
+            X = as_dense(X) - offset
         if layout == "dense":
             return cls(np.ascontiguousarray(as_dense(X), dtype=dtype), layout)
         if layout == "panels" and not is_sparse(X):

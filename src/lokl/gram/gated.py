@@ -82,6 +82,8 @@ class GatedGram:
     @property
     def capacity(self) -> int:
         """How many rows the memory budget holds at a time."""
+        if self.mixture.is_linear:
+            return self.n_samples  # no row is ever needed
         share = 0.5 if self.keep_inner else 1.0
         row = self.n_samples * self.dtype.itemsize
         return int(min(share * self.cache_size * MEGABYTE // max(row, 1), self.n_samples))
@@ -91,9 +93,10 @@ class GatedGram:
         n = self.n_samples
         if self.capacity < min(2, n):
             need = 2 * n * self.dtype.itemsize / MEGABYTE / (0.5 if self.keep_inner else 1.0)
+            # One digit more than needed, so that the rounded advice is enough.
             raise ValueError(
                 f"cache_size={self.cache_size} MB does not hold two rows of the Gram matrix of "
-                f"{n} samples; give at least {need:.2g} MB"
+                f"{n} samples; give at least {1.01 * need:.3g} MB"
             )
         return RowCache(n, n, self.capacity, self.dtype)
 
@@ -171,7 +174,8 @@ class GatedGram:
                 self._compute(index[missing], slots[missing])
             except BaseException:
                 # An interrupted computation must not leave half-written rows that look valid.
-                self._cache.clear()
+                for cache in (self._cache, *(self._inner if self.keep_inner else [])):
+                    cache.clear()
                 raise
         return slots
 

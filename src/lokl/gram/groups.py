@@ -14,8 +14,9 @@ from lokl.kernels.columns import take_columns
 
 # Limits of float32: relative error of a kernel value near 1, and of large values.
 _LARGEST_EXPONENT = 1e3
-_LARGEST_VALUE = 1e4
+LARGEST_VALUE = 1e4
 _LARGEST_NORM = 1e6
+_MOST_SQUARINGS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +71,14 @@ class Group:
         """Operations and numbers of the members for the compiled pass."""
         formulas = [term.formula for term in self.terms]
         operations = np.array([f.operation for f in formulas], dtype=np.int64)
+        squarings = 0
         for k in range(1, len(formulas)):
             before, this = formulas[k - 1], formulas[k]
-            if (
-                this.operation == before.operation == GAUSSIAN
-                and abs(this.gamma - 2.0 * before.gamma) <= 1e-12 * this.gamma
-            ):
+            doubled = abs(this.gamma - 2.0 * before.gamma) <= 1e-12 * this.gamma
+            ladder = this.operation == before.operation == GAUSSIAN and doubled
+            # Each squaring doubles the relative error: every ninth rung starts afresh.
+            squarings = squarings + 1 if ladder and squarings < _MOST_SQUARINGS else 0
+            if squarings:
                 operations[k] = SQUARE
         return (
             operations,
@@ -113,6 +116,6 @@ def _fits_single(terms: tuple[Term, ...], X: Any, offset: Array | None) -> bool:
             continue
         value = float(np.abs(formula(np.array(largest), np.array(largest), np.array(largest))))
         # The values of a normalised kernel are small, but its inner products are not.
-        if largest > _LARGEST_NORM or (value > _LARGEST_VALUE and term.factor is None):
+        if largest > _LARGEST_NORM or (value > LARGEST_VALUE and term.factor is None):
             return False
     return True

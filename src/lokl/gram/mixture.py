@@ -9,7 +9,7 @@ from lokl._arrays import Array
 from lokl._lazy import CompiledModule
 from lokl._threads import in_parallel
 from lokl.gram.features import TILE
-from lokl.gram.groups import make_groups
+from lokl.gram.groups import LARGEST_VALUE, make_groups
 from lokl.gram.points import Points, as_rank
 from lokl.kernels.base import Kernel
 
@@ -50,8 +50,15 @@ class Mixture:
         self.others = [i for i, term in enumerate(terms) if term is None]
         self.groups = make_groups(terms, X)
         if dtype == "auto":
-            dtype = np.float32 if all(g.fits_single for g in self.groups) else np.float64
+            dtype = np.float32 if self._fits_single(X) else np.float64
         self.dtype = np.dtype(dtype)
+
+    def _fits_single(self, X: Any) -> bool:
+        """Whether float32 keeps enough digits of all kernels."""
+        if X.shape[0] == 0:
+            return True
+        others = [np.abs(self.kernels[i].diag(X)).max() for i in self.others]
+        return all(g.fits_single for g in self.groups) and max(others, default=0.0) <= LARGEST_VALUE
 
     @property
     def n_kernels(self) -> int:
@@ -119,7 +126,7 @@ class Mixture:
         self._add_others(left, rows, right, out, out_rows)
         if self.pair_normalized:
             for part in _chunks(len(rows), right.n_samples):
-                out[out_rows[part]] /= _pair_sums(left.gates[rows[part]], right.gates)
+                out[out_rows[part]] *= _pair_shares(left.gates[rows[part]], right.gates)
 
     def _sides(self, left: Points, right: Points) -> tuple[Array, Array, Array]:
         """Constant weights, or factors of both sides; what does not apply is empty."""
@@ -151,7 +158,7 @@ class Mixture:
         self, left: Points, rows: Array, right: Points, out: Array, out_rows: Array
     ) -> None:
         """Add the kernels that are no function of one inner product."""
-        for i in self.others:
+        for i in self.others if right.n_samples else []:
             for part in _chunks(len(rows), right.n_samples):
                 chosen = rows[part]
                 values = self.kernels[i](left.X[chosen], right.X)
@@ -177,7 +184,7 @@ class Mixture:
             values[:, i] = self.kernels[i].diag(points.X)
         gates = (points.gates**2).sum(axis=2)
         if self.pair_normalized:
-            gates = gates / gates.sum(axis=1, keepdims=True)
+            gates = gates * _inverse(gates.sum(axis=1, keepdims=True))
         return np.asarray((gates * values).sum(axis=1))
 
     def product(self, left: Points, right: Points, coef: Array) -> Array:
@@ -204,7 +211,8 @@ class Mixture:
         n, rank, tasks = right.n_samples, right.gates.shape[2], coef.shape[1]
         result = np.zeros((left.n_samples, self.n_kernels, rank * tasks))
         gated = (right.gates * right.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
-        loads = (gated * coef[:, np.newaxis, np.newaxis, :]).reshape(n, self.n_kernels, -1)
+        shape = (n, self.n_kernels, rank * tasks)
+        loads = (gated * coef[:, np.newaxis, np.newaxis, :]).reshape(shape)
         loads = np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=self.dtype)
         chunks = _chunks(left.n_samples, n) if n else []
         buffer = self._buffer(chunks, right)
@@ -212,8 +220,8 @@ class Mixture:
             rows = np.arange(part.start, part.stop)
             damping = np.empty((0, 0), dtype=self.dtype)
             if self.pair_normalized:
-                sums = _pair_sums(left.gates[part], right.gates)
-                damping = np.ascontiguousarray(1.0 / sums, dtype=self.dtype)
+                shares = _pair_shares(left.gates[part], right.gates)
+                damping = np.ascontiguousarray(shares, dtype=self.dtype)
             for k, group in enumerate(self.groups):
                 members = list(group.members)
                 sums = np.zeros((len(rows), len(members), rank * tasks))
@@ -245,6 +253,11 @@ def _chunks(n_rows: int, n_columns: int) -> list[slice]:
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def _pair_sums(left: Array, right: Array) -> Array:
-    """``sum_i <h_i(x), h_i(z)>``, the divisor of pair-normalised mixing."""
-    return np.asarray(left.reshape(len(left), -1) @ right.reshape(len(right), -1).T)
+def _pair_shares(left: Array, right: Array) -> Array:
+    """``1 / sum_i <h_i(x), h_i(z)>``, and 0 for pairs that trust no kernel in common."""
+    size = left.shape[1] * left.shape[2]
+    return _inverse(left.reshape(len(left), size) @ right.reshape(len(right), size).T)
+
+
+def _inverse(values: Array) -> Array:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)

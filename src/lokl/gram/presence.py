@@ -10,7 +10,11 @@ from lokl.kernels.base import Kernel
 
 
 def split_missing(
-    kernels: Sequence[Kernel], names: Sequence[str], X: Any, columns: Any = None
+    kernels: Sequence[Kernel],
+    names: Sequence[str],
+    X: Any,
+    columns: Any = None,
+    rows: Array | None = None,
 ) -> tuple[Any, Array | None]:
     """Return samples without NaN, and which kernels can see which sample.
 
@@ -23,13 +27,22 @@ def split_missing(
         NaN marks missing values.
     columns : sequence of str, optional
         Names of the columns, for error messages.
+    rows : array of int, optional
+        Numbers of the samples, for error messages, where they are not 0, 1, 2, ...
 
     Returns
     -------
     X : as given, with 0 for NaN; gates of 0 keep it out of every result
     present : boolean array of shape (n_samples, n_kernels), or None where nothing is missing
     """
-    if is_sparse(X) or not np.isnan(X).any():
+    if is_sparse(X):
+        if np.isnan(X.data).any():
+            raise ValueError(
+                "Input X contains NaN in a sparse matrix, where entries that are not stored are "
+                "zeros; give a dense array to mark missing views"
+            )
+        return X, None
+    if not np.isnan(X).any():
         return X, None
     missing = np.isnan(X)
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)
@@ -46,8 +59,9 @@ def split_missing(
         gone = seen.all(axis=1)
         partly = seen.any(axis=1) & ~gone
         if partly.any():
-            row = int(np.flatnonzero(partly)[0])
-            column = int(np.array(used)[seen[row]][0])
+            first = int(np.flatnonzero(partly)[0])
+            row = first if rows is None else int(rows[first])
+            column = int(np.array(used)[seen[first]][0])
             label = column if columns is None else repr(str(columns[column]))
             raise ValueError(
                 f"Input X contains NaN: sample {row} has a part of the view of kernel "
@@ -57,8 +71,7 @@ def split_missing(
         explained[list(used)] = True
     lost = ~present.any(axis=1)
     if lost.any():
-        raise ValueError(
-            f"Input X contains NaN: sample {int(np.flatnonzero(lost)[0])} lacks every view; "
-            "remove it"
-        )
+        first = int(np.flatnonzero(lost)[0])
+        row = first if rows is None else int(rows[first])
+        raise ValueError(f"Input X contains NaN: sample {row} lacks every view; remove it")
     return np.where(missing, 0.0, X), present

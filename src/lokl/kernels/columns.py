@@ -52,6 +52,9 @@ def resolve_columns(
         else:
             positions = np.arange(n_features, dtype=np.intp)[columns]
     else:
+        listed = (
+            np.asarray(columns).ravel().tolist() if hasattr(columns, "dtype") else list(columns)
+        )
         chosen = np.asarray(columns)
         if chosen.dtype == bool:
             if chosen.shape != (n_features,):
@@ -61,9 +64,7 @@ def resolve_columns(
                 )
             positions = np.flatnonzero(chosen)
         else:
-            positions = np.array(
-                [_position(c, n_features, names) for c in chosen.ravel().tolist()], dtype=np.intp
-            )
+            positions = np.array([_position(c, n_features, names) for c in listed], dtype=np.intp)
     if positions.size == 0:
         raise ValueError(f"the view {columns!r} selects no column of {n_features}")
     return positions

@@ -45,7 +45,7 @@ def standard() -> list[Kernel]:
 def per_feature(kernel: Kernel, X: Any) -> dict[str, Kernel]:
     """One copy of `kernel` for each column of `X`, under the column's name."""
     names = column_names(X) or [str(j) for j in range(X.shape[1])]
-    return {name: clone(kernel).on([j]) for j, name in enumerate(names)}
+    return _unique([(name, clone(kernel).on([j])) for j, name in enumerate(names)])
 
 
 def per_view(kernel: Kernel, views: Mapping[str, Any]) -> dict[str, Kernel]:
@@ -61,6 +61,8 @@ def named_kernels(kernels: Any) -> dict[str, Kernel]:
         kernels = [kernels]
     if isinstance(kernels, Mapping):
         named = {str(name): _kernel(kernel) for name, kernel in kernels.items()}
+        if len(named) < len(kernels):
+            raise ValueError(f"kernels have distinct names, got {[str(name) for name in kernels]}")
     elif isinstance(kernels, Iterable):
         named = _unique([(k if isinstance(k, str) else None, _kernel(k)) for k in kernels])
     else:
@@ -83,8 +85,11 @@ def _kernel(kernel: Any) -> Kernel:
 
 def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:
     labels = [given or kernel.label for given, kernel in kernels]
-    counts, seen, named = Counter(labels), Counter[str](), {}
+    counts, named = Counter(labels), {}
     for label, (_, kernel) in zip(labels, kernels, strict=True):
-        seen[label] += 1
-        named[label if counts[label] == 1 else f"{label} #{seen[label]}"] = kernel
+        name, number = label, 0
+        while name in named or counts[label] > 1 > number or (number and name in counts):
+            number += 1
+            name = f"{label} #{number}"
+        named[name] = kernel
     return named

@@ -55,9 +55,11 @@ class Chi2(Kernel):
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         positive("gamma", self.gamma)
-        if X.shape[0] and X.min() < 0:
+        X = as_samples(X)
+        lowest = float(X.min()) if X.shape[0] else 0.0
+        if lowest < 0:
             raise ValueError(
-                f"Chi2 compares histograms: features must not be negative, got {X.min():.6g}; "
+                f"Chi2 compares histograms: features must not be negative, got {lowest:.6g}; "
                 "shift the features or choose another kernel"
             )
         return self

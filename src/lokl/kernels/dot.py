@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from lokl._arrays import Array, as_samples, is_sparse
@@ -172,27 +173,33 @@ def _inverse_norm(X: Any) -> Array:
 def _spread(X: Any, weight: Array | None) -> float:
     """Number of features times the (weighted) variance of all entries."""
     n, d = X.shape
+    if n == 0:
+        return 0.0
     weight = np.ones(n) if weight is None else weight
     total = weight.sum() * d
     mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
+    # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
     if is_sparse(X):
-        variance = float(weight @ row_norms(X, squared=True)) / total - mean**2
+        moved = X.copy()
+        moved.data = (X.data - mean) ** 2 - mean**2
+        variance = float(weight @ np.asarray(moved.sum(axis=1)).ravel()) / total + mean**2
     else:
-        # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
         variance = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
-    return d * max(variance, 0.0)
+    # Rounding in the mean is no spread.
+    return d * variance if variance > (8 * np.finfo(float).eps * mean) ** 2 * n else 0.0
 
 
 def _median_distance(X: Any, weight: Array | None) -> float:
     """Weighted median of the squared distances of all pairs, of at most 1000 even-spaced rows."""
     n = X.shape[0]
+    if n == 0:
+        return 0.0
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
     if n > _MEDIAN_ROWS:
         chosen = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)
         X, weight = X[chosen], weight[chosen]
-    dot = safe_sparse_dot(X, X.T, dense_output=True)
-    norms = dot.diagonal()
-    distance = np.maximum(norms[:, np.newaxis] + norms - 2.0 * dot, 0.0).ravel()
+    distance = euclidean_distances(X, squared=True).ravel()
+    distance[distance <= 1e-13 * float(row_norms(X, squared=True).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])
     return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])

@@ -10,6 +10,8 @@ from sklearn.utils.extmath import row_norms
 
 from lokl._arrays import Array
 from lokl.kernels.base import Kernel, Normalization, Term
+from lokl.kernels.columns import take_columns
+from lokl.kernels.composition import present_rows
 
 
 class Normalized(Kernel):
@@ -42,10 +44,12 @@ class Normalized(Kernel):
         kernel = self.kernel.bind(X, weight, frame)
         if self.how == "none" or self.how == "unit_diag":
             return Normalized(kernel, self.how)
-        diag = np.asarray(kernel.diag(X), dtype=float)
-        weight = np.ones(len(diag)) if weight is None else weight
-        known = np.isfinite(diag)
-        trace = float(weight[known] @ diag[known])
+        weight = np.ones(X.shape[0]) if weight is None else weight
+        used = kernel.columns_used()
+        if used is not None:
+            present = present_rows(take_columns(X, np.array(used, dtype=np.intp)))
+            X, weight = X[present], weight[present]
+        trace = float(weight @ np.asarray(kernel.diag(X), dtype=float)) if len(weight) else 0.0
         if trace <= 0:
             warnings.warn(
                 f"kernel {self.label!r} is zero on all training samples and gets weight 0",
@@ -53,7 +57,7 @@ class Normalized(Kernel):
                 stacklevel=2,
             )
             return Normalized(kernel, self.how, 0.0)
-        total = float(weight[known].sum()) if self.how == "mean_diag" else 1.0
+        total = float(weight.sum()) if self.how == "mean_diag" else 1.0
         return Normalized(kernel, self.how, total / trace)
 
     def term(self) -> Term | None:

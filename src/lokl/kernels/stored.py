@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from lokl._arrays import Array
+from lokl._arrays import Array, as_dense
 from lokl.kernels.base import Kernel
 
 _ASYMMETRY = 1e-6
@@ -53,20 +53,20 @@ class Precomputed(Kernel):
         return "precomputed"
 
     def _rows(self, X: Any) -> Array:
-        X = np.asarray(X)
+        X = as_dense(X)
         size = np.shape(self.gram)[0]
         if X.ndim != 2 or X.shape[1] != 1:
             raise ValueError(
                 f"a precomputed kernel reads one column of row numbers, got shape {X.shape}; "
                 "use X from lokl.kernels.precomputed, or .on(column)"
             )
-        rows = X[:, 0].astype(np.intp)
-        if not np.array_equal(rows, X[:, 0]) or (rows < 0).any() or (rows >= size).any():
-            bad = X[(rows != X[:, 0]) | (rows < 0) | (rows >= size), 0][0]
+        rows = X[:, 0].astype(np.float64)
+        bad = ~((rows >= 0) & (rows < size)) | (np.floor(rows) != rows)
+        if bad.any():
             raise ValueError(
-                f"row number {bad:g} is not in the stored {size} x {size} kernel matrix"
+                f"row number {rows[bad][0]:g} is not in the stored {size} x {size} kernel matrix"
             )
-        return rows
+        return rows.astype(np.intp)
 
 
 class Callable(Kernel):

@@ -23,6 +23,8 @@ logger = logging.getLogger("lokl")
 
 # Up to here the whole matrix is one working set.
 _SMALL = 2048
+# Smaller working sets start from the largest violation, not from a sample of the data.
+_FEW = 64
 # Rounds of polishing a small problem, and the violation that counts as none.
 _SHARPEN, _EXACT = 8, 1e-12
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
@@ -76,6 +78,8 @@ class Exact(Solver):
     def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
         if not np.isfinite(self.tol) or self.tol <= 0:
             raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
+        if self.working_set < 2:
+            raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
         state = _State.begin(gram, problem, start)
         limit = np.inf if self.max_iter < 0 else self.max_iter
         size = gram.n_samples if gram.n_samples <= _SMALL else self.working_set
@@ -93,7 +97,7 @@ class Exact(Solver):
             logger.debug("round %d: violation %.3g", state.rounds, violation)
             if not moved:
                 break
-        if work.is_whole and violation <= self.tol:
+        if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
         self._warn(state, violation)
         b = problem.intercept(state.coef, state.gradient)
@@ -107,7 +111,8 @@ class Exact(Solver):
         )
 
     def _warn(self, state: "_State", violation: float) -> None:
-        if state.curvature < -1e-6 * state.scale:
+        noise = 1e-3 if state.single else 1e-6
+        if state.curvature < -noise * state.scale:
             warnings.warn(
                 "the kernel is not positive semidefinite; the solution is a stationary point, "
                 "not a certified optimum",
@@ -130,6 +135,7 @@ class _State:
     coef: Array
     gradient: Array
     scale: float
+    single: bool
     steps: int = 0
     rounds: int = 0
     curvature: float = np.inf
@@ -137,11 +143,12 @@ class _State:
     @classmethod
     def begin(cls, gram: GatedGram, problem: Problem, start: Array | None) -> "_State":
         scale = float(np.abs(gram.diag()).max(initial=0.0))
+        single = gram.dtype == np.float32
         if start is None:
-            return cls(np.zeros(gram.n_samples), problem.target.copy(), scale)
+            return cls(np.zeros(gram.n_samples), problem.target.copy(), scale, single)
         coef = problem.feasible(np.asarray(start, dtype=np.float64))
         gradient = problem.target - gram.dot(coef) - problem.ridge * coef
-        return cls(coef, gradient, scale)
+        return cls(coef, gradient, scale, single)
 
 
 class _WorkingSet:
@@ -194,7 +201,7 @@ class _WorkingSet:
         """
         if self.is_whole:
             return
-        if len(self.index) == 0 and not coef.any():
+        if len(self.index) == 0 and self.size >= _FEW and not coef.any():
             # All gains are equal or nearly so: an even sample of the data is the best guess.
             risers = _spread(np.flatnonzero(np.isfinite(up)), self.size // 2)
             rest = np.isfinite(down)
@@ -202,7 +209,9 @@ class _WorkingSet:
             fallers = _spread(np.flatnonzero(rest), self.size - len(risers))
             self._replace(self.index, np.concatenate([risers, fallers]))
             return
-        kept = np.argsort(-self._priority, kind="stable")[: self.size // 2]
+        # The pair with the largest gain must fit beside what is kept.
+        most = self.size // 2 if self.size >= 4 else 0
+        kept = np.argsort(-self._priority, kind="stable")[:most]
         low, high = down.min(), up.max()
         room = self.size - len(kept)
         up[self.index[kept]] = -np.inf

@@ -113,4 +113,11 @@ def _solve(
         raise ValueError(
             f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"
         )
-    return machine.solve(gram, problem, None if start is None else np.asarray(start, dtype=float))
+    if start is not None:
+        start = np.asarray(start, dtype=float)
+        if start.shape != problem.target.shape or not np.isfinite(start).all():
+            raise ValueError(
+                f"start has one finite coefficient for each of the {gram.n_samples} samples, "
+                f"got shape {start.shape}"
+            )
+    return machine.solve(gram, problem, start)

@@ -91,11 +91,14 @@ class Problem:
         """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""
         coef = np.clip(coef, self.lower, self.upper)
         excess = coef.sum()
+        if abs(excess) <= 1e-14 * np.abs(coef).sum():
+            return coef
         side = coef > 0 if excess > 0 else coef < 0
-        total = coef[side].sum()
-        if total != 0:
-            coef[side] *= 1.0 - excess / total
-        return coef
+        coef[side] *= max(1.0 - excess / coef[side].sum(), 0.0)
+        # What rounding left goes to the largest coefficient, which has room towards zero.
+        largest = int(np.argmax(np.abs(coef) * side))
+        coef[largest] -= coef.sum()
+        return np.clip(coef, self.lower, self.upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +155,12 @@ def _checked(target: Any, C: Any) -> tuple[Array, Array]:
     target = np.asarray(target, dtype=np.float64)
     if target.ndim != 1 or not np.isfinite(target).all():
         raise ValueError("targets are one finite number a sample")
-    cost = np.broadcast_to(np.asarray(C, dtype=np.float64), target.shape)
+    cost = np.asarray(C, dtype=np.float64)
+    if cost.ndim and cost.shape != target.shape:
+        raise ValueError(
+            f"C is one number, or one for each of the {len(target)} samples, got shape {cost.shape}"
+        )
+    cost = np.broadcast_to(cost, target.shape)
     if not np.isfinite(cost).all() or (cost < 0).any() or (cost.size and not (cost > 0).any()):
         raise ValueError(f"C must be finite, not negative and not all zero, got {C!r}")
     return target, cost
