@@ -46,7 +46,8 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
     *arguments
         Handed to every call.
     """
-    pieces = min(n_threads(), size // max(grain, 1))
+    grain = max(grain, 1)
+    pieces = min(n_threads(), size // grain)
     if pieces < 2:
         if size:
             task(0, size, *arguments)

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from lokl.gram import _tiles
 from lokl.gram.features import TILE, Features
+from lokl.kernels import base
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE, TANH
 
 DTYPES = [np.float32, np.float64]
@@ -303,3 +304,8 @@ def test_a_gaussian_is_never_above_one(dtype, seed, n):
     _tiles.mix_dense(0, n, program, X[:1] @ X.T, side, rows, side, out, rows, False)
     assert (out <= 1).all()
     assert (out >= 0).all()
+
+
+def test_compiled_code_and_kernels_agree_on_operation_codes():
+    for name in ("LINEAR", "POLYNOMIAL", "GAUSSIAN", "TANH", "SQUARE"):
+        assert getattr(_tiles, name) == getattr(base, name)

@@ -26,7 +26,7 @@ class Constant(Gate):
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         if self.weights is None:
             return np.full(n_kernels, 1.0 / n_kernels)
-        weights = np.asarray(self.weights, dtype=float)
+        weights = np.array(self.weights, dtype=float)
         if weights.shape != (n_kernels,) or not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError(
                 f"Constant needs {n_kernels} finite weights >= 0, one a kernel, got {weights}"
@@ -42,12 +42,12 @@ class Constant(Gate):
         return np.sqrt(mu)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        # With h = sqrt(mu): dJ/dmu = dJ/dh / (2 h). Where h = 0 the quotient is 0/0 (the gradient
-        # in h vanishes with h); the caller takes that limit from the quadratic forms instead.
+        # With h = sqrt(mu): dJ/dmu = dJ/dh / (2 h). Where h = 0 the quotient is 0/0: a weight of
+        # zero stays there, as far as gradients in h can tell.
         slope = np.divide(0.5 * G, H, out=np.zeros_like(G), where=H > 0)
         # A sample that lacks views has mu_i T / P, with T the sum of all weights and P of those
         # present; for complete samples T = P and only the slope is left.
-        present = H > 0
+        present = (H > 0) | (params == 0)
         total, kept = params.sum(), (present * params).sum(axis=1, keepdims=True)
         share = np.divide(1.0, kept, out=np.zeros_like(kept), where=kept > 0)
         pull = (slope * params).sum(axis=1, keepdims=True) * share

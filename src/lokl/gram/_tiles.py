@@ -14,7 +14,6 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-
 # Operation codes, as in lokl.kernels.base. Written out: numba's cache on disk looks at this file
 # only, and would go on with old numbers after a change elsewhere.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)

@@ -82,21 +82,24 @@ class GatedGram:
     @property
     def capacity(self) -> int:
         """How many rows the memory budget holds at a time."""
-        if self.mixture.is_linear:
-            return self.n_samples  # no row is ever needed
         share = 0.5 if self.keep_inner else 1.0
         row = self.n_samples * self.dtype.itemsize
         return int(min(share * self.cache_size * MEGABYTE // max(row, 1), self.n_samples))
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether products with the matrix go through its rows; linear kernels have features."""
+        return not self.mixture.is_linear
 
     @cached_property
     def _cache(self) -> RowCache:
         n = self.n_samples
         if self.capacity < min(2, n):
             need = 2 * n * self.dtype.itemsize / MEGABYTE / (0.5 if self.keep_inner else 1.0)
-            # One digit more than needed, so that the rounded advice is enough.
+            digit = 10.0 ** (np.floor(np.log10(need)) - 1)
             raise ValueError(
                 f"cache_size={self.cache_size} MB does not hold two rows of the Gram matrix of "
-                f"{n} samples; give at least {1.01 * need:.3g} MB"
+                f"{n} samples; give at least {np.ceil(need / digit) * digit:.2g} MB"
             )
         return RowCache(n, n, self.capacity, self.dtype)
 
@@ -236,7 +239,7 @@ class GatedGram:
         return gradient
 
     def kernel_forms(self, coef: Array) -> Array:
-        """``S_i = sum_t u_t' (h_i h_i' o K_i) u_t`` of every kernel; ``dJ/dmu_i = -S_i / 2``."""
+        """``S_i = sum_t u_t' (h_i h_i' o K_i) u_t`` of every kernel; their sum is ``u'Ku``."""
         columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
         part = self.points.take(support)

@@ -46,7 +46,6 @@ def split_missing(
         return X, None
     missing = np.isnan(X)
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)
-    explained = np.zeros(X.shape[1], dtype=bool)
     for i, kernel in enumerate(kernels):
         used = kernel.columns_used()
         if used is None:
@@ -68,7 +67,6 @@ def split_missing(
                 f"{names[i]!r} but not column {label}; impute it, or set the whole view to NaN"
             )
         present[:, i] = ~gone
-        explained[list(used)] = True
     lost = ~present.any(axis=1)
     if lost.any():
         first = int(np.flatnonzero(lost)[0])

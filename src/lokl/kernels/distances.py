@@ -65,10 +65,10 @@ class Chi2(Kernel):
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        X = as_dense(as_samples(X))
-        return np.asarray(
-            chi2_kernel(X, None if Z is None else as_dense(as_samples(Z)), gamma=self.gamma)
-        )
+        # scikit-learn's loop wants arrays that it could write to.
+        X = np.require(as_dense(as_samples(X)), requirements="W")
+        Z = None if Z is None else np.require(as_dense(as_samples(Z)), requirements="W")
+        return np.asarray(chi2_kernel(X, Z, gamma=self.gamma))
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])

@@ -181,8 +181,10 @@ def _spread(X: Any, weight: Array | None) -> float:
     # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
     if is_sparse(X):
         moved = X.copy()
-        moved.data = (X.data - mean) ** 2 - mean**2
-        variance = float(weight @ np.asarray(moved.sum(axis=1)).ravel()) / total + mean**2
+        moved.data = (X.data - mean) ** 2
+        zeros = d - np.diff(X.indptr)
+        squares = np.asarray(moved.sum(axis=1)).ravel() + mean**2 * zeros
+        variance = float(weight @ squares) / total
     else:
         variance = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
     # Rounding in the mean is no spread.

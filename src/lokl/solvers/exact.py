@@ -83,12 +83,13 @@ class Exact(Solver):
         state = _State.begin(gram, problem, start)
         limit = np.inf if self.max_iter < 0 else self.max_iter
         size = gram.n_samples if gram.n_samples <= _SMALL else self.working_set
-        work = _WorkingSet(gram, problem, min(size, max(gram.capacity, 2)))
-        violation = np.inf
-        while state.steps < limit:
+        if gram.needs_rows:
+            size = min(size, max(gram.capacity, 2))
+        work = _WorkingSet(gram, problem, size)
+        while True:
             up, down = problem.violations(state.coef, state.gradient)
             violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
-            if violation <= self.tol:
+            if violation <= self.tol or state.steps >= limit:
                 break
             work.select(up, down, state.coef)
             # Working sets are solved loosely early on, to the tolerance itself near the end.

@@ -94,11 +94,14 @@ class Problem:
         if abs(excess) <= 1e-14 * np.abs(coef).sum():
             return coef
         side = coef > 0 if excess > 0 else coef < 0
-        coef[side] *= max(1.0 - excess / coef[side].sum(), 0.0)
-        # What rounding left goes to the largest coefficient, which has room towards zero.
+        other = -coef[~side].sum()
+        coef[side] *= other / coef[side].sum()
+        # What rounding left is taken from the largest coefficient of that side.
         largest = int(np.argmax(np.abs(coef) * side))
-        coef[largest] -= coef.sum()
-        return np.clip(coef, self.lower, self.upper)
+        rest = coef.sum()
+        if np.sign(rest) == np.sign(excess) and abs(rest) <= abs(coef[largest]):
+            coef[largest] -= rest
+        return coef
 
 
 @dataclass(frozen=True, eq=False)
