@@ -130,6 +130,8 @@ def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any
     if not found:
         raise MissingDataError(f"{folder} has neither {name} nor {name}.bz2")
     X, y = load_svmlight_file(str(found[0]))
+    # The loader counts in 64 bits, which LibSVM refuses.
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     if rows is not None and rows < X.shape[0]:
         chosen = np.random.RandomState(0).permutation(X.shape[0])[:rows]
         X, y = X[chosen], y[chosen]

@@ -163,6 +163,21 @@ def _add_gated_squares(weights, gates, values, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_scaled(weight, values, out):
+    """``out += weight * values``."""
+    for j in range(out.shape[0]):
+        out[j] += weight * values[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_quadratic(weight, gamma, coef0, dots, out):
+    """``out += weight * (gamma * dots + coef0) ** 2``, without a pass for the values."""
+    for j in range(out.shape[0]):
+        base = gamma * dots[j] + coef0
+        out[j] += weight * base * base
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def _mix_row(program, dots, left, right, p, first, last, values, out):
     """Add all gated kernels of a program to one row of one tile."""
     operations, gammas, coefs, degrees, weights = program
@@ -196,12 +211,18 @@ def _mix_row(program, dots, left, right, p, first, last, values, out):
                 _add_squares(four, values, out)
             i += 4
             continue
+        if rank == 0 and operations[i] == LINEAR:
+            _add_scaled(weights[i], dots, out)
+            i += 1
+            continue
+        if rank == 0 and operations[i] == POLYNOMIAL and degrees[i] == 2:
+            _add_quadratic(weights[i], gammas[i], coefs[i], dots, out)
+            i += 1
+            continue
         step = (operations[i], gammas[i], coefs[i], degrees[i])
         _kernel_values(step, dots, left_norms[p], right_norms[first:last], values)
         if rank == 0:
-            weight = weights[i]
-            for j in range(out.shape[0]):
-                out[j] += weight * values[j]
+            _add_scaled(weights[i], values, out)
         for r in range(rank):
             weight = left_factors[i, r, p]
             gate = right_factors[i, r, first:last]
