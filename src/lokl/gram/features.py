@@ -92,14 +92,20 @@ class Features:
         entries[place] = rows.data
         return pointers, indices, entries
 
+    @property
+    def width(self) -> int:
+        """Columns that one thread takes at a time; narrow where there are few, so that all work."""
+        return TILE if self.n_samples > _FEW_SAMPLES else TILE // 4
+
     @cached_property
     def panels(self) -> Array:
-        """Transposed samples in pieces of `TILE`: (n_panels, n_features, TILE)."""
+        """Transposed samples in pieces: (n_panels, n_features, width)."""
         n, d = self.X.shape
-        count = max(-(-n // TILE), 1)
-        panels = np.zeros((count, d, TILE), dtype=self.X.dtype)
+        width = self.width
+        count = max(-(-n // width), 1)
+        panels = np.zeros((count, d, width), dtype=self.X.dtype)
         for k in range(count):
-            piece = self.X[k * TILE : (k + 1) * TILE]
+            piece = self.X[k * width : (k + 1) * width]
             dense = as_dense(piece)
             panels[k, :, : dense.shape[0]] = dense.T
         return panels
@@ -114,7 +120,7 @@ class Features:
         """Write the inner products of the samples `rows` with all samples of `right`."""
         if self.layout == "panels":
             work = (self.lists, right.panels, rows, out)
-            in_parallel(_tiles.dots_sparse, right.n_samples, TILE, *work)
+            in_parallel(_tiles.dots_sparse, right.n_samples, right.width, *work)
         elif self.layout == "dense":
             np.matmul(self.X[rows], right.X.T, out=out)
         else:

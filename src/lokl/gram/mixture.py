@@ -8,7 +8,6 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._lazy import CompiledModule
 from lokl._threads import in_parallel
-from lokl.gram.features import TILE
 from lokl.gram.groups import LARGEST_VALUE, make_groups
 from lokl.gram.points import Points, as_rank
 from lokl.kernels.base import Kernel
@@ -94,7 +93,7 @@ class Mixture:
         weights, near, far = self._sides(left, right)
         for k, group in enumerate(self.groups):
             program = group.program(weights, self.dtype)
-            members = list(group.members)
+            members, width = list(group.members), right.features[k].width
             sides = (
                 (left.features[k].norms, near[members]),
                 (right.features[k].norms, far[members]),
@@ -112,7 +111,7 @@ class Mixture:
                     out_rows,
                     k > 0,
                 )
-                in_parallel(_tiles.mix_sparse, right.n_samples, TILE, *sparse_work)
+                in_parallel(_tiles.mix_sparse, right.n_samples, width, *sparse_work)
                 continue
             chunks = _chunks(len(rows), right.n_samples)
             buffer = self._buffer(chunks, right)
@@ -120,7 +119,7 @@ class Mixture:
                 dots = self._dots(k, left, rows[part], right, buffer, stored)
                 targets = out_rows[part]
                 work = (program, dots, sides[0], rows[part], sides[1], out, targets, k > 0)
-                in_parallel(_tiles.mix_dense, right.n_samples, TILE, *work)
+                in_parallel(_tiles.mix_dense, right.n_samples, width, *work)
         if not self.groups:
             out[out_rows] = 0.0
         self._add_others(left, rows, right, out, out_rows)
