@@ -16,7 +16,7 @@ _tiles = CompiledModule("lokl.gram._tiles")
 
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
 # and to be touched without many page faults; never fewer rows than a matrix product is good at.
-_BUFFER, _FEWEST_ROWS = 2**17, 64
+_BUFFER, _FEWEST_ROWS = 2**17, 32
 
 StoredDots = Callable[[int, Array], Array | None]
 
