@@ -187,6 +187,14 @@ def test_views_by_name_survive_rows_without_weight():
     np.testing.assert_allclose(outcome(frame, FRESH_FRAME), outcome(less, FRESH_FRAME), atol=1e-9)
 
 
+def test_selectors_see_only_the_rows_that_count():
+    weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
+    flat = FRAME.assign(west=1.0 - weight)
+    varied = UniformMKLClassifier([RBF(1.0).on(lambda frame: frame.columns[frame.nunique() > 1])])
+    varied.fit(flat, labels(X), weight)
+    assert varied.kernels_[0].columns == [0, 1, 2]
+
+
 def test_one_kernel_a_feature_is_named_after_it():
     model = UniformMKLClassifier(per_feature(RBF(1.0), FRAME)).fit(FRAME, labels(X))
     assert model.kernel_names_ == NAMES

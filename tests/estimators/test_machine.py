@@ -166,6 +166,19 @@ def test_several_machines_sum_up(name):
     assert model.n_iter_ >= 1
 
 
+def test_the_gap_of_several_machines_is_the_sum_of_their_gaps():
+    model, y = machine("three classes", tol=0.1, cache_size=0.01)
+    model.fit(X, y)
+    U, K = model.dual_coef_, mean_gram(model.support_vectors_, model.support_vectors_)
+    norms = np.einsum("ti,ij,tj->t", U, K, U)
+    np.testing.assert_allclose(model.history_, [np.abs(U).sum() - 0.5 * norms.sum()], rtol=1e-9)
+    sign = np.where(y[:, np.newaxis] == model.classes_, 1, -1)
+    slack = np.maximum(1 - sign * model.decision_function(X), 0)
+    primal = 0.5 * norms.sum() + slack.sum()
+    assert model.duality_gap_ > 1e-3
+    np.testing.assert_allclose(primal - model.history_[0], model.duality_gap_, atol=1e-8)
+
+
 @machines
 def test_kernels_keep_their_names(name):
     model, y = machine(name)

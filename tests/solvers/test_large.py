@@ -132,3 +132,23 @@ def test_a_positive_kernel_with_repeated_rows_does_not_warn(kernel):
 def test_a_tolerance_below_rounding_still_ends(dtype):
     dual = solve_svc(RBF(0.3), X, Y, 0.1, tol=1e-9, dtype=dtype)
     assert dual.converged
+
+
+def test_a_first_sample_without_violation_is_not_the_end():
+    # One target out of thousands leaves the tube; an even sample of the data misses it.
+    X = np.random.RandomState(0).normal(size=(3000, 2))
+    target = np.zeros(3000)
+    target[7] = 5.0
+    dual = solve_svr(RBF(1.0), X, target)
+    assert dual.converged
+    assert dual.coef[7] == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_tolerance_below_the_digits_of_the_rows_ends_all_the_same():
+    X = np.random.RandomState(0).normal(size=(300, 3))
+    y = np.sign(X[:, 0] * X[:, 1] + 0.3 * X[:, 2])
+    few_rows = 80 * 300 * 4 / 2**20
+    rough = solve_svc(Polynomial(3), X, y, 10.0, tol=1e-13, dtype="float32", cache_size=few_rows)
+    fine = solve_svc(Polynomial(3), X, y, 10.0, tol=1e-8)
+    assert rough.objective == pytest.approx(fine.objective, rel=1e-4)

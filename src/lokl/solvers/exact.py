@@ -27,6 +27,8 @@ _SMALL = 2048
 _FEW = 64
 # Rounds of polishing a small problem, and the violation that counts as none.
 _SHARPEN, _EXACT = 8, 1e-12
+# Rounds without progress that end a solve.
+_PATIENCE = 200
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
 
@@ -82,10 +84,7 @@ class Exact(Solver):
             raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
         state = _State.begin(gram, problem, start)
         limit = np.inf if self.max_iter < 0 else self.max_iter
-        size = gram.n_samples if gram.n_samples <= _SMALL else self.working_set
-        if gram.needs_rows:
-            size = min(size, max(gram.capacity, 2))
-        work = _WorkingSet(gram, problem, size)
+        work = _WorkingSet(gram, problem, self._size(gram))
         while True:
             up, down = problem.violations(state.coef, state.gradient)
             violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
@@ -96,7 +95,7 @@ class Exact(Solver):
             inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
             moved = work.improve(state, inner_tol, min(limit - state.steps, _STEPS_A_CALL))
             logger.debug("round %d: violation %.3g", state.rounds, violation)
-            if not moved:
+            if state.stalls(problem) or not (moved or work.is_sample):
                 break
         if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
@@ -110,6 +109,12 @@ class Exact(Solver):
             state.steps,
             bool(violation <= self.tol),
         )
+
+    def _size(self, gram: GatedGram) -> int:
+        """Samples of a working set: all of them where the problem is small."""
+        if gram.n_samples <= _SMALL and (gram.fits or not gram.needs_rows):
+            return gram.n_samples
+        return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
 
     def _warn(self, state: "_State", violation: float) -> None:
         noise = 1e-3 if state.single else 1e-6
@@ -140,6 +145,8 @@ class _State:
     steps: int = 0
     rounds: int = 0
     curvature: float = np.inf
+    best: float = -np.inf
+    best_round: int = 0
 
     @classmethod
     def begin(cls, gram: GatedGram, problem: Problem, start: Array | None) -> "_State":
@@ -151,6 +158,13 @@ class _State:
         gradient = problem.target - gram.dot(coef) - problem.ridge * coef
         return cls(coef, gradient, scale, single)
 
+    def stalls(self, problem: Problem) -> bool:
+        """Whether many rounds have passed without progress: rounding is all that moves."""
+        objective = problem.objective(self.coef, self.gradient)
+        if objective > self.best + 1e-14 * abs(objective):
+            self.best, self.best_round = objective, self.rounds
+        return self.rounds - self.best_round >= _PATIENCE
+
 
 class _WorkingSet:
     """Samples of one round and the small matrix of their kernel values."""
@@ -161,6 +175,7 @@ class _WorkingSet:
         self.size = size
         self.index = np.empty(0, dtype=np.intp)
         self._priority = np.empty(0)
+        self.is_sample = False
         if self.is_whole:
             self.index = np.arange(gram.n_samples)
             self.matrix = gram.whole
@@ -202,7 +217,8 @@ class _WorkingSet:
         """
         if self.is_whole:
             return
-        if len(self.index) == 0 and self.size >= _FEW and not coef.any():
+        self.is_sample = len(self.index) == 0 and self.size >= _FEW and not coef.any()
+        if self.is_sample:
             # All gains are equal or nearly so: an even sample of the data is the best guess.
             risers = _spread(np.flatnonzero(np.isfinite(up)), self.size // 2)
             rest = np.isfinite(down)
