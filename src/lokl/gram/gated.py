@@ -19,7 +19,6 @@ from lokl.kernels.base import Kernel
 _tiles = CompiledModule("lokl.gram._tiles")
 
 MEGABYTE = 2**20
-_CHEAP_ROWS = 1280
 
 
 class GatedGram:
@@ -82,14 +81,10 @@ class GatedGram:
 
     @property
     def capacity(self) -> int:
-        """How many rows are stored at a time: what the memory budget holds, or what pays."""
+        """How many rows the memory budget holds at a time."""
         share = 0.5 if self.keep_inner else 1.0
         row = self.n_samples * self.dtype.itemsize
-        most = self.n_samples
-        if not self.mixture.others and all(g.layout == "panels" for g in self.mixture.groups):
-            # Such rows are computed faster than fresh memory for them is touched.
-            most = min(most, _CHEAP_ROWS)
-        return int(min(share * self.cache_size * MEGABYTE // max(row, 1), most))
+        return int(min(share * self.cache_size * MEGABYTE // max(row, 1), self.n_samples))
 
     @property
     def fits(self) -> bool:
