@@ -250,7 +250,7 @@ def test_lists_and_panels_hold_the_samples(dtype, seed, n, d, fill):
             np.add.at(again[row], indices[place], entries[place])
         assert_array_equal(again, X)
         panels = features.panels
-        assert panels.shape == (1, d, TILE)
+        assert panels.shape == (1, d, features.width)
         assert_array_equal(panels[0, :, :n].T, X)
         assert not panels[0, :, n:].any()
 

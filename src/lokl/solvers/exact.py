@@ -163,7 +163,9 @@ class _State:
         objective = problem.objective(self.coef, self.gradient)
         if objective > self.best + 1e-14 * abs(objective):
             self.best, self.best_round = objective, self.rounds
-        return self.rounds - self.best_round >= _PATIENCE
+        # Rows in float64 have digits to spare: many tiny steps may still lead there.
+        patience = _PATIENCE if self.single else 100 * _PATIENCE
+        return self.rounds - self.best_round >= patience
 
 
 class _WorkingSet:
