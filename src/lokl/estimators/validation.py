@@ -52,6 +52,8 @@ def _canonical(X: Any) -> Any:
 
 def check_weights(sample_weight: Any, X: Any) -> Array:
     """Return one weight a sample, finite, not negative and not all zero."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]

@@ -6,12 +6,16 @@ import numpy as np
 
 from lokl._arrays import Array
 
+# More than one evicted row among this many rows asked for opens more memory.
+_RETURNING = 4
+
 
 class RowCache:
     """At most `capacity` rows of length `width`.
 
-    The slab is reserved at once but its memory is touched only as rows come in, and it is never
-    allocated anew: the first touch of fresh memory costs more than computing a row.
+    The slab is reserved at once, never allocated anew, and opened step by step: the first touch of
+    fresh memory costs more than computing a row, so more of it is used only once evicted rows are
+    asked for again.
     """
 
     def __init__(self, n_rows: int, width: int, capacity: int, dtype: Any):
@@ -20,14 +24,17 @@ class RowCache:
         self._slot = np.full(n_rows, -1, dtype=np.intp)
         self._owner = np.full(self.capacity, -1, dtype=np.intp)
         self._used_at = np.zeros(self.capacity, dtype=np.int64)
+        self._evicted = np.zeros(n_rows, dtype=bool)
         self._clock = 0
         self._filled = 0
+        self._open = 0
 
     def clear(self) -> None:
         """Forget all rows; the slab stays."""
         self._slot[:] = -1
         self._owner[:] = -1
         self._used_at[:] = 0
+        self._evicted[:] = False
         self._filled = 0
 
     def holds(self, index: Array) -> Array:
@@ -45,18 +52,27 @@ class RowCache:
         slots = self._slot[index]
         missing = slots < 0
         self._used_at[slots[~missing]] = self._clock
-        wanted = int(missing.sum())
-        fresh = min(wanted, self.capacity - self._filled)
+        rows = index[missing]
+        wanted = len(rows)
+        self._widen(len(index), int(self._evicted[rows].sum()))
+        fresh = min(wanted, self._open - self._filled)
         free = np.arange(self._filled, self._filled + fresh)
         self._filled += fresh
         self._used_at[free] = self._clock
         if fresh < wanted:
-            oldest = np.argsort(self._used_at, kind="stable")[: wanted - fresh]
+            oldest = np.argsort(self._used_at[: self._open], kind="stable")[: wanted - fresh]
             self._slot[self._owner[oldest]] = -1
+            self._evicted[self._owner[oldest]] = True
             free = np.concatenate([free, oldest])
         slots[missing] = free
-        rows = index[missing]
         self._slot[rows] = free
         self._owner[free] = rows
         self._used_at[free] = self._clock
         return slots, missing
+
+    def _widen(self, asked: int, returning: int) -> None:
+        """Open more of the slab for a larger request, or for evicted rows that come back."""
+        wanted = max(self._open, 2 * asked)
+        if returning > asked // _RETURNING:
+            wanted = max(wanted, 2 * self._open)
+        self._open = min(wanted, self.capacity)

@@ -95,11 +95,11 @@ class Exact(Solver):
             inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
             moved = work.improve(state, inner_tol, min(limit - state.steps, _STEPS_A_CALL))
             logger.debug("round %d: violation %.3g", state.rounds, violation)
-            if state.stalls(problem) or not (moved or work.is_sample):
+            if state.stalls(problem, violation) or not (moved or work.is_sample):
                 break
         if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
-        self._warn(state, violation)
+        self._warn(state, violation, limited=state.steps >= limit)
         b = problem.intercept(state.coef, state.gradient)
         return Dual(
             state.coef,
@@ -116,7 +116,7 @@ class Exact(Solver):
             return gram.n_samples
         return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
 
-    def _warn(self, state: "_State", violation: float) -> None:
+    def _warn(self, state: "_State", violation: float, limited: bool) -> None:
         noise = 1e-3 if state.single else 1e-6
         if state.curvature < -noise * state.scale:
             warnings.warn(
@@ -128,7 +128,9 @@ class Exact(Solver):
         if violation > self.tol:
             warnings.warn(
                 f"the solver stopped after {state.steps} steps with a violation of "
-                f"{violation:.3g} > tol = {self.tol:.3g}; raise max_iter, or scale the data",
+                f"{violation:.3g} > tol = {self.tol:.3g}; "
+                + ("raise max_iter, or " if limited else "")
+                + "scale the data or the kernels, or lower C",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -146,6 +148,7 @@ class _State:
     rounds: int = 0
     curvature: float = np.inf
     best: float = -np.inf
+    least: float = np.inf
     best_round: int = 0
 
     @classmethod
@@ -158,11 +161,14 @@ class _State:
         gradient = problem.target - gram.dot(coef) - problem.ridge * coef
         return cls(coef, gradient, scale, single)
 
-    def stalls(self, problem: Problem) -> bool:
+    def stalls(self, problem: Problem, violation: float) -> bool:
         """Whether many rounds have passed without progress: rounding is all that moves."""
         objective = problem.objective(self.coef, self.gradient)
         if objective > self.best + 1e-14 * abs(objective):
             self.best, self.best_round = objective, self.rounds
+        # Near the optimum the objective has no digits left where the violation still falls.
+        if violation < 0.9 * self.least:
+            self.least, self.best_round = violation, self.rounds
         # Rows in float64 have digits to spare: many tiny steps may still lead there.
         patience = _PATIENCE if self.single else 100 * _PATIENCE
         return self.rounds - self.best_round >= patience

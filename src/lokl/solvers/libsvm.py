@@ -57,7 +57,14 @@ class LibSVM(Solver):
                 warnings.simplefilter("always", ConvergenceWarning)
                 machine.fit(ridged, target, sample_weight=cost)
             converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+            for other in caught:
+                if not issubclass(other.category, ConvergenceWarning):
+                    warnings.warn_explicit(
+                        other.message, other.category, other.filename, other.lineno
+                    )
             coef[part[machine.support_]] = machine.dual_coef_[0]
+            # LibSVM leaves the box by the last bit.
+            coef = np.clip(coef, problem.lower, problem.upper)
             steps = int(np.sum(machine.n_iter_))
         gradient = problem.target - problem.ridge * coef
         gradient[part] -= K @ coef[part]
