@@ -6,8 +6,8 @@ import numpy as np
 
 from lokl._arrays import Array
 
-# More than one evicted row among this many rows asked for opens more memory.
-_RETURNING = 4
+# More than one evicted row among this many missing rows opens more memory.
+_RETURNING = 3
 
 
 class RowCache:
@@ -54,7 +54,7 @@ class RowCache:
         self._used_at[slots[~missing]] = self._clock
         rows = index[missing]
         wanted = len(rows)
-        self._widen(len(index), int(self._evicted[rows].sum()))
+        self._widen(len(index), wanted, int(self._evicted[rows].sum()))
         fresh = min(wanted, self._open - self._filled)
         free = np.arange(self._filled, self._filled + fresh)
         self._filled += fresh
@@ -70,9 +70,9 @@ class RowCache:
         self._used_at[free] = self._clock
         return slots, missing
 
-    def _widen(self, asked: int, returning: int) -> None:
+    def _widen(self, asked: int, missing: int, returning: int) -> None:
         """Open more of the slab for a larger request, or for evicted rows that come back."""
-        wanted = max(self._open, 2 * asked)
-        if returning > asked // _RETURNING:
-            wanted = max(wanted, 2 * self._open)
-        self._open = min(wanted, self.capacity)
+        size = max(self._open, 2 * asked)
+        if returning * _RETURNING > missing:
+            size = max(size, 2 * self._open)
+        self._open = min(size, self.capacity)

@@ -97,12 +97,15 @@ def _offsets(coef, lower, upper, epsilon):
 def place_symmetric(matrix, places, block):
     """Write ``block`` (len(places), n) into rows of `matrix` and, mirrored, into its columns.
 
-    Row by row on both sides: writing whole columns would touch a new cache line for each entry.
+    Columns are written in stripes of a few rows: each cache line of the block is read once, and
+    the lines of a stripe, which share a cache set, do not evict each other.
     """
     count = block.shape[1]
     for p in range(places.shape[0]):
         matrix[places[p], :count] = block[p]
-    for i in range(count):
-        row = matrix[i]
+    for first in range(0, count, 8):
+        last = min(first + 8, count)
         for p in range(places.shape[0]):
-            row[places[p]] = block[p, i]
+            column = places[p]
+            for i in range(first, last):
+                matrix[i, column] = block[p, i]
