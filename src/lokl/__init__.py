@@ -5,19 +5,62 @@ from typing import TYPE_CHECKING
 from lokl._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from lokl.estimators import UniformMKLClassifier, UniformMKLRegressor
+    from lokl.estimators import (
+        CLMKLClassifier,
+        CLMKLRegressor,
+        GSMKLClassifier,
+        GSMKLRegressor,
+        LDMKLClassifier,
+        LDMKLRegressor,
+        LMKLClassifier,
+        LMKLRegressor,
+        PCKLMKLClassifier,
+        SAMKLClassifier,
+        SwMKLClassifier,
+        SwMKLRegressor,
+        UniformMKLClassifier,
+        UniformMKLRegressor,
+    )
 
 __version__ = "0.1.0"
 
 __getattr__, _names = lazy_exports(
     __name__,
     {
+        "CLMKLClassifier": "lokl.estimators",
+        "CLMKLRegressor": "lokl.estimators",
+        "GSMKLClassifier": "lokl.estimators",
+        "GSMKLRegressor": "lokl.estimators",
+        "LDMKLClassifier": "lokl.estimators",
+        "LDMKLRegressor": "lokl.estimators",
+        "LMKLClassifier": "lokl.estimators",
+        "LMKLRegressor": "lokl.estimators",
+        "PCKLMKLClassifier": "lokl.estimators",
+        "SAMKLClassifier": "lokl.estimators",
+        "SwMKLClassifier": "lokl.estimators",
+        "SwMKLRegressor": "lokl.estimators",
         "UniformMKLClassifier": "lokl.estimators",
         "UniformMKLRegressor": "lokl.estimators",
     },
 )
 
-__all__ = ["UniformMKLClassifier", "UniformMKLRegressor", "__version__"]
+__all__ = [
+    "CLMKLClassifier",
+    "CLMKLRegressor",
+    "GSMKLClassifier",
+    "GSMKLRegressor",
+    "LDMKLClassifier",
+    "LDMKLRegressor",
+    "LMKLClassifier",
+    "LMKLRegressor",
+    "PCKLMKLClassifier",
+    "SAMKLClassifier",
+    "SwMKLClassifier",
+    "SwMKLRegressor",
+    "UniformMKLClassifier",
+    "UniformMKLRegressor",
+    "__version__",
+]
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,9 @@
 """UNIFORM: every kernel counts alike, everywhere. With one kernel, the plain SVM."""
 
-from lokl.estimators.machine import Fitted, GatedClassifier, GatedMachine, GatedRegressor, Training
+from lokl.estimators.base import Training
+from lokl.estimators.machine import Fitted, GatedClassifier, GatedMachine, GatedRegressor
 from lokl.gates import Constant
+from lokl.optimizers import Machines
 
 
 class _Uniform(GatedMachine):
@@ -9,12 +11,11 @@ class _Uniform(GatedMachine):
 
     def _learn(self, training: Training) -> Fitted:
         gate = Constant()
-        params = gate.init(training.X, len(training.kernels), training.rng)
-        H = gate(training.X, params, training.present)
+        params = gate.init(training.samples, len(training.kernels), training.rng)
+        H = gate(training.samples, params, training.present)
         gram = training.solver.gram(training.kernels, training.X, H)
-        # All machines look at the same rows: what one computed, the next finds in memory.
-        duals = [training.solver.solve(gram, problem) for problem in training.problems]
-        return Fitted(gram, gate, params, duals, [sum(dual.objective for dual in duals)])
+        solution = Machines(gram, training.solver, training.problems).solve(gram.points.gates)
+        return Fitted(gram, gate, params, solution, [solution.objective], solution.gap)
 
 
 class UniformMKLClassifier(_Uniform, GatedClassifier):

@@ -1,5 +1,6 @@
 """What every estimator checks before it learns."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,6 +22,28 @@ def check_settings(estimator: Any) -> None:
     if not isinstance(epsilon, Real) or not np.isfinite(float(epsilon)) or epsilon < 0:
         raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
     check_random_state(estimator.random_state)
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number, or an error that names it."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return one of some words, or an error that lists them."""
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+    return str(value)
+
+
+def check_norm(name: str, value: Any) -> float:
+    """Return the exponent of a norm, a number of at least 1 or infinity."""
+    if not isinstance(value, Real) or not float(value) >= 1:
+        raise ValueError(f"{name} must be a number >= 1, got {value!r}")
+    return float(value)
 
 
 def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, kernels: Any) -> Any:

@@ -15,7 +15,14 @@ class Gate(BaseEstimator, ABC):
     The gated kernel is ``k(x, z) = sum_i <h_i(x), h_i(z)> k_i(x, z)``, where ``h_i(x)`` is a
     number (rank 1) or a vector of `r` numbers. A gate holds settings; what is learned are
     parameters, arrays that the caller keeps and hands back.
+
+    Attributes
+    ----------
+    competes : bool
+        Whether the trust of a sample in all kernels sums to one.
     """
+
+    competes = False
 
     @abstractmethod
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
@@ -28,6 +35,7 @@ class Gate(BaseEstimator, ABC):
         Parameters
         ----------
         X : {array, CSR matrix} of shape (n_samples, n_features)
+            NaN where a view is missing.
         params : array
             As made by :meth:`init`.
         present : boolean array of shape (n_samples, n_kernels), optional
@@ -43,9 +51,34 @@ class Gate(BaseEstimator, ABC):
         """Return the nearest allowed parameters."""
         return params
 
+    def on(self, columns: Any) -> "GateOn":
+        """Return this gate on some columns: names, positions, slice, mask or selector."""
+        return GateOn(self, columns)
+
     def trust(self, H: Array) -> Array:
         """Return the (n_samples, n_kernels) share of each kernel, from gate values."""
         return H if H.ndim == 2 else H.sum(axis=2)
+
+
+class GateOn(BaseEstimator):
+    """A gate and the columns it shall look at: a setting of methods that learn gates.
+
+    Parameters
+    ----------
+    gate : Gate
+    columns : str, int, slice, sequence of them, boolean mask or selector
+    """
+
+    def __init__(self, gate: Gate, columns: Any):
+        self.gate = gate
+        self.columns = columns
+
+
+def known(X: Any) -> Any:
+    """Return samples with 0 for missing values: what a sample lacks has no say in its gate."""
+    if isinstance(X, np.ndarray) and np.isnan(X).any():
+        return np.where(np.isnan(X), 0.0, X)
+    return X
 
 
 def masked_softmax(scores: Array, present: Array | None) -> Array:

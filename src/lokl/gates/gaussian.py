@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import row_norms
 
 from lokl._arrays import Array, is_sparse
-from lokl.gates.base import Gate, masked_softmax, softmax_pullback
+from lokl.gates.base import Gate, known, masked_softmax, softmax_pullback
+from lokl.gates.representation import CenteredSparse
 
 _NARROWEST = 1e-3
 
@@ -22,22 +23,25 @@ class Gaussian(Gate):
         Start value of every width ``s_i``. Centres start at distinct random samples.
     """
 
+    competes = True
+
     def __init__(self, width: float = 1.0):
         self.width = width
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         distinct = n_kernels <= X.shape[0]
         chosen = rng.choice(X.shape[0], size=n_kernels, replace=not distinct)
-        centres = X[chosen].toarray() if is_sparse(X) else np.asarray(X)[chosen]
+        centres = _rows(known(X), chosen)
         return np.vstack([centres.T, np.full(n_kernels, float(self.width))])
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
+        X = known(X)
         return masked_softmax(-_squared_distances(X, params[:-1]) / params[-1] ** 2, present)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        centres, widths = params[:-1], params[-1]
+        X, centres, widths = known(X), params[:-1], params[-1]
         D = softmax_pullback(H, G)
-        pull = safe_sparse_dot(X.T, D) - centres * D.sum(axis=0)
+        pull = X.T @ D - centres * D.sum(axis=0)
         spread = (D * _squared_distances(X, centres)).sum(axis=0)
         return np.vstack([2.0 * pull / widths**2, 2.0 * spread / widths**3])
 
@@ -48,5 +52,12 @@ class Gaussian(Gate):
 
 
 def _squared_distances(X: Any, centres: Array) -> Array:
-    norms = row_norms(X, squared=True)[:, np.newaxis] + (centres**2).sum(axis=0)
-    return np.maximum(norms - 2.0 * safe_sparse_dot(X, centres), 0.0)
+    norms = X.square_norms() if isinstance(X, CenteredSparse) else row_norms(X, squared=True)
+    norms = norms[:, np.newaxis] + (centres**2).sum(axis=0)
+    return np.maximum(norms - 2.0 * X @ centres, 0.0)
+
+
+def _rows(X: Any, index: Array) -> Array:
+    if isinstance(X, CenteredSparse):
+        return X.rows(index)
+    return np.asarray(X[index].toarray() if is_sparse(X) else X[index])

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import safe_sparse_dot
 
 from lokl._arrays import Array
-from lokl.gates.base import Gate, masked_softmax, softmax_pullback
+from lokl.gates.base import Gate, known, masked_softmax, softmax_pullback
 
 
 class Softmax(Gate):
@@ -18,6 +17,8 @@ class Softmax(Gate):
         Start values are uniform on ``[-scale, scale]``; the small noise breaks the symmetry of
         equal kernels.
     """
+
+    competes = True
 
     def __init__(self, scale: float = 1e-2):
         self.scale = scale
@@ -39,9 +40,9 @@ def linear_init(X: Any, n_kernels: int, rng: np.random.RandomState, scale: float
 
 def linear_scores(X: Any, params: Array) -> Array:
     """Return ``<v_i, x> + v_i0`` for every sample and kernel."""
-    return np.asarray(safe_sparse_dot(X, params[:-1]) + params[-1])
+    return np.asarray(known(X) @ params[:-1] + params[-1])
 
 
 def linear_pullback(X: Any, D: Array) -> Array:
     """Turn the gradient in the scores into the gradient in weights and intercepts."""
-    return np.vstack([safe_sparse_dot(X.T, D), D.sum(axis=0)])
+    return np.vstack([known(X).T @ D, D.sum(axis=0)])

@@ -152,6 +152,11 @@ class GatedGram:
         if "_cache" in self.__dict__:
             self._cache.clear()
 
+    def release(self) -> None:
+        """Give the memory of all stored rows back; they are computed anew when asked for."""
+        for stored in ("_cache", "_inner", "_linear_features", "whole"):
+            self.__dict__.pop(stored, None)
+
     def diag(self) -> Array:
         """``K[j, j]`` in float64."""
         return self.mixture.diag(self.points)
@@ -243,10 +248,18 @@ class GatedGram:
         gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
         return gradient
 
-    def kernel_forms(self, coef: Array) -> Array:
-        """``S_i = sum_t u_t' (h_i h_i' o K_i) u_t`` of every kernel; their sum is ``u'Ku``."""
+    def kernel_forms(self, coef: Array, gates: Array | None = None) -> Array:
+        """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, (n_kernels, rank); they sum to ``u'Ku``.
+
+        Parameters
+        ----------
+        coef : array of shape (n_samples,) or (n_samples, n_tasks)
+        gates : array, optional
+            Other gates than those in place, for the forms of kernels that count for nothing now.
+        """
         columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
-        part = self.points.take(support)
-        parts = self.mixture.contributions(part, part, columns[support])
-        return np.asarray(np.einsum("jit,jt->i", parts, columns[support]))
+        points = self.points if gates is None else self.points.regated(gates)
+        part = points.take(support)
+        sums = self.mixture.kernel_sums(part, part, columns[support])
+        return np.asarray(np.einsum("jir,jirt,jt->ir", part.gates, sums, columns[support]))

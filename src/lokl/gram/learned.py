@@ -46,8 +46,8 @@ class GatedKernel(Kernel):
         """Samples without NaN, and their gate values."""
         X = as_samples(X)
         names = self.names or [kernel.label for kernel in self.kernels]
-        X, present = split_missing(self.kernels, names, X)
-        return X, self.gate(X, self.params, present)
+        filled, present = split_missing(self.kernels, names, X)
+        return filled, self.gate(X, self.params, present)
 
     def mixture(self, X: Any, dtype: Any = np.float64) -> Mixture:
         """Return the plan to compute this kernel on samples like `X`."""

@@ -106,6 +106,11 @@ class Kernel(BaseEstimator, ABC):
         """Whether the kernel, bound or not, is limited to some columns."""
         return False
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether samples are row numbers of a stored matrix, which mean nothing by themselves."""
+        return False
+
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""
         from lokl.kernels.composition import View

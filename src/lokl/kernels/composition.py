@@ -55,6 +55,10 @@ class View(Kernel):
     def is_view(self) -> bool:
         return True
 
+    @property
+    def is_stored(self) -> bool:
+        return self.kernel.is_stored
+
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._seen(X)
         return self.kernel(left, None if Z is None else self._seen(Z))
@@ -89,6 +93,10 @@ class Sum(Kernel):
     @property
     def is_view(self) -> bool:
         return self.left.is_view and self.right.is_view
+
+    @property
+    def is_stored(self) -> bool:
+        return self.left.is_stored or self.right.is_stored
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         return self._combine(self.left(X, Z), self.right(X, Z))

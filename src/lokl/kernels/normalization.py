@@ -73,6 +73,10 @@ class Normalized(Kernel):
     def is_view(self) -> bool:
         return self.kernel.is_view
 
+    @property
+    def is_stored(self) -> bool:
+        return self.kernel.is_stored
+
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._factor(X)
         right = left if Z is None else self._factor(Z)

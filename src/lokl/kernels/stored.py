@@ -49,6 +49,10 @@ class Precomputed(Kernel):
         return np.asarray(self.gram)[rows, rows]
 
     @property
+    def is_stored(self) -> bool:
+        return True
+
+    @property
     def label(self) -> str:
         return "precomputed"
 

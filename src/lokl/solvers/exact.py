@@ -100,15 +100,7 @@ class Exact(Solver):
         if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
         self._warn(state, violation, limited=state.steps >= limit)
-        b = problem.intercept(state.coef, state.gradient)
-        return Dual(
-            state.coef,
-            b,
-            problem.objective(state.coef, state.gradient),
-            problem.gap(state.coef, state.gradient, b),
-            state.steps,
-            bool(violation <= self.tol),
-        )
+        return problem.dual(state.coef, state.gradient, state.steps, bool(violation <= self.tol))
 
     def _size(self, gram: GatedGram) -> int:
         """Samples of a working set: all of them where the problem is small."""
@@ -202,21 +194,26 @@ class _WorkingSet:
         if self.matrix.dtype != np.float64:
             return violation
         exact = _EXACT * max(state.scale, 1.0)
+        least, safe = violation, (state.coef.copy(), state.gradient.copy())
         for _ in range(_SHARPEN):
             best = polish(self.matrix, self.problem, state.coef, state.gradient, exact)
             if best is None:
-                return violation
+                break
             if best.violation <= violation:
                 state.coef, state.gradient = best.coef, best.gradient
                 violation = best.violation
+            if violation < least:
+                least, safe = violation, (state.coef.copy(), state.gradient.copy())
             if violation <= exact or state.steps >= limit:
-                return violation
+                break
             # The free samples were not all known yet: a few more moves find them.
             if not self.improve(state, 0.1 * violation, min(limit - state.steps, 1000)):
-                return violation
+                break
             up, down = self.problem.violations(state.coef, state.gradient)
             violation = up.max() - down.min()
-        return violation
+        # Pair moves raise the objective but not every step lowers the violation.
+        state.coef, state.gradient = safe
+        return least
 
     def select(self, up: Array, down: Array, coef: Array) -> None:
         """Keep the better half of the last round, fill up with the worst violators.

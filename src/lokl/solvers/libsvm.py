@@ -77,15 +77,7 @@ class LibSVM(Solver):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        b = problem.intercept(coef, gradient)
-        return Dual(
-            coef,
-            b,
-            problem.objective(coef, gradient),
-            problem.gap(coef, gradient, b),
-            steps,
-            converged,
-        )
+        return problem.dual(coef, gradient, steps, converged)
 
     def _machine(self, problem: Problem) -> SVC | SVR:
         settings = {

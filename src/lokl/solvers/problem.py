@@ -87,6 +87,41 @@ class Problem:
         quadratic = linear - float(gradient @ coef) - float(self.ridge @ coef**2)
         return max(0.5 * quadratic + float(loss.sum()) - self.objective(coef, gradient), 0.0)
 
+    def take(self, index: Array) -> "Problem":
+        """Return the problem of some of the samples."""
+        return Problem(
+            self.target[index],
+            self.lower[index],
+            self.upper[index],
+            self.epsilon,
+            self.ridge[index],
+        )
+
+    def weighted(self, factor: Array) -> "Problem":
+        """Return the problem with the cost of every sample multiplied."""
+        return Problem(
+            self.target, self.lower * factor, self.upper * factor, self.epsilon, self.ridge
+        )
+
+    def only(self, index: Array) -> "Problem":
+        """Return the problem with all samples absent but those of `index`."""
+        lower, upper = np.zeros_like(self.lower), np.zeros_like(self.upper)
+        lower[index], upper[index] = self.lower[index], self.upper[index]
+        return Problem(self.target, lower, upper, self.epsilon, self.ridge)
+
+    def dual(self, coef: Array, gradient: Array, n_iter: int, converged: bool) -> "Dual":
+        """Sum up a solver's result."""
+        b = self.intercept(coef, gradient)
+        return Dual(
+            coef,
+            b,
+            self.objective(coef, gradient),
+            self.gap(coef, gradient, b),
+            n_iter,
+            converged,
+            self.target - gradient - self.ridge * coef + b,
+        )
+
     def feasible(self, coef: Array) -> Array:
         """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""
         coef = np.clip(coef, self.lower, self.upper)
@@ -120,6 +155,8 @@ class Dual:
     n_iter : int
         Steps of the solver.
     converged : bool
+    decision : array of shape (n_samples,)
+        Decision values of the training samples, without the ridge.
     """
 
     coef: Array
@@ -127,7 +164,8 @@ class Dual:
     objective: float
     gap: float
     n_iter: int
-    converged: bool = True
+    converged: bool
+    decision: Array
 
 
 def hinge(y: Array, C: Array | float) -> Problem:

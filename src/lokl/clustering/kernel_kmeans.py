@@ -1,0 +1,164 @@
+"""Kernel k-means: Lloyd's iterations on inner products alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lokl._arrays import Array
+
+Multiply = Callable[[Array], Array]
+
+_ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A partition of the samples.
+
+    Attributes
+    ----------
+    labels : array of int, shape (n_samples,)
+    centres : array of shape (n_landmarks, n_clusters)
+        Each centre as a combination of landmarks.
+    distances : array of shape (n_samples, n_clusters)
+        Squared distances in feature space.
+    inertia : float
+        Weighted sum of the distances to the own centres.
+    """
+
+    labels: Array
+    centres: Array
+    distances: Array
+    inertia: float
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """What Lloyd's iterations ask of a kernel.
+
+    Attributes
+    ----------
+    diag : array of shape (n_samples,)
+    column : callable
+        Kernel values of one sample with all.
+    combine : callable
+        Turns averages over samples (n_samples, L) into combinations of landmarks.
+    products : callable
+        Inner products of such combinations with every sample, and their squared norms.
+    """
+
+    diag: Array
+    column: Callable[[int], Array]
+    combine: Multiply
+    products: Callable[[Array], tuple[Array, Array]]
+
+    def distances(self, centres: Array) -> Array:
+        """Squared distances of every sample to every centre."""
+        products, norms = self.products(centres)
+        return np.maximum(self.diag[:, np.newaxis] - 2.0 * products + norms, 0.0)
+
+
+def exact_geometry(diag: Array, multiply: Multiply, column: Callable[[int], Array]) -> Geometry:
+    """Every sample is a landmark: kernel k-means proper; `multiply` is ``K @ coef``."""
+
+    def products(centres: Array) -> tuple[Array, Array]:
+        values = multiply(centres)
+        return values, (centres * values).sum(axis=0)
+
+    return Geometry(diag, column, lambda averages: averages, products)
+
+
+def landmark_geometry(diag: Array, block: Array, landmarks: Array) -> Geometry:
+    """Centres live in the span of some landmarks; `block` is ``K[landmarks]``."""
+    own = block[:, landmarks]
+    inverse = np.linalg.pinv(own, rcond=1e-10, hermitian=True)
+
+    def products(centres: Array) -> tuple[Array, Array]:
+        return block.T @ centres, (centres * (own @ centres)).sum(axis=0)
+
+    def combine(averages: Array) -> Array:
+        return np.asarray(inverse @ (block @ averages))
+
+    def column(j: int) -> Array:
+        # The inner product of the two samples' projections on the span.
+        return np.asarray(block.T @ (inverse @ block[:, j]))
+
+    return Geometry(diag, column, combine, products)
+
+
+def kernel_kmeans(
+    geometry: Geometry,
+    weight: Array,
+    n_clusters: int,
+    rng: np.random.RandomState,
+    n_init: int = 10,
+) -> Partition:
+    """Best of several runs of Lloyd's iterations, each from k-means++ centres.
+
+    A sample of weight 2 counts like one written twice, also in the random start: draws go through
+    the samples in the order of their distance from the common mean. Fewer clusters come back where
+    there are fewer distinct samples.
+    """
+    share = weight / weight.sum()
+    from_mean = geometry.distances(geometry.combine(share[:, np.newaxis]))[:, 0]
+    order = np.argsort(from_mean, kind="stable")
+    best = None
+    for _ in range(n_init):
+        found = _lloyd(geometry, weight, _spread_out(geometry, weight, n_clusters, order, rng))
+        if best is None or found.inertia < best.inertia * (1.0 - 1e-9):
+            best = found
+    assert best is not None
+    return best
+
+
+def _spread_out(
+    geometry: Geometry, weight: Array, n_clusters: int, order: Array, rng: np.random.RandomState
+) -> Array:
+    """Labels by the nearest of k-means++ centres: each new one is drawn far from those before."""
+    draws = rng.uniform(size=n_clusters)
+    floor = 1e-10 * max(float(np.abs(geometry.diag).max()), np.finfo(float).tiny)
+    near = np.ones(len(weight))
+    nearest = np.full(len(weight), np.inf)
+    labels = np.zeros(len(weight), dtype=np.intp)
+    for k, draw in enumerate(draws):
+        mass = np.cumsum((weight * near)[order])
+        chosen = order[
+            min(int(np.searchsorted(mass, draw * mass[-1], side="right")), len(order) - 1)
+        ]
+        distance = geometry.diag - 2.0 * geometry.column(int(chosen)) + geometry.diag[chosen]
+        closer = distance < nearest
+        labels[closer] = k
+        nearest = np.where(closer, distance, nearest)
+        near = np.where(nearest > floor, nearest, 0.0)
+        if not (weight * near).any():
+            break
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _lloyd(geometry: Geometry, weight: Array, labels: Array) -> Partition:
+    n, L = len(labels), int(labels.max()) + 1
+    for _ in range(_ROUNDS):
+        mass = np.zeros((n, L))
+        mass[np.arange(n), labels] = weight
+        centres = geometry.combine(mass / mass.sum(axis=0))
+        distances = geometry.distances(centres)
+        new = _fill_empty(distances.argmin(axis=1), distances, L)
+        if (new == labels).all():
+            break
+        labels = new
+    own = distances[np.arange(n), labels]
+    return Partition(labels, centres, distances, float(weight @ own))
+
+
+def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
+    """Give every empty cluster the sample that is farthest from its own centre."""
+    counts = np.bincount(labels, minlength=n_clusters)
+    for empty in np.flatnonzero(counts == 0):
+        own = distances[np.arange(len(labels)), labels]
+        movable = np.where(counts[labels] > 1, own, -np.inf)
+        mover = int(movable.argmax())
+        counts[labels[mover]] -= 1
+        labels[mover] = empty
+        counts[empty] = 1
+    return labels

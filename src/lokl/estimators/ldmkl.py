@@ -1,0 +1,266 @@
+"""LD-MKL: one expert for each kernel, trained where it succeeds, and a gated vote."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.estimators.base import KernelClassifier, KernelRegressor, Training
+from lokl.estimators.success import (
+    RegressedSuccess,
+    Single,
+    SuccessLearner,
+    at_training,
+    learn_success,
+    sharpened,
+)
+from lokl.estimators.validation import check_choice
+from lokl.gates import Constant
+from lokl.gram import Expansion, GatedKernel
+from lokl.gram.presence import split_missing
+from lokl.kernels import Kernel
+from lokl.kernels.dot import positive
+from lokl.optimizers import Machines
+from lokl.solvers import Problem
+
+_GATINGS = ("kernel", "none", "weight", "literal")
+_INTERCEPTS = ("keep", "drop")
+# Gates this close to 1/m count as equal to it: which side they fall on is rounding.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Expert:
+    """The machine of one kernel, trained on the samples that trust it.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    kernel : Kernel
+    rows : array of int
+        Training samples it was trained on.
+    support : array of int
+        Training samples that carry it.
+    coef : array of shape (n_support, n_tasks)
+        Signed coefficients.
+    intercept : array of shape (n_tasks,)
+    expansion : Expansion or None
+        The function without the gate of the new sample, None where there is no machine: then the
+        intercept is all, zero for an expert that abstains.
+    gated : bool
+        Whether the decision of a sample is scaled by its own gate.
+    """
+
+    name: str
+    kernel: Kernel
+    rows: Array
+    support: Array
+    coef: Array
+    intercept: Array
+    expansion: Expansion | None
+    gated: bool
+
+    def decide(self, X: Any, trust: Array) -> Array:
+        """Decisions (n_samples, n_tasks) of samples that trust it so far (``m g``)."""
+        if self.expansion is None:
+            return np.broadcast_to(self.intercept, (X.shape[0], len(self.intercept)))
+        values = self.expansion(X)
+        if self.gated:
+            values = values * trust[:, np.newaxis]
+        return np.asarray(values + self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxTrust:
+    """Gates of LD-MKL: softmax over the kernels of their regressed success."""
+
+    success: RegressedSuccess
+    temperature: float
+    clip: bool
+
+    def __call__(self, X: Any, present: Array | None = None) -> Array:
+        return sharpened(self.success(X, present), self.temperature, self.clip)
+
+
+@dataclass(eq=False)
+class Vote:
+    """Gates and experts."""
+
+    trust: SoftmaxTrust
+    experts: list[Expert]
+    gates: Array
+    objective: float
+    n_iter: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _LDMKL(SuccessLearner):
+    """Experts where they succeed, weighed by where they shall succeed."""
+
+    gating: str = "kernel"
+    temperature: float = 1.0
+    clip: bool = False
+    margin: float = 0.05
+    intercept: str = "keep"
+
+    def _check(self) -> None:
+        super()._check()
+        check_choice("gating", self.gating, _GATINGS)
+        check_choice("intercept", self.intercept, _INTERCEPTS)
+        positive("temperature", self.temperature)
+        if not np.isfinite(self.margin) or self.margin < 0:
+            raise ValueError(f"margin must be finite and not negative, got {self.margin!r}")
+
+    def _learn(self, training: Training) -> Vote:
+        singles = learn_success(self, training)
+        trust = SoftmaxTrust(
+            RegressedSuccess([single.regressor for single in singles]), self.temperature, self.clip
+        )
+        g = sharpened(at_training(singles, training.n_samples), self.temperature, self.clip)
+        # A sample that lacks views shares its trust among fewer kernels.
+        seen = np.isfinite(at_training(singles, training.n_samples)).sum(axis=1)
+        selected = g > (1.0 / seen)[:, np.newaxis] - self.margin - _TIE
+        selected &= g > 0
+        experts, objective, steps = [], 0.0, 1
+        for i, single in enumerate(singles):
+            expert, value, n_iter = self._retrain(
+                training, single, i, g[:, i], selected[:, i], seen
+            )
+            experts.append(expert)
+            objective += value
+            steps = max(steps, n_iter)
+        return Vote(trust, experts, g, objective, steps)
+
+    def _retrain(
+        self,
+        training: Training,
+        single: Single,
+        i: int,
+        g: Array,
+        selected: Array,
+        seen: Array,
+    ) -> tuple[Expert, float, int]:
+        rows = np.flatnonzero(selected)
+        problems = [problem.take(rows) for problem in training.problems]
+        name, tasks = training.names[i], len(problems)
+        constant = _constant_decision(problems)
+        nobody = np.empty(0, dtype=np.intp)
+        if constant is not None:
+            empty = np.empty((0, tasks))
+            alone = Expert(name, single.kernel, rows, nobody, empty, constant, None, False)
+            return alone, 0.0, 1
+        scaled = (seen * g)[rows]
+        gates = np.ones((len(rows), 1))
+        if self.gating == "kernel":
+            gates = scaled[:, np.newaxis]
+        elif self.gating == "weight":
+            problems = [problem.weighted(scaled) for problem in problems]
+        gram = training.solver.gram([single.kernel], training.X[rows], gates)
+        place = np.searchsorted(single.rows, rows)
+        machines = Machines(gram, training.solver, problems)
+        # The machine on all samples is a good guess at the one on its best samples.
+        machines.start([dual.coef[place] for dual in single.duals])
+        solution = machines.solve(gates)
+        coef = solution.coef
+        intercept = np.array([dual.intercept for dual in solution.duals])
+        used = coef
+        if self.gating == "literal":
+            used = coef * g[rows][:, np.newaxis]
+            if self.intercept == "drop":
+                intercept = np.zeros(tasks)
+        kernel = GatedKernel([single.kernel], Constant(), np.ones(1), names=[name])
+        expansion = Expansion.make(kernel, gram, used, np.zeros(tasks))
+        gram.release()
+        support = np.flatnonzero((coef != 0).any(axis=1))
+        expert = Expert(
+            name,
+            single.kernel,
+            rows,
+            rows[support],
+            coef[support],
+            intercept,
+            expansion,
+            self.gating == "kernel",
+        )
+        steps = max(dual.n_iter for dual in solution.duals)
+        return expert, solution.objective, steps
+
+    def _keep(self, X: Any, counted: Array, training: Training, learned: Vote) -> None:
+        experts = learned.experts
+        support = np.unique(np.concatenate([expert.support for expert in experts]))
+        tasks = len(training.problems)
+        coef = np.zeros((len(experts), tasks, len(support)))
+        for i, expert in enumerate(experts):
+            coef[i][:, np.searchsorted(support, expert.support)] = expert.coef.T
+        self.experts_ = experts
+        self.support_ = counted[support]
+        self.support_vectors_ = X[self.support_]
+        self.dual_coef_ = coef[:, 0] if tasks == 1 else coef
+        # What experts say is squashed and weighed before it is summed: nothing is left to add.
+        self.intercept_ = np.zeros(tasks)
+        self.support_fraction_ = len(support) / len(counted)
+        self.history_ = np.array([learned.objective])
+        self.n_iter_ = learned.n_iter
+        self._trust = learned.trust
+
+    def _decide(self, X: Any) -> Array:
+        return self._parts(X).sum(axis=1)
+
+    def _gates(self, X: Any) -> tuple[Any, Array, Array | None]:
+        X = self._validated(X)
+        _, present = split_missing(self.kernels_, self.kernel_names_, X)
+        return X, self._trust(X, present), present
+
+    def gate(self, X: Any) -> Array:
+        """How far each kernel is trusted at each sample; rows sum to one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        trust : array of shape (n_samples, n_kernels)
+        """
+        return self._gates(X)[1]
+
+    def _parts(self, X: Any) -> Array:
+        X, g, present = self._gates(X)
+        parts = np.zeros((X.shape[0], len(self.experts_), len(self.intercept_)))
+        count = np.full(X.shape[0], g.shape[1]) if present is None else present.sum(axis=1)
+        for i, expert in enumerate(self.experts_):
+            rows = np.flatnonzero(g[:, i] > 0)
+            if len(rows):
+                seen = X if len(rows) == X.shape[0] else X[rows]
+                said = self._squash(expert.decide(seen, (count * g[:, i])[rows]))
+                parts[rows, i] = g[rows, i, np.newaxis] * said
+        return parts
+
+    def _squash(self, decision: Array) -> Array:
+        return decision
+
+
+def _constant_decision(problems: list[Problem]) -> Array | None:
+    """Decision of an expert without two classes to tell apart: 0, or the one class it knows."""
+    if len(problems[0].target) == 0:
+        return np.zeros(len(problems))
+    if problems[0].is_classification:
+        target = np.column_stack([problem.target for problem in problems])
+        if (target == target[0]).all():
+            return np.asarray(target[0])
+    return None
+
+
+@dataclass(eq=False, repr=False)
+class LDMKLClassifier(_LDMKL, KernelClassifier):
+    """Localized decision-based multiple kernel learning for classification."""
+
+    def _squash(self, decision: Array) -> Array:
+        return np.tanh(decision)
+
+
+@dataclass(eq=False, repr=False)
+class LDMKLRegressor(_LDMKL, KernelRegressor):
+    """Localized decision-based multiple kernel learning for regression."""

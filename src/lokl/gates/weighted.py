@@ -1,0 +1,62 @@
+"""Trust that something else has found, times weights of the kernels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.gates.base import Gate
+
+Base = Callable[[Any, Array | None], Array]
+
+
+class Weighted(Gate):
+    """``h_ir(x) = sqrt(w_gi) b_ir(x)``: known trust ``b``, learned weights ``w``.
+
+    Memberships of clusters (C-LMKL), regressed success (SwMKL, LD-MKL), a choice of kernels for
+    each sample (SAMKL), agreement of class probabilities (PCK-LMKL) and no trust at all (the
+    global methods) differ in ``b`` only. Parameters are the weights, (n_groups, n_kernels).
+
+    Parameters
+    ----------
+    base : callable
+        ``base(X, present)`` gives ``b``, (n_samples, n_kernels[, rank]), 0 where a view is
+        missing.
+    by_rank : bool, default=False
+        Whether each rank has its own group of weights; else all share one.
+    """
+
+    def __init__(self, base: Base, by_rank: bool = False):
+        self.base = base
+        self.by_rank = by_rank
+
+    def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
+        groups = self.base(X[:1], None).shape[2] if self.by_rank else 1
+        return np.ones((groups, n_kernels))
+
+    def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
+        return weigh(self.base(X, present), params)
+
+    def trust(self, H: Array) -> Array:
+        return np.asarray((H**2).sum(axis=2) if H.ndim == 3 else H**2)
+
+
+def weigh(base: Array, weights: Array) -> Array:
+    """Return ``sqrt(w_gi) b_ir``; one group of weights serves every rank."""
+    if base.ndim == 2:
+        return np.asarray(base * np.sqrt(weights[0]))
+    return np.asarray(base * np.sqrt(weights.T))
+
+
+def share_missing(base: Array, present: Array | None) -> Array:
+    """Trust with 0 where a view is missing, the rest scaled up so that its energy is kept.
+
+    The factor ``sqrt(m / m_x)`` for a sample with ``m_x`` of ``m`` views does not depend on
+    learned weights, so that problems that are convex in them stay so.
+    """
+    if present is None:
+        return base
+    kept = present.sum(axis=1)
+    factor = present * np.sqrt(present.shape[1] / np.maximum(kept, 1))[:, np.newaxis]
+    return np.asarray(base * (factor if base.ndim == 2 else factor[:, :, np.newaxis]))

@@ -1,0 +1,72 @@
+"""Coordinates of samples that are known by kernel values only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.gates import Constant
+from lokl.gates.representation import Standardized
+from lokl.gram.expansion import Expansion
+from lokl.gram.gated import GatedGram
+from lokl.gram.learned import GatedKernel
+from lokl.kernels.base import Kernel
+
+_LANDMARKS = 500
+# Directions with less than this share of the largest variance are rounding.
+_NOISE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores:
+    """Leading kernel-PCA scores under the average kernel, standardised.
+
+    Attributes
+    ----------
+    directions : Expansion
+        Scores of a sample.
+    scale : Standardized
+    """
+
+    directions: Expansion
+    scale: Standardized
+
+    @classmethod
+    def learn(
+        cls,
+        kernels: Sequence[Kernel],
+        X: Any,
+        filled: Any,
+        present: Array | None,
+        weight: Array,
+        rng: np.random.RandomState,
+        n_components: int = 10,
+    ) -> "KernelScores":
+        """Learn directions from at most 500 samples; arguments as in clustering."""
+        n = X.shape[0]
+        gate = Constant()
+        params = gate.init(X, len(kernels), rng)
+        gram = GatedGram(kernels, filled, gate(X, params, present), dtype="float64")
+        chosen, share = np.arange(n), weight / weight.sum()
+        if n > _LANDMARKS:
+            chosen = np.sort(rng.choice(n, size=_LANDMARKS, replace=False, p=share))
+            share = np.full(_LANDMARKS, 1.0 / _LANDMARKS)
+        K = gram.block(chosen)
+        means = K @ share
+        centred = K - means - means[:, np.newaxis] + share @ means
+        root = np.sqrt(share)
+        values, vectors = np.linalg.eigh(root[:, np.newaxis] * centred * root)
+        keep = np.flatnonzero(values > _NOISE * values[-1])[::-1][:n_components]
+        loads = root[:, np.newaxis] * vectors[:, keep]
+        # Signs of eigenvectors are arbitrary: the largest entry shall be positive.
+        loads *= np.sign(loads[np.abs(loads).argmax(axis=0), np.arange(len(keep))])
+        coef = np.zeros((n, len(keep)))
+        coef[chosen] = loads - np.outer(share, loads.sum(axis=0))
+        kernel = GatedKernel(kernels, gate, params)
+        directions = Expansion.make(kernel, gram, coef, np.zeros(len(keep)))
+        return cls(directions, Standardized.learn(directions(X), weight))
+
+    def __call__(self, X: Any) -> Array:
+        return np.asarray(self.scale(self.directions(X)))

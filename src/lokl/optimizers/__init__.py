@@ -1,0 +1,17 @@
+"""How a gate moves: generators of steps, each with the machines solved at it."""
+
+from lokl.optimizers.closed_form import closed_form
+from lokl.optimizers.line_search import line_search
+from lokl.optimizers.machines import Machines, Solution
+from lokl.optimizers.spectral import spectral
+from lokl.optimizers.steps import Evaluation, Step
+
+__all__ = [
+    "Evaluation",
+    "Machines",
+    "Solution",
+    "Step",
+    "closed_form",
+    "line_search",
+    "spectral",
+]

@@ -1,0 +1,81 @@
+"""Descent along the normalised gradient, with steps that double and halve."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.optimizers.steps import Evaluation, Step
+
+
+def line_search(
+    evaluate: Callable[[Array], Evaluation],
+    start: Array,
+    project: Callable[[Array], Array],
+    tol: float = 1e-3,
+) -> Iterator[Step]:
+    """Yield points of strictly falling objective.
+
+    Each search starts with a step of length one; while the objective falls the step is doubled,
+    else it is halved. Every trial solves the machines, so few trials matter more than a good
+    direction.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Objective and gradient at parameters.
+    start : array
+        First parameters.
+    project : callable
+        Nearest allowed parameters.
+    tol : float, default=1e-3
+        Relative fall of the objective, and length of a step, that end the search.
+    """
+    current = evaluate(start)
+    yield current.step()
+    while True:
+        gradient = current.gradient()
+        length = float(np.linalg.norm(gradient))
+        if length == 0.0 or not np.isfinite(length):
+            return
+        best = _search(evaluate, current, gradient / length, project, tol)
+        if best is None:
+            return
+        fall = current.objective - best.objective
+        current = best
+        yield current.step()
+        if fall <= tol * abs(current.objective + fall):
+            return
+
+
+def _search(
+    evaluate: Callable[[Array], Evaluation],
+    current: Evaluation,
+    direction: Array,
+    project: Callable[[Array], Array],
+    tol: float,
+) -> Evaluation | None:
+    """Best point along a direction, None where none is better for certain."""
+
+    def trial(length: float) -> Evaluation:
+        return evaluate(project(current.params - length * direction))
+
+    length, best = 1.0, trial(1.0)
+    if _is_better(best, current):
+        while True:
+            length *= 2.0
+            longer = trial(length)
+            if not _is_better(longer, best):
+                return best
+            best = longer
+    while length >= tol:
+        length *= 0.5
+        best = trial(length)
+        if _is_better(best, current):
+            return best
+    return None
+
+
+def _is_better(new: Evaluation, old: Evaluation) -> bool:
+    """Whether the objective fell by more than what the solver left open: no chasing of noise."""
+    return new.objective + new.slack < old.objective
