@@ -8,7 +8,16 @@ from pathlib import Path
 
 from benchmarks.common import console, machine, parser, show_machine, write_json
 
-NAMES = ("svc_a9a", "svr_a9a", "mix_rows", "many_sets", "memory", "start_up")
+NAMES = (
+    "svc_a9a",
+    "svr_a9a",
+    "mix_rows",
+    "many_sets",
+    "memory",
+    "start_up",
+    "ldmkl",
+    "localized",
+)
 
 
 def main() -> int:

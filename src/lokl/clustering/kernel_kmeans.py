@@ -96,20 +96,19 @@ def kernel_kmeans(
 ) -> Partition:
     """Best of several runs of Lloyd's iterations, each from k-means++ centres.
 
-    A sample of weight 2 counts like one written twice, also in the random start: draws go through
-    the samples in the order of their distance from the common mean. Fewer clusters come back where
-    there are fewer distinct samples.
+    All runs go on together: one product with the kernel matrix serves them all. A sample of weight
+    2 counts like one written twice, also in the random start: draws go through the samples in the
+    order of their distance from the common mean. Fewer clusters come back where there are fewer
+    distinct samples.
     """
     share = weight / weight.sum()
     from_mean = geometry.distances(geometry.combine(share[:, np.newaxis]))[:, 0]
     order = np.argsort(from_mean, kind="stable")
-    best = None
-    for _ in range(n_init):
-        found = _lloyd(geometry, weight, _spread_out(geometry, weight, n_clusters, order, rng))
-        if best is None or found.inertia < best.inertia * (1.0 - 1e-9):
-            best = found
-    assert best is not None
-    return best
+    starts = [_spread_out(geometry, weight, n_clusters, order, rng) for _ in range(n_init)]
+    # Runs that found fewer distinct samples than others say nothing new.
+    most = max(int(labels.max()) for labels in starts) + 1
+    labels = np.array([found for found in starts if int(found.max()) + 1 == most])
+    return _lloyd(geometry, weight, labels, most)
 
 
 def _spread_out(
@@ -123,38 +122,49 @@ def _spread_out(
     labels = np.zeros(len(weight), dtype=np.intp)
     for k, draw in enumerate(draws):
         mass = np.cumsum((weight * near)[order])
-        chosen = order[
-            min(int(np.searchsorted(mass, draw * mass[-1], side="right")), len(order) - 1)
-        ]
-        distance = geometry.diag - 2.0 * geometry.column(int(chosen)) + geometry.diag[chosen]
+        place = int(np.searchsorted(mass, draw * mass[-1], side="right"))
+        chosen = int(order[min(place, len(order) - 1)])
+        distance = geometry.diag - 2.0 * geometry.column(chosen) + geometry.diag[chosen]
         closer = distance < nearest
         labels[closer] = k
         nearest = np.where(closer, distance, nearest)
         near = np.where(nearest > floor, nearest, 0.0)
         if not (weight * near).any():
             break
-    return np.unique(labels, return_inverse=True)[1]
+    return np.asarray(np.unique(labels, return_inverse=True)[1])
 
 
-def _lloyd(geometry: Geometry, weight: Array, labels: Array) -> Partition:
-    n, L = len(labels), int(labels.max()) + 1
+def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) -> Partition:
+    """Iterate all runs, (n_runs, n_samples) labels, until none changes; return the best."""
+    runs, n = labels.shape
+    everyone = np.arange(n)
     for _ in range(_ROUNDS):
-        mass = np.zeros((n, L))
-        mass[np.arange(n), labels] = weight
-        centres = geometry.combine(mass / mass.sum(axis=0))
-        distances = geometry.distances(centres)
-        new = _fill_empty(distances.argmin(axis=1), distances, L)
+        mass = np.zeros((n, runs, n_clusters))
+        for run in range(runs):
+            mass[everyone, run, labels[run]] = weight
+        centres = geometry.combine((mass / mass.sum(axis=0)).reshape(n, runs * n_clusters))
+        distances = geometry.distances(centres).reshape(n, runs, n_clusters)
+        nearest = distances.argmin(axis=2).T
+        new = np.array([_fill_empty(nearest[r], distances[:, r], n_clusters) for r in range(runs)])
         if (new == labels).all():
             break
         labels = new
-    own = distances[np.arange(n), labels]
-    return Partition(labels, centres, distances, float(weight @ own))
+    own = np.take_along_axis(distances, labels.T[:, :, np.newaxis], axis=2)[:, :, 0]
+    inertia = weight @ own
+    # Nearly equal runs are equal: the first of them, whatever rounding says.
+    best = int(np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0])
+    chosen = centres.reshape(len(centres), runs, n_clusters)[:, best]
+    return Partition(labels[best], chosen, distances[:, best], float(inertia[best]))
 
 
 def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
     """Give every empty cluster the sample that is farthest from its own centre."""
     counts = np.bincount(labels, minlength=n_clusters)
-    for empty in np.flatnonzero(counts == 0):
+    empty_ones = np.flatnonzero(counts == 0)
+    if not len(empty_ones):
+        return labels
+    labels = labels.copy()
+    for empty in empty_ones:
         own = distances[np.arange(len(labels)), labels]
         movable = np.where(counts[labels] > 1, own, -np.inf)
         mover = int(movable.argmax())

@@ -255,7 +255,97 @@ def _constant_decision(problems: list[Problem]) -> Array | None:
 
 @dataclass(eq=False, repr=False)
 class LDMKLClassifier(_LDMKL, KernelClassifier):
-    """Localized decision-based multiple kernel learning for classification."""
+    """Localized decisions: one expert for each kernel, trained where it succeeds.
+
+    A machine is trained with every kernel alone and its success is regressed on the samples;
+    a softmax over the kernels makes gates ``g_i(x)`` of it. Every machine is then trained again on
+    the samples that trust it, and the decision is the gated vote ``sum_i g_i(x) tanh f_i(x)``.
+
+    Parameters
+    ----------
+    kernels : list or mapping of kernels, str or None, default=None
+        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
+        A mapping gives the kernels names.
+    C : float, default=1.0
+        Cost of margin violations.
+    gating : {"kernel", "none", "weight", "literal"}, default="kernel"
+        What retraining makes of the gate: it scales the kernel, nothing, it scales the cost of the
+        samples, or it multiplies the finished coefficients. The last is the printed equation and
+        does badly.
+    temperature : float, default=1.0
+        Below 1 gates are sharper.
+    margin : float, default=0.05
+        An expert is trained on the samples where its gate is above ``1 / n_kernels - margin``. 0 is
+        the published rule, under which the noise of the regressions decides between kernels that
+        are equally good.
+    clip : bool, default=False
+        Limit regressed success to [0, 1] before the softmax.
+    intercept : {"keep", "drop"}, default="keep"
+        Of experts under "literal" gating.
+    success : {"train", "cv"}, default="train"
+        Success of a kernel on the training samples themselves, or on samples left out in turn (five
+        folds).
+    regressor : "same" or Kernel, default="same"
+        Kernel of the regressions of success: that of the machine, or one for all.
+    closeness : {"decay", "within"}, default="decay"
+        Success in regression: ``exp(-residual / median residual)``, or whether the residual is
+        within `epsilon`. Not used for classes.
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that a machine leaves.
+    max_iter : int, default=-1
+        Limit on the steps of the solver, -1 for none.
+    cache_size : float, default=512
+        Megabytes for rows of the Gram matrix.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of `C` by class.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Kernels that are worked on at a time, in threads that share `cache_size`.
+    verbose : int, default=0
+        1 logs a line about the fit to the logger ``lokl``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    experts_ : list of Expert
+        One for each kernel: the samples it was trained on, its support and coefficients.
+    kernels_, kernel_names_ : list
+        Kernels with learned settings, and their names.
+    support_ : array of shape (n_support,)
+        Rows of the training samples that carry an expert.
+    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+    dual_coef_ : array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)
+        Signed coefficients of the experts.
+    intercept_ : array of shape (n_machines,)
+        Zero: the parts of the kernels are all of the decision.
+    support_fraction_ : float
+    history_ : array
+        Dual objective, summed over the experts.
+    n_iter_ : int
+        Steps of the solver.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the training samples came with column names.
+
+    Notes
+    -----
+    There is no final machine, and no kernel matrix of more than one kernel: the method suits large
+    data and views of very different kinds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lokl import LDMKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LDMKLClassifier(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> [expert.name for expert in model[-1].experts_]
+    ['linear', 'poly2', 'rbf']
+    """
 
     def _squash(self, decision: Array) -> Array:
         return np.tanh(decision)
@@ -263,4 +353,26 @@ class LDMKLClassifier(_LDMKL, KernelClassifier):
 
 @dataclass(eq=False, repr=False)
 class LDMKLRegressor(_LDMKL, KernelRegressor):
-    """Localized decision-based multiple kernel learning for regression."""
+    """Localized decisions for one or several numeric targets: the gated mean of the experts.
+
+    Settings and attributes are those of :class:`LDMKLClassifier`, and
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Residuals up to here are free.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_kernels, n_support) or (n_kernels, n_targets, n_support)
+    intercept_ : array of shape (n_targets,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import LDMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = LDMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

@@ -129,9 +129,114 @@ class _LMKL(LearnedGate):
 
 @dataclass(eq=False, repr=False)
 class LMKLClassifier(_LMKL, GatedClassifier):
-    """Localized multiple kernel learning for classification."""
+    """Localized multiple kernel learning: a gate learned together with the machine.
+
+    ``f(x) = sum_j u_j sum_i h_i(x_j) h_i(x) k_i(x_j, x) + b``, where the gate ``h_i(x)`` says how
+    far kernel `i` is trusted at `x`. The optimal dual value is minimised over the parameters of the
+    gate by gradient; every step solves the machines again, from where they were.
+
+    Parameters
+    ----------
+    kernels : list or mapping of kernels, str or None, default=None
+        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
+        A mapping gives the kernels names.
+    C : float, default=1.0
+        Cost of margin violations.
+    gate : {"softmax", "sigmoid", "gaussian"} or Gate, default="softmax"
+        Kind of gate. ``Softmax().on(columns)`` looks at some columns only.
+    gating : {"auto", "input", "quadratic", "kernel_pca"} or callable, default="auto"
+        What the gate looks at: the standardised columns; these, their squares and products; or
+        leading kernel-PCA scores under the average kernel. "auto" is "input", and "kernel_pca"
+        where samples are row numbers of precomputed kernels. A function is given the samples.
+    snap : bool, default=True
+        Trust below 0.001 becomes none, trust above 0.999 full.
+    ridge : float, default=0.0
+        Penalty ``ridge / 2 |V|^2`` on the parameters of the gate.
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that a machine leaves.
+    max_iter : int, default=100
+        Limit on the rounds of the method, -1 for none.
+    learn_tol : float, default=1e-3
+        Relative fall of the objective that ends the search.
+    callback : callable, optional
+        Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
+    cache_size : float, default=512
+        Megabytes for rows of the Gram matrix.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of `C` by class.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Not used by this method; common to all.
+    verbose : int, default=0
+        1 logs a line for every round to the logger ``lokl``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    kernel_ : GatedKernel
+        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
+    kernels_, kernel_names_ : list
+        Kernels with learned settings, and their names.
+    support_ : array of shape (n_support,)
+        Rows of the training samples that carry a machine.
+    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+    dual_coef_ : array of shape (n_machines, n_support)
+        Signed coefficients; one machine for two classes, else one for each class.
+    intercept_ : array of shape (n_machines,)
+    support_fraction_ : float
+    history_ : array
+        Objective after every round, strictly falling.
+    duality_gap_ : float
+        NaN: the problem is not convex, no distance from the optimum is known.
+    n_iter_ : int
+        Rounds.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the training samples came with column names.
+
+    Notes
+    -----
+    The problem is not convex; another `random_state` may end elsewhere. With several classes or
+    targets all machines share one gate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lokl import LMKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LMKLClassifier(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> model[-1].gate(model[:-1].transform(X)).shape
+    (569, 3)
+    """
 
 
 @dataclass(eq=False, repr=False)
 class LMKLRegressor(_LMKL, GatedRegressor):
-    """Localized multiple kernel learning for regression."""
+    """Localized multiple kernel learning for one or several numeric targets.
+
+    Settings and attributes are those of :class:`LMKLClassifier`, and
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Residuals up to here are free.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_targets, n_support)
+    intercept_ : array of shape (n_targets,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import LMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = LMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

@@ -127,4 +127,78 @@ def _shares(means: Array, signed: bool) -> Array:
 
 @dataclass(eq=False, repr=False)
 class PCKLMKLClassifier(_PCKLMKL, GatedClassifier):
-    """Localized multiple kernel learning with probability confidence kernels."""
+    """Localized kernel learning with probability confidence kernels.
+
+    ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
+    a density estimate with kernel `i`: a kernel counts for a pair where it finds both in the same
+    class. Weights of the kernels are learned as in l_p-norm MKL.
+
+    Parameters
+    ----------
+    kernels : list or mapping of kernels, str or None, default=None
+        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
+        A mapping gives the kernels names.
+    C : float, default=1.0
+        Cost of margin violations.
+    p : float, default=2.0
+        Norm of the weights: 1 is sparse, larger is more even.
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that a machine leaves.
+    max_iter : int, default=100
+        Limit on the rounds of the method, -1 for none.
+    learn_tol : float, default=1e-3
+        Relative duality gap of the weights that ends the rounds.
+    callback : callable, optional
+        Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
+    cache_size : float, default=512
+        Megabytes for rows of the Gram matrix.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of `C` by class.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Not used by this method; common to all.
+    verbose : int, default=0
+        1 logs a line for every round to the logger ``lokl``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    kernel_ : GatedKernel
+        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
+    kernels_, kernel_names_ : list
+        Kernels with learned settings, and their names.
+    support_ : array of shape (n_support,)
+        Rows of the training samples that carry a machine.
+    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+    dual_coef_ : array of shape (n_machines, n_support)
+        Signed coefficients; one machine for two classes, else one for each class.
+    intercept_ : array of shape (n_machines,)
+    support_fraction_ : float
+    weights_ : array of shape (n_kernels,)
+    history_ : array
+        Objective after every round, falling.
+    duality_gap_ : float
+        Certified distance from the optimum of machines and weights together.
+    n_iter_ : int
+        Rounds.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the training samples came with column names.
+
+    Notes
+    -----
+    Training samples have no part in their own probabilities. Kernels with negative values are
+    turned into cosines between 0 and 1 for the densities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lokl import PCKLMKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), PCKLMKLClassifier(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """

@@ -271,4 +271,84 @@ def _losses(h: Array, scores: Array, intercept: Array, targets: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class SAMKLClassifier(_SAMKL, GatedClassifier):
-    """Sample-adaptive multiple kernel learning for classification."""
+    """Sample-adaptive multiple kernel learning: every sample switches kernels on and off.
+
+    ``k(x, z) = sum_i w_i s_i(x) s_i(z) k_i(x, z)`` with switches ``s_i`` in {0, 1}. Weights and
+    machines (l_p-norm MKL) and switches are learned in turn.
+
+    Parameters
+    ----------
+    kernels : list or mapping of kernels, str or None, default=None
+        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
+        A mapping gives the kernels names.
+    C : float, default=1.0
+        Cost of margin violations.
+    p : float, default=2.0
+        Norm of the weights: 1 is sparse, larger is more even.
+    k_min, k_max : int or None, default=None
+        Bounds on the number of kernels a sample uses; None is half of them, rounded up, and all.
+    latent : {"confidence", "label", "structural"}, default="confidence"
+        A sample chooses the kernels that make it most confident of a class, as it does in
+        prediction; those that suit its label, which memorises labels; or the mean of the best
+        choices for each class.
+    assign : {"score", "regression"}, default="score"
+        New samples choose by their scores, or by regressors of the training samples' choices.
+    least_uses : int, default=0
+        Samples that must use every kernel, by an integer program ("confidence" and "label").
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that a machine leaves.
+    max_iter : int, default=20
+        Limit on the rounds of the method, -1 for none.
+    learn_tol : float, default=1e-3
+        Relative duality gap of the weights between two choices.
+    callback : callable, optional
+        Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
+    cache_size : float, default=512
+        Megabytes for rows of the Gram matrix.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of `C` by class.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Not used by this method; common to all.
+    verbose : int, default=0
+        1 logs a line for every round to the logger ``lokl``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    kernel_ : GatedKernel
+        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
+    kernels_, kernel_names_ : list
+        Kernels with learned settings, and their names.
+    support_ : array of shape (n_support,)
+        Rows of the training samples that carry a machine.
+    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+    dual_coef_ : array of shape (n_machines, n_support)
+        Signed coefficients; one machine for two classes, else one for each class.
+    intercept_ : array of shape (n_machines,)
+    support_fraction_ : float
+    weights_ : array of shape (n_kernels,)
+    choices_ : array of shape (n_samples, n_kernels)
+        Switches of the training samples that count.
+    history_ : array
+        Least objective so far, after every round.
+    duality_gap_ : float
+        Certified, for weights and machines under the last choice.
+    n_iter_ : int
+        Rounds.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the training samples came with column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lokl import SAMKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SAMKLClassifier(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """

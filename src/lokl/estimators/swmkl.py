@@ -113,9 +113,108 @@ def _shifted(training: Training, gram: Any, H: Array) -> Solution:
 
 @dataclass(eq=False, repr=False)
 class SwMKLClassifier(_SwMKL, GatedClassifier):
-    """Success-weighted combination of kernels for classification."""
+    """Success-weighted combination of kernels.
+
+    A machine is trained with every kernel alone, and its success is regressed on the samples:
+    ``g_i(x)``. One more machine is trained with kernels weighted by the success of both samples of
+    a pair.
+
+    Parameters
+    ----------
+    kernels : list or mapping of kernels, str or None, default=None
+        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
+        A mapping gives the kernels names.
+    C : float, default=1.0
+        Cost of margin violations.
+    psd : {"cosine", "pointwise", "none", "clip", "shift"}, default="cosine"
+        The published kernel, "none", divides by ``sum_i g_i(x) g_i(z)`` and is not positive
+        semidefinite. "cosine" divides by the norms ``|g(x)| |g(z)|`` and "pointwise" by the sums
+        instead; "clip" drops negative eigenvalues, "shift" lifts the diagonal (both need the whole
+        matrix).
+    success : {"train", "cv"}, default="train"
+        Success of a kernel on the training samples themselves, or on samples left out in turn (five
+        folds).
+    regressor : "same" or Kernel, default="same"
+        Kernel of the regressions of success: that of the machine, or one for all.
+    closeness : {"decay", "within"}, default="decay"
+        Success in regression: ``exp(-residual / median residual)``, or whether the residual is
+        within `epsilon`. Not used for classes.
+    solver : {"exact", "libsvm"} or Solver, default="exact"
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that a machine leaves.
+    max_iter : int, default=-1
+        Limit on the steps of the solver, -1 for none.
+    cache_size : float, default=512
+        Megabytes for rows of the Gram matrix.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of `C` by class.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int or None, default=None
+        Kernels that are worked on at a time, in threads that share `cache_size`.
+    verbose : int, default=0
+        1 logs a line about the fit to the logger ``lokl``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    kernel_ : GatedKernel
+        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
+    kernels_, kernel_names_ : list
+        Kernels with learned settings, and their names.
+    support_ : array of shape (n_support,)
+        Rows of the training samples that carry a machine.
+    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+    dual_coef_ : array of shape (n_machines, n_support)
+        Signed coefficients; one machine for two classes, else one for each class.
+    intercept_ : array of shape (n_machines,)
+    support_fraction_ : float
+    success_ : array of shape (n_samples, n_kernels)
+        Success of every kernel at the training samples that count, NaN where a view is missing.
+    history_ : array
+        Dual objective, summed over the machines.
+    duality_gap_ : float
+        Certified, for the last machine.
+    n_iter_ : int
+        Steps of the solver.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the training samples came with column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from lokl import SwMKLClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SwMKLClassifier(random_state=0)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
 
 
 @dataclass(eq=False, repr=False)
 class SwMKLRegressor(_SwMKL, GatedRegressor):
-    """Success-weighted combination of kernels for regression."""
+    """Success-weighted combination of kernels for one or several numeric targets.
+
+    Settings and attributes are those of :class:`SwMKLClassifier`, and
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Residuals up to here are free.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_targets, n_support)
+    intercept_ : array of shape (n_targets,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import SwMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = SwMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

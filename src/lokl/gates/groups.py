@@ -36,7 +36,8 @@ class Groups(Gate):
         kept = there.sum(axis=1, keepdims=True)
         even = present / np.maximum(present.sum(axis=1, keepdims=True), 1)
         # A group that trusts only what the sample lacks says nothing: what is left counts alike.
-        return np.asarray(np.divide(there, kept, out=even.astype(float), where=kept > 0))
+        shared = np.divide(there, kept, out=even.astype(float), where=kept > 0)
+        return np.where(present.all(axis=1, keepdims=True), H, shared)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
         labels = self.assign(X)

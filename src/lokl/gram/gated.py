@@ -39,7 +39,8 @@ class GatedGram:
     pair_normalized : bool, default=False
         Divide by ``sum_i g_i(x) g_i(z)``.
     keep_inner : bool, default=False
-        Spend half of the memory on inner products, which stay when gates move.
+        Spend half of the memory on inner products, which stay when gates move; only where they
+        are dear, that is for dense samples.
 
     Notes
     -----
@@ -69,7 +70,8 @@ class GatedGram:
             )
         self.points = self.mixture.points(X, gates)
         self.cache_size = cache_size
-        self.keep_inner = keep_inner and bool(self.mixture.groups)
+        # Sparse rows are multiplied faster than their products are read back from memory.
+        self.keep_inner = keep_inner and any(g.layout == "dense" for g in self.mixture.groups)
 
     @property
     def n_samples(self) -> int:
@@ -198,7 +200,7 @@ class GatedGram:
 
     def _stored_dots(self, k: int, rows: Array) -> Array | None:
         cache = self._inner[k]
-        if len(rows) > cache.capacity:
+        if len(rows) > cache.capacity or self.mixture.groups[k].layout == "panels":
             return None
         slots, missing = cache.place(rows)
         if missing.any():

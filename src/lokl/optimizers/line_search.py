@@ -16,9 +16,9 @@ def line_search(
 ) -> Iterator[Step]:
     """Yield points of strictly falling objective.
 
-    Each search starts with a step of length one; while the objective falls the step is doubled,
-    else it is halved. Every trial solves the machines, so few trials matter more than a good
-    direction.
+    The first search starts with a step of length one, later ones with the length that was last
+    good; while the objective falls the step is doubled, else it is halved. Every trial solves the
+    machines, so few trials matter more than a good direction.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ def line_search(
     tol : float, default=1e-3
         Relative fall of the objective, and length of a step, that end the search.
     """
-    current = evaluate(start)
+    current, length = evaluate(start), 1.0
     yield current.step()
     while True:
         gradient = current.gradient()
-        length = float(np.linalg.norm(gradient))
-        if length == 0.0 or not np.isfinite(length):
+        norm = float(np.linalg.norm(gradient))
+        if norm == 0.0 or not np.isfinite(norm):
             return
-        best = _search(evaluate, current, gradient / length, project, tol)
+        best, length = _search(evaluate, current, gradient / norm, length, project, tol)
         if best is None:
             return
         fall = current.objective - best.objective
@@ -52,28 +52,28 @@ def _search(
     evaluate: Callable[[Array], Evaluation],
     current: Evaluation,
     direction: Array,
+    length: float,
     project: Callable[[Array], Array],
     tol: float,
-) -> Evaluation | None:
-    """Best point along a direction, None where none is better for certain."""
+) -> tuple[Evaluation | None, float]:
+    """Best point along a direction and its distance, None where none is better for certain."""
 
     def trial(length: float) -> Evaluation:
         return evaluate(project(current.params - length * direction))
 
-    length, best = 1.0, trial(1.0)
+    best = trial(length)
     if _is_better(best, current):
         while True:
-            length *= 2.0
-            longer = trial(length)
+            longer = trial(2.0 * length)
             if not _is_better(longer, best):
-                return best
-            best = longer
+                return best, length
+            best, length = longer, 2.0 * length
     while length >= tol:
         length *= 0.5
         best = trial(length)
         if _is_better(best, current):
-            return best
-    return None
+            return best, length
+    return None, length
 
 
 def _is_better(new: Evaluation, old: Evaluation) -> bool:

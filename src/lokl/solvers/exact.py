@@ -150,7 +150,13 @@ class _State:
         if start is None:
             return cls(np.zeros(gram.n_samples), problem.target.copy(), scale, single)
         coef = problem.feasible(np.asarray(start, dtype=np.float64))
-        gradient = problem.target - gram.dot(coef) - problem.ridge * coef
+        gradient = problem.target - problem.ridge * coef
+        support = np.flatnonzero(coef)
+        if gram.needs_rows and len(support) <= gram.capacity // 2:
+            # The solver will ask for these rows, and there is room to keep them.
+            gram.subtract(support, coef[support], gradient)
+        else:
+            gradient -= gram.dot(coef)
         return cls(coef, gradient, scale, single)
 
     def stalls(self, problem: Problem, violation: float) -> bool:

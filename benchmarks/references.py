@@ -1,0 +1,114 @@
+"""The localized methods, plainly, on scikit-learn's SVC and SVR: what ours are measured against."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.svm import SVC, SVR
+
+from lokl.gates import Softmax
+from lokl.optimizers import Evaluation, Solution, line_search
+from lokl.optimizers.closed_form import best_weights, dual_norm
+
+SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
+
+
+def plain_kernels(X: Any, gamma: float) -> list[tuple[float, dict[str, Any]]]:
+    """Linear, quadratic and RBF: a factor for the samples, and the settings of LibSVM.
+
+    The first two have a mean of one on the diagonal, as ``normalized("mean_diag")`` makes them.
+    """
+    squares = (X**2).sum(axis=1)
+    root = float(np.sqrt(1.0 / ((1.0 + squares) ** 2).mean()))
+    return [
+        (float(np.sqrt(1.0 / squares.mean())), {"kernel": "linear"}),
+        (1.0, {"kernel": "poly", "degree": 2, "gamma": root, "coef0": root}),
+        (1.0, {"kernel": "rbf", "gamma": gamma}),
+    ]
+
+
+class PlainLDMKL:
+    """LD-MKL with ungated experts, two classes."""
+
+    def __init__(self, gamma: float, margin: float):
+        self.gamma = gamma
+        self.margin = margin
+
+    def fit(self, X: Any, y: Any) -> "PlainLDMKL":
+        target = np.where(y == np.max(y), 1, -1)
+        self.kernels = plain_kernels(X, self.gamma)
+        self.regressors, self.experts = [], []
+        for factor, kernel in self.kernels:
+            machine = SVC(**kernel, **SETTINGS).fit(factor * X, target)
+            success = (machine.predict(factor * X) == target).astype(float)
+            self.regressors.append(SVR(**kernel, **SETTINGS).fit(factor * X, success))
+        g = self.gate(X)
+        for i, (factor, kernel) in enumerate(self.kernels):
+            rows = g[:, i] > 1.0 / len(self.kernels) - self.margin - 1e-9
+            self.experts.append(SVC(**kernel, **SETTINGS).fit(factor * X[rows], target[rows]))
+        return self
+
+    def gate(self, X: Any) -> Any:
+        success = [
+            r.predict(factor * X)
+            for r, (factor, _) in zip(self.regressors, self.kernels, strict=True)
+        ]
+        return softmax(np.column_stack(success), axis=1)
+
+    def decision_function(self, X: Any) -> Any:
+        said = [
+            np.tanh(e.decision_function(factor * X))
+            for e, (factor, _) in zip(self.experts, self.kernels, strict=True)
+        ]
+        return (self.gate(X) * np.column_stack(said)).sum(axis=1)
+
+
+class _PlainMachine:
+    """SVC on a precomputed matrix: signed coefficients and the dual value."""
+
+    def __init__(self, target: Any):
+        self.target = target
+
+    def solve(self, K: Any) -> tuple[Any, float]:
+        machine = SVC(kernel="precomputed", **SETTINGS).fit(K, self.target)
+        u = np.zeros(len(K))
+        u[machine.support_] = machine.dual_coef_[0]
+        return u, float(self.target @ u - 0.5 * u @ (K @ u))
+
+
+def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple[float, int]:
+    """Softmax gates by the same line search; returns objective and number of machines."""
+    gate, machine, count = Softmax(), _PlainMachine(target), [0]
+
+    def evaluate(V: Any) -> Evaluation:
+        H = gate(Z, V)
+        count[0] += 1
+        u, objective = machine.solve(
+            sum(np.outer(h, h) * K for h, K in zip(H.T, grams, strict=True))
+        )
+
+        def gradient() -> Any:
+            slopes = [-u * (K @ (u * h)) for h, K in zip(H.T, grams, strict=True)]
+            return gate.pullback(Z, V, H, np.column_stack(slopes))
+
+        return Evaluation(V, objective, 1e-4 * abs(objective), gradient, Solution([], H))
+
+    for step in line_search(evaluate, start, gate.project, tol):
+        objective = step.objective
+    return objective, count[0]
+
+
+def plain_clmkl(grams: Any, c: Any, target: Any, p: float, tol: float) -> tuple[float, int]:
+    """Weights by cluster in closed form; returns objective and number of machines."""
+    m, L, machine = len(grams), c.shape[1], _PlainMachine(target)
+    weights = np.full((L, m), m ** (-1.0 / p))
+    for count in range(1, 101):
+        K = sum((c * weights[:, i]) @ c.T * grams[i] for i in range(m))
+        u, objective = machine.solve(K)
+        parts = (u[:, np.newaxis] * c).T
+        S = np.array([[part @ (gram @ part) for gram in grams] for part in parts])
+        gap = 0.5 * float((dual_norm(S, p) - (weights * S).sum(axis=1)).sum())
+        if gap <= tol * abs(objective):
+            break
+        weights = best_weights(weights, S, p)
+    return objective, count

@@ -1,0 +1,98 @@
+"""Line search and spectral projected gradient on functions whose minimum is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lokl.gates.groups import project_simplex
+from lokl.optimizers import Evaluation, Solution, line_search, spectral
+from lokl.optimizers.assignment import choose, choose_together
+
+
+def quadratic(seed, d=4):
+    rng = np.random.RandomState(seed)
+    A = rng.normal(size=(d, d))
+    A = A @ A.T + np.eye(d)
+    centre = rng.normal(size=(1, d))
+
+    def evaluate(v):
+        apart = (v - centre).ravel()
+        value = 0.5 * float(apart @ A @ apart)
+        return Evaluation(v, value, 0.0, lambda: (A @ apart).reshape(v.shape), Solution([], v))
+
+    return evaluate, A, centre
+
+
+@given(seed=st.integers(0, 1000))
+def test_line_search_falls_strictly_towards_the_minimum(seed):
+    evaluate, _, centre = quadratic(seed)
+    steps = list(line_search(evaluate, np.zeros_like(centre), lambda v: v, tol=1e-6))
+    objectives = [step.objective for step in steps]
+    assert (np.diff(objectives) < 0).all()
+    assert objectives[-1] <= 0.05 * objectives[0] + 1e-6
+
+
+def test_line_search_does_not_chase_noise():
+    """A fall smaller than what the machines leave open is no fall."""
+
+    def evaluate(v):
+        gradient = np.ones_like(v)
+        return Evaluation(v, float(1e-3 * v.sum()), 1.0, lambda: gradient, Solution([], v))
+
+    assert len(list(line_search(evaluate, np.zeros(3), lambda v: v))) == 1
+
+
+def test_line_search_stops_at_a_stationary_point():
+    evaluate, _, centre = quadratic(0)
+    assert len(list(line_search(evaluate, centre, lambda v: v))) == 1
+
+
+@given(seed=st.integers(0, 1000))
+def test_spectral_finds_the_minimum_on_the_simplex(seed):
+    evaluate, A, centre = quadratic(seed)
+    start = np.full_like(centre, 0.25)
+    *_, last = spectral(evaluate, start, project_simplex, tol=1e-8)
+    assert last.params.min() >= 0
+    assert last.params.sum() == pytest.approx(1.0)
+    slope = (A @ (last.params - centre).ravel()).reshape(centre.shape)
+    # Optimal on the simplex: no vertex is downhill.
+    assert float((slope * last.params).sum()) <= slope.min() + 1e-5
+
+
+@given(seed=st.integers(0, 1000), m=st.integers(1, 6))
+def test_simplex_projection_is_the_nearest_point(seed, m):
+    rng = np.random.RandomState(seed)
+    rows = rng.normal(size=(3, m)) * 2
+    nearest = project_simplex(rows)
+    np.testing.assert_allclose(nearest.sum(axis=1), 1.0)
+    assert (nearest >= 0).all()
+    other = rng.dirichlet(np.ones(m), size=3)
+    apart = np.linalg.norm(rows - nearest, axis=1)
+    assert (apart <= np.linalg.norm(rows - other, axis=1) + 1e-12).all()
+    np.testing.assert_allclose(project_simplex(nearest), nearest, atol=1e-12)
+
+
+@given(seed=st.integers(0, 1000), m=st.integers(1, 5), bounds=st.tuples(*[st.integers(0, 5)] * 2))
+def test_the_closed_choice_is_the_integer_program(seed, m, bounds):
+    least, most = min(min(bounds), m), min(max(bounds), m)
+    if most == 0:
+        most = 1
+    rng = np.random.RandomState(seed)
+    gains = rng.normal(size=(4, m))
+    present = rng.uniform(size=(4, m)) < 0.8
+    for mask in (None, present):
+        closed = choose(gains, least, most, mask)
+        program = choose_together(gains, least, most, 0, mask)
+        assert (closed * gains).sum() == pytest.approx((program * gains).sum())
+        counts = closed.sum(axis=1)
+        assert (counts <= most).all()
+
+
+def test_kernels_are_used_as_often_as_asked():
+    gains = np.column_stack([np.ones(6), -np.ones(6)])
+    assert choose(gains, 1, 2)[:, 1].sum() == 0
+    together = choose_together(gains, 1, 2, 2)
+    assert (together.sum(axis=0) >= 2).all()
+    with pytest.raises(ValueError, match="lower least_uses"):
+        choose_together(gains, 1, 1, 4)
