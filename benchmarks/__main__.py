@@ -17,6 +17,9 @@ NAMES = (
     "start_up",
     "ldmkl",
     "localized",
+    "accuracy",
+    "multiview",
+    "ldmkl_settings",
 )
 
 

@@ -98,11 +98,42 @@ def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple
     return objective, count[0]
 
 
+def plain_clusters(K: Any, n_clusters: int, rng: Any, n_init: int = 10) -> Any:
+    """Kernel k-means on a stored matrix; returns the weights of the samples in every centre."""
+    n, best = len(K), (np.inf, None)
+    for _ in range(n_init):
+        labels = rng.randint(n_clusters, size=n)
+        labels[:n_clusters] = np.arange(n_clusters)
+        for _ in range(100):
+            U = np.eye(n_clusters)[labels]
+            U = U / np.maximum(U.sum(axis=0), 1)
+            products = K @ U
+            distances = np.diag(K)[:, np.newaxis] - 2 * products + (U * products).sum(axis=0)
+            new = distances.argmin(axis=1)
+            if (new == labels).all():
+                break
+            labels = new
+        inertia = distances.min(axis=1).sum()
+        if inertia < best[0]:
+            best = (inertia, U)
+    return best[1]
+
+
+def plain_memberships(grams: Any, sample: Any, n_clusters: int, rng: Any) -> Any:
+    """Memberships of all samples in clusters of a sample of them, average kernel."""
+    K = sum(grams) / len(grams)
+    own = K[np.ix_(sample, sample)]
+    U = plain_clusters(own, n_clusters, rng)
+    norms = (U * (own @ U)).sum(axis=0)
+    distances = np.diag(K)[:, np.newaxis] - 2 * K[:, sample] @ U + norms
+    return softmax(-distances / distances.min(axis=1).mean(), axis=1)
+
+
 def plain_clmkl(grams: Any, c: Any, target: Any, p: float, tol: float) -> tuple[float, int]:
     """Weights by cluster in closed form; returns objective and number of machines."""
     m, L, machine = len(grams), c.shape[1], _PlainMachine(target)
     weights = np.full((L, m), m ** (-1.0 / p))
-    for count in range(1, 101):
+    for count in range(1, 101):  # noqa: B007
         K = sum((c * weights[:, i]) @ c.T * grams[i] for i in range(m))
         u, objective = machine.solve(K)
         parts = (u[:, np.newaxis] * c).T

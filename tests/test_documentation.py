@@ -35,7 +35,16 @@ def test_docstring_examples_give_what_they_show(name):
 
 def test_every_public_name_is_in_the_reference():
     text = (ROOT / "docs/api.md").read_text()
-    for package in ("lokl", "lokl.gates", "lokl.gram", "lokl.solvers"):
+    for package in (
+        "lokl",
+        "lokl.gates",
+        "lokl.gram",
+        "lokl.optimizers",
+        "lokl.clustering",
+        "lokl.datasets",
+        "lokl.inspection",
+        "lokl.solvers",
+    ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):
                 assert re.search(rf"^   {name}$", text, flags=re.MULTILINE), name

@@ -26,7 +26,9 @@ def geometry_of(K):
 def clusters_of(X, weight=None, **settings):
     weight = np.ones(len(X)) if weight is None else weight
     settings = {"n_clusters": 3, "rng": np.random.RandomState(0), **settings}
-    return find_clusters([Linear(), RBF(0.1)], X, X, None, weight, **settings)
+    found, distances = find_clusters([Linear(), RBF(0.1)], X, X, None, weight, **settings)
+    np.testing.assert_allclose(found.shares(distances), found.memberships(X), atol=1e-6)
+    return found
 
 
 def test_a_linear_kernel_is_plain_k_means():

@@ -42,7 +42,7 @@ def decide(model, X):
         lokl.CLMKLClassifier(hard=True, p=1.2),
         lokl.SwMKLClassifier(psd="pointwise"),
         lokl.LDMKLClassifier(gating="weight"),
-        lokl.SAMKLClassifier(latent="label"),
+        lokl.SAMKLClassifier(latent="structural"),
     ]
 )
 def test_scikit_learn_check(estimator, check):
@@ -214,16 +214,17 @@ def test_a_stored_model_decides_the_same(name):
 
 
 @every_method
-@pytest.mark.parametrize("megabytes", [0.002, 512])
-def test_memory_changes_nothing_much(name, megabytes):
-    """Many samples and little memory: the answer stays, up to the tolerance of the machines."""
+def test_memory_changes_nothing_much(name):
+    """Little memory: the objective stays, up to the tolerance of machines and rounds."""
     rng = np.random.RandomState(0)
     Z = rng.normal(size=(300, 3))
     y = Z[:, 0] + np.sin(2 * Z[:, 1])
     y = (y > 0).astype(int) if name.endswith("Classifier") else y
-    model = make(name, ["linear", "rbf"], cache_size=max(megabytes, 0.02)).fit(Z, y)
+    model = make(name, ["linear", "rbf"], cache_size=0.02).fit(Z, y)
     full = make(name, ["linear", "rbf"]).fit(Z, y)
-    np.testing.assert_allclose(decide(model, Z), decide(full, Z), atol=0.05)
+    np.testing.assert_allclose(model.history_[-1], full.history_[-1], rtol=0.02)
+    apart = np.abs(decide(model, Z) - decide(full, Z))
+    assert np.median(apart) < 0.02
 
 
 @pytest.mark.parametrize("name", ["LMKLClassifier", "CLMKLClassifier", "SwMKLClassifier"])
@@ -266,16 +267,28 @@ def test_too_few_rounds_warn(name):
     assert model.n_iter_ == 1
 
 
-@localized
-def test_localized_methods_beat_the_uniform_mix_where_regions_differ(name):
-    """Each view speaks in its own region: knowing where is worth a lot."""
+@pytest.mark.parametrize(
+    ("name", "gain", "settings"),
+    [
+        ("LMKL", 0.12, {}),
+        ("CLMKL", 0.12, {"n_clusters": 4}),
+        ("GSMKL", 0.04, {"n_clusters": 4}),
+        ("SwMKL", 0.02, {"regressor": RBF(1.0).on([2])}),
+        ("LDMKL", 0.07, {"regressor": RBF(1.0).on([2]), "temperature": 0.1}),
+        ("PCKLMKL", -0.02, {}),
+    ],
+)
+def test_localized_methods_beat_the_uniform_mix_where_regions_differ(name, gain, settings):
+    """Each view speaks in its own region, and a third kernel can see where a sample lives.
+
+    The confidence of PCK-LMKL does not depend on the place: it is no worse, and not much better.
+    """
     Z, y = two_regions(400)
-    fresh, truth = two_regions(400, seed=1)
+    fresh, truth = two_regions(1000, seed=1)
     kernels = {**views(), "where": RBF(0.5).on([2])}
-    settings = {"LMKLClassifier": {}, "CLMKLClassifier": {"n_clusters": 4}}.get(name, {})
     uniform = make("UniformMKLClassifier", kernels).fit(Z, y).score(fresh, truth)
-    found = make(name, kernels, tol=1e-3, **settings).fit(Z, y).score(fresh, truth)
-    assert found > uniform - 0.03
+    model = make(f"{name}Classifier", kernels, tol=1e-3, **settings).fit(Z, y)
+    assert model.score(fresh, truth) > uniform + gain
 
 
 @pytest.mark.parametrize("gate", ["softmax", Sigmoid(), Gaussian()], ids=repr)

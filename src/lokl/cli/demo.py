@@ -1,7 +1,8 @@
-"""``lokl demo``: single kernels against their combination, on data that is always there."""
+"""``lokl demo``: single kernels, their mix and all methods, on data that is always there."""
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,16 @@ _LOADERS = {
     "iris": datasets.load_iris,
 }
 
+_LOCALIZED = {
+    "LMKL": "LMKL",
+    "CLMKL": "C-LMKL",
+    "SwMKL": "SwMKL",
+    "SAMKL": "SAMKL",
+    "LDMKL": "LD-MKL",
+    "GSMKL": "GS-MKL",
+    "PCKLMKL": "PCK-LMKL",
+}
+
 
 def demo(
     data: Annotated[
@@ -30,8 +41,15 @@ def demo(
     repeats: Annotated[int, typer.Option(min=1, help="Random 75/25 splits.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Decides all splits.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print records, not tables.")] = False,
+    figure: Annotated[
+        Path, typer.Option(help="Where to draw which kernel rules where; needs matplotlib.")
+    ] = Path("lokl_demo.png"),
+    draw: Annotated[bool, typer.Option("--figure-too/--no-figure", help="Draw it.")] = True,
 ) -> None:
-    """Fit single kernels and their uniform mix, and compare accuracy, time and support."""
+    """Compare single kernels, their uniform mix and the localized methods.
+
+    Example: lokl demo --data wine --repeats 10
+    """
     names = data or list(_LOADERS)[:3]
     unknown = [name for name in names if name not in _LOADERS]
     if unknown:
@@ -46,9 +64,12 @@ def demo(
             console.print(_table(name, scores, repeats))
     if as_json:
         typer.echo(json.dumps(records, indent=2))
+    elif draw:
+        _draw(figure, seed, console)
 
 
 def _models() -> dict[str, Any]:
+    import lokl
     from lokl import UniformMKLClassifier
     from lokl.kernels import RBF, Linear, Polynomial
 
@@ -59,6 +80,8 @@ def _models() -> dict[str, Any]:
     }
     models = {name: UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
     models["uniform mix"] = UniformMKLClassifier(kernels)
+    for name, label in _LOCALIZED.items():
+        models[label] = getattr(lokl, f"{name}Classifier")(kernels, random_state=0)
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
@@ -87,7 +110,7 @@ def _table(name: str, scores: list[Score], repeats: int) -> Table:
         title=f"{name}: {n} samples, {d} features, {len(loaded.target_names)} classes",
         caption=f"mean and standard deviation over {repeats} random 75/25 splits",
     )
-    table.add_column("kernel")
+    table.add_column("kernel or method")
     table.add_column("accuracy %", justify="right")
     table.add_column("fit ms", justify="right")
     table.add_column("support %", justify="right")
@@ -101,3 +124,32 @@ def _table(name: str, scores: list[Score], repeats: int) -> Table:
             f"{100 * score.support:.0f}",
         )
     return table
+
+
+def _draw(path: Path, seed: int, console: Console) -> None:
+    """Two regions that need different kernels: the uniform mix, and methods that know where."""
+    from lokl import LDMKLClassifier, LMKLClassifier, UniformMKLClassifier
+    from lokl.datasets import make_two_regions
+    from lokl.inspection import plot_regions
+    from lokl.kernels import RBF, Polynomial
+
+    X, y = make_two_regions(random_state=seed)
+    kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}
+    settings: dict[str, Any] = {"C": 10.0, "random_state": seed}
+    models = {
+        "uniform mix": UniformMKLClassifier(kernels, **settings),
+        "LD-MKL": LDMKLClassifier(kernels, temperature=0.1, **settings),
+        "LMKL": LMKLClassifier(kernels, **settings),
+    }
+    fitted = {name: model.fit(X, y) for name, model in models.items()}
+    try:
+        figure = plot_regions(fitted, X, y)
+    except ImportError as reason:
+        console.print(f"no figure: {reason}", markup=False)
+        return
+    try:
+        figure.savefig(path, dpi=120)
+    except OSError as reason:
+        typer.echo(f"cannot write {path}: {reason.strerror or reason}", err=True)
+        raise typer.Exit(2) from None
+    console.print(f"two regions, and which kernel rules where: {path}")

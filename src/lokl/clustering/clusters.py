@@ -21,6 +21,8 @@ from lokl.kernels import Kernel
 
 # Up to here the matrix of the clustered samples is kept in memory.
 _STORED = 4096
+# Up to here everything is float64.
+_EXACT = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,10 @@ class Clusters:
 
     def memberships(self, X: Any) -> Array:
         """How far every sample belongs to every cluster; rows sum to one."""
-        distances = self.distances(X)
+        return self.shares(self.distances(X))
+
+    def shares(self, distances: Array) -> Array:
+        """Return memberships from squared distances."""
         if np.isinf(self.sharpness):
             return np.asarray(np.eye(self.n_clusters)[distances.argmin(axis=1)])
         return masked_softmax(-self.sharpness * distances, None)
@@ -74,8 +79,10 @@ def find_clusters(
     sample_size: int = 1000,
     sharpness: float | None = None,
     names: Sequence[str] | None = None,
-) -> Clusters:
+) -> tuple[Clusters, Array]:
     """Cluster samples by kernel k-means with the average of the kernels.
+
+    Returns the clusters and the samples' distances to their centres.
 
     Parameters
     ----------
@@ -107,7 +114,9 @@ def find_clusters(
     chosen = np.arange(n)
     if how != "exact" and n > sample_size:
         chosen = np.sort(rng.choice(n, size=sample_size, replace=False, p=weight / weight.sum()))
-    gram = GatedGram(kernels, filled, gate(X, params, present), dtype="float64")
+    # Where so many samples are averaged over, float32 is exact enough.
+    dtype = "float64" if n <= _EXACT else "auto"
+    gram = GatedGram(kernels, filled, gate(X, params, present), dtype=dtype)
     if how == "approximate":
         block = gram.cross(chosen, np.arange(n))
         geometry = landmark_geometry(gram.diag(), block, chosen)
@@ -129,12 +138,12 @@ def find_clusters(
     centres = Expansion.make(kernel, gram, coef, np.zeros(found))
     values = gram.mixture.product(centres.points, centres.points, centres.coef)
     square_norms = (centres.coef * values).sum(axis=0)
+    products = gram.mixture.product(gram.points, centres.points, centres.coef)
+    distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
     if sharpness is None:
-        products = gram.mixture.product(gram.points, centres.points, centres.coef)
-        distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
         mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
         sharpness = 1.0 / mean if mean > 0 else 1.0
-    return Clusters(centres, square_norms, sharpness)
+    return Clusters(centres, square_norms, sharpness), distances
 
 
 def _partition(

@@ -27,8 +27,11 @@ class Memberships:
     n_kernels: int
 
     def __call__(self, X: Any, present: Array | None = None) -> Array:
-        c = self.clusters.memberships(X)[:, np.newaxis, :]
-        return share_missing(np.repeat(c, self.n_kernels, axis=1), present)
+        return self.of(self.clusters.memberships(X), present)
+
+    def of(self, c: Array, present: Array | None) -> Array:
+        """Gates from memberships."""
+        return share_missing(np.repeat(c[:, np.newaxis, :], self.n_kernels, axis=1), present)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,7 +48,7 @@ class Clustered(LearnedGate):
         check_count("sample_size", self.sample_size)
         check_choice("clustering", self.clustering, CLUSTERINGS)
 
-    def _clusters(self, training: Training, sharpness: float | None) -> Clusters:
+    def _clusters(self, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
         return find_clusters(
             training.kernels,
             training.samples,
@@ -76,10 +79,11 @@ class _CLMKL(Clustered):
             positive("sharpness", self.sharpness)
 
     def _learn(self, training: Training) -> Fitted:
-        clusters = self._clusters(training, np.inf if self.hard else self.sharpness)
-        gate = Weighted(Memberships(clusters, len(training.kernels)), by_rank=True)
-        base = gate.base(training.samples, training.present)
         m = len(training.kernels)
+        clusters, distances = self._clusters(training, np.inf if self.hard else self.sharpness)
+        memberships = Memberships(clusters, m)
+        gate = Weighted(memberships, by_rank=True)
+        base = memberships.of(clusters.shares(distances), training.present)
         start = np.full((clusters.n_clusters, m), m ** (-1.0 / self.p))
         machines = self._machines(training, weigh(base, start))
         path = closed_form(

@@ -17,11 +17,11 @@ class _GSMKL(Clustered):
     """Shares ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
 
     def _learn(self, training: Training) -> Fitted:
-        clusters = self._clusters(training, np.inf)
+        clusters, distances = self._clusters(training, np.inf)
         gate = Groups(clusters.assign, clusters.n_clusters)
         start = gate.init(training.samples, len(training.kernels), training.rng)
         # Groups do not move: one assignment serves every step.
-        labels = gate.assign(training.samples)
+        labels = distances.argmin(axis=1)
         settled = Groups(lambda X: labels, clusters.n_clusters)
         machines = self._machines(training, settled(training.samples, start, training.present))
 
@@ -68,7 +68,7 @@ class GSMKLClassifier(_GSMKL, GatedClassifier):
     max_iter : int, default=100
         Limit on the rounds of the method, -1 for none.
     learn_tol : float, default=1e-3
-        Largest entry of the projected gradient that ends the search.
+        Largest entry of the projected gradient, relative to the objective, that ends the search.
     callback : callable, optional
         Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
     cache_size : float, default=512

@@ -372,7 +372,8 @@ class LDMKLRegressor(_LDMKL, KernelRegressor):
     >>> import numpy as np
     >>> from lokl import LDMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
-    >>> model = LDMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> from lokl.kernels import RBF
+    >>> model = LDMKLRegressor([RBF(0.2), RBF(2.0)], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
     True
     """

@@ -165,12 +165,15 @@ class GatedGram:
 
     def block(self, index: Array) -> Array:
         """``K[index][:, index]``."""
-        part = self.points.take(index)
-        return self.mixture.block(part, part)
+        return self.cross(index, index)
 
     def cross(self, rows: Array, columns: Array) -> Array:
         """``K[rows][:, columns]``."""
-        return self.mixture.block(self.points.take(rows), self.points.take(columns))
+        # All samples on the left: what is laid out for them once serves every block.
+        out = np.empty((len(rows), len(columns)), dtype=self.dtype)
+        right = self.points.take(columns)
+        self.mixture.fill(self.points, rows, right, out, np.arange(len(rows)))
+        return out
 
     def rows(self, index: Any, out: Array | None = None) -> Array:
         """``K[index, :]``, from memory where it is there."""

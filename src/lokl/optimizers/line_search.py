@@ -7,6 +7,10 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.optimizers.steps import Evaluation, Step
 
+# Relative to the objective; gates that are full or none move no further, and falls smaller than
+# this would decide about ever longer steps.
+_NOISE = 1e-6
+
 
 def line_search(
     evaluate: Callable[[Array], Evaluation],
@@ -36,7 +40,8 @@ def line_search(
     while True:
         gradient = current.gradient()
         norm = float(np.linalg.norm(gradient))
-        if norm == 0.0 or not np.isfinite(norm):
+        # A slope that promises no more than noise has no direction.
+        if not norm * max(length, 1.0) > _NOISE * abs(current.objective):
             return
         best, length = _search(evaluate, current, gradient / norm, length, project, tol)
         if best is None:
@@ -77,5 +82,5 @@ def _search(
 
 
 def _is_better(new: Evaluation, old: Evaluation) -> bool:
-    """Whether the objective fell by more than what the solver left open: no chasing of noise."""
-    return new.objective + new.slack < old.objective
+    """Whether the objective fell by more than the solver left open and rounding can explain."""
+    return new.objective + new.slack < old.objective - _NOISE * abs(old.objective)

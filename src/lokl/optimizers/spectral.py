@@ -31,7 +31,7 @@ def spectral(
     project : callable
         Nearest allowed parameters.
     tol : float, default=1e-3
-        Largest entry of the projected gradient, or certified gap relative to the objective, that
+        Largest entry of the projected gradient, or certified gap, relative to the objective, that
         ends the search.
     gap : callable, optional
         Certified distance from the optimum, for convex problems.
@@ -39,11 +39,13 @@ def spectral(
     current = evaluate(start)
     gradient = current.gradient()
     memory, weight, reference = 1.0, 1.0, current.objective
+    # Lengths of steps are meant for objectives of order one.
+    unit = max(abs(current.objective), np.finfo(float).tiny)
     length = _first_length(gradient)
     while True:
         left = float("nan") if gap is None else gap(current)
         yield current.step(left)
-        projected = project(current.params - gradient) - current.params
+        projected = project(current.params - gradient / unit) - current.params
         if np.abs(projected).max() < tol or left <= tol * abs(current.objective):
             return
         direction = project(current.params - length * gradient) - current.params
@@ -65,7 +67,7 @@ def spectral(
         current, gradient = found, gradient + turned
         curvature = float((moved * turned).sum())
         length = (
-            float(np.clip((moved**2).sum() / curvature, _SHORTEST, _LONGEST))
+            float(np.clip((moved**2).sum() / curvature, _SHORTEST / unit, _LONGEST / unit))
             if curvature > 0
             else _first_length(gradient)
         )

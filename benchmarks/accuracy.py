@@ -1,0 +1,106 @@
+"""Test accuracy of the localized methods beside the published one, 20 random 75/25 splits."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+
+from benchmarks.common import Options, Report, load, main
+from lokl import CLMKLClassifier, LDMKLClassifier, LMKLClassifier, SwMKLClassifier
+from lokl.kernels import RBF, Linear, Polynomial
+
+SPLITS, C = 20, 1.0
+GAMMAS = tuple(2.0**power for power in range(-4, 5))
+# Accuracy % and standard deviation of the paper's second table.
+PUBLISHED = {
+    "breast-cancer_scale": {
+        "LMKL": (96.58, 1.35),
+        "SwMKL": (97.1, 1.1),
+        "LD-MKL": (97.1, 1.2),
+        "C-LMKL": (96.7, 1.1),
+    },
+    "diabetes_scale": {
+        "LMKL": (74.71, 3.07),
+        "SwMKL": (77.0, 2.7),
+        "LD-MKL": (76.7, 2.56),
+        "C-LMKL": (76.4, 2.4),
+    },
+    "german.numer_scale": {
+        "LMKL": (70.78, 2.85),
+        "SwMKL": (75.7, 2.4),
+        "LD-MKL": (75.84, 2.51),
+        "C-LMKL": (76.8, 1.6),
+    },
+    "mushrooms": {
+        "LMKL": (99.99, 0.0),
+        "SwMKL": (99.9, 0.0),
+        "LD-MKL": (100.0, 0.0),
+        "C-LMKL": (100.0, 0.0),
+    },
+}
+# The paper never states its dictionary; these are the likely ones.
+DICTIONARIES = {
+    "quadratic, RBF": lambda gamma: [Polynomial(2), RBF(gamma)],
+    "linear, quadratic, RBF": lambda gamma: [Linear(), Polynomial(2), RBF(gamma)],
+}
+METHODS = {
+    "LMKL": lambda kernels: LMKLClassifier(kernels, C, random_state=0),
+    "SwMKL": lambda kernels: SwMKLClassifier(kernels, C, random_state=0),
+    "LD-MKL": lambda kernels: LDMKLClassifier(kernels, C, random_state=0),
+    "LD-MKL, margin 0": lambda kernels: LDMKLClassifier(kernels, C, margin=0.0, random_state=0),
+    "C-LMKL": lambda kernels: CLMKLClassifier(kernels, C, random_state=0),
+}
+# LMKL's authors scale kernels to a unit diagonal; the others are taken as they are.
+UNIT_DIAGONAL = ("LMKL",)
+# Of mushrooms every setting is near 100 %: fewer splits and widths.
+FEWER = {"mushrooms": (5, GAMMAS[::4])}
+
+
+def best(name: str, method: str, dictionary: str, options: Options) -> tuple[float, float, float]:
+    """Mean and deviation of the best width, chosen on test accuracy as the paper did, and it."""
+    X, y = load(name, options.rows)
+    splits, gammas = FEWER.get(name, (SPLITS, GAMMAS))
+    scores = np.zeros((len(gammas), splits))
+    for s in range(splits):
+        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=s)
+        for g, gamma in enumerate(gammas):
+            kernels: list[Any] = DICTIONARIES[dictionary](gamma)
+            if method in UNIT_DIAGONAL:
+                kernels = [kernel.normalized("unit_diag") for kernel in kernels]
+            scores[g, s] = METHODS[method](kernels).fit(X_train, y_train).score(X_test, y_test)
+    top = int(scores.mean(axis=1).argmax())
+    return 100 * scores[top].mean(), 100 * scores[top].std(ddof=1), gammas[top]
+
+
+def run(options: Options, report: Report) -> None:
+    # A few settings of the grid are hopeless and slow; they are not the best ones.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rows = []
+    for name, published in PUBLISHED.items():
+        for method in METHODS:
+            found = {d: best(name, method, d, options) for d in DICTIONARIES}
+            theirs, spread = published[method.split(",")[0]]
+            top = max(value for value, _, _ in found.values())
+            rows.append(
+                {
+                    "set": name,
+                    "method": method,
+                    **{
+                        d: f"{value:.2f} ({deviation:.2f}), gamma {gamma:g}"
+                        for d, (value, deviation, gamma) in found.items()
+                    },
+                    "published": f"{theirs} ({spread})",
+                    "difference": f"{top - theirs:+.2f}",
+                }
+            )
+            own = max(deviation for _, deviation, _ in found.values())
+            if "," not in method:
+                within = max(spread, own)
+                report.target(f"{name}, {method}: accuracy", top, ">=", theirs - within)
+    report.table("accuracy %, best gamma of 2^-4 .. 2^4 by test accuracy, C 1", rows)
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,86 @@
+"""Which kernel rules where, for samples in the plane."""
+
+from typing import Any
+
+import numpy as np
+
+_GRID = 160
+
+
+def plot_regions(models: Any, X: Any, y: Any) -> Any:
+    """Draw decision boundary, margins, support points and the ruling kernel of some models.
+
+    Parameters
+    ----------
+    models : mapping of str to fitted classifier
+        Of two classes, on samples of two columns.
+    X : array of shape (n_samples, 2)
+    y : array of shape (n_samples,)
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for each model. Colour: the share of each kernel in the trust of the place.
+    """
+    plt, palette = _matplotlib()
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(f"regions are drawn in the plane: X has two columns, got shape {X.shape}")
+    low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
+    axes = [np.linspace(low[k], high[k], _GRID) for k in range(2)]
+    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(*axes)])
+    figure, panels = plt.subplots(
+        1, len(models), figsize=(5.5 * len(models), 4.6), squeeze=False, constrained_layout=True
+    )
+    for panel, (name, model) in zip(panels[0], models.items(), strict=True):
+        trust = model.gate(grid)
+        share = trust / np.maximum(trust.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        colours = np.array([palette[i % len(palette)] for i in range(share.shape[1])])
+        image = 0.35 * (share @ colours) + 0.65
+        extent = (low[0], high[0], low[1], high[1])
+        panel.imshow(
+            np.clip(image, 0, 1).reshape(_GRID, _GRID, 3),
+            origin="lower",
+            extent=extent,
+            aspect="auto",
+        )
+        decision = model.decision_function(grid).reshape(_GRID, _GRID)
+        panel.contour(*axes, decision, levels=[0.0], colors="black", linewidths=1.5)
+        edge = 1.0 if np.abs(decision).max() > 1.0 else 0.5
+        panel.contour(
+            *axes, decision, levels=[-edge, edge], colors="black", linewidths=0.7, linestyles=":"
+        )
+        for label, marker in zip(np.unique(y), "ox", strict=False):
+            own = X[y == label]
+            panel.scatter(own[:, 0], own[:, 1], s=12, marker=marker, color="0.25", linewidths=0.8)
+        support = model.support_vectors_
+        panel.scatter(
+            support[:, 0],
+            support[:, 1],
+            s=60,
+            facecolors="none",
+            edgecolors="black",
+            linewidths=0.6,
+        )
+        right = float(np.mean(model.predict(X) == y))
+        panel.set_title(f"{name}: {len(support)} support points, {100 * right:.1f} % right")
+        handles = [
+            plt.Line2D([], [], marker="s", linestyle="", color=colour, label=kernel)
+            for kernel, colour in zip(model.kernel_names_, colours, strict=True)
+        ]
+        panel.legend(handles=handles, loc="upper right", title="trusted kernel")
+    return figure
+
+
+def _matplotlib() -> tuple[Any, Any]:
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg", force=False)
+        import matplotlib.pyplot as plt
+        from matplotlib.colors import to_rgb
+    except ImportError as error:
+        raise ImportError(
+            "plots need matplotlib; install it with: pip install 'lokl[plot]'"
+        ) from error
+    return plt, [to_rgb(colour) for colour in plt.rcParams["axes.prop_cycle"].by_key()["color"]]
