@@ -150,8 +150,8 @@ def test_the_order_of_kernels_is_a_matter_of_names(name):
     kernels = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
     turned = dict(reversed(kernels.items()))
     one, two = make(name, kernels).fit(X, y), make(name, turned).fit(X, y)
-    np.testing.assert_allclose(two.gate(FRESH)[:, ::-1], one.gate(FRESH), atol=2e-3)
-    np.testing.assert_allclose(decide(two, FRESH), decide(one, FRESH), atol=5e-3)
+    np.testing.assert_allclose(two.gate(FRESH)[:, ::-1], one.gate(FRESH), atol=1e-5)
+    np.testing.assert_allclose(decide(two, FRESH), decide(one, FRESH), atol=1e-5)
 
 
 @every_method

@@ -52,7 +52,7 @@ def test_line_search_stops_at_a_stationary_point():
 def test_spectral_finds_the_minimum_on_the_simplex(seed):
     evaluate, A, centre = quadratic(seed)
     start = np.full_like(centre, 0.25)
-    *_, last = spectral(evaluate, start, project_simplex, tol=1e-8)
+    *_, last = spectral(evaluate, start, project_simplex, tol=1e-12)
     assert last.params.min() >= 0
     assert last.params.sum() == pytest.approx(1.0)
     slope = (A @ (last.params - centre).ravel()).reshape(centre.shape)

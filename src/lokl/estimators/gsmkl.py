@@ -68,7 +68,8 @@ class GSMKLClassifier(_GSMKL, GatedClassifier):
     max_iter : int, default=100
         Limit on the rounds of the method, -1 for none.
     learn_tol : float, default=1e-3
-        Largest entry of the projected gradient, relative to the objective, that ends the search.
+        Projected gradient, or fall of the objective in five rounds, relative to the objective,
+        that ends the search.
     callback : callable, optional
         Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
     cache_size : float, default=512

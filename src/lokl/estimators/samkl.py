@@ -164,7 +164,8 @@ class _SAMKL(LearnedGate):
             h = h * training.present
         machines = self._machines(training, h)
         path = _Alternation(self, training, machines, rule, h)
-        fitted = self._walk(iter(path), machines, Weighted(lambda X, present: h))
+        # The gate of new samples needs the finished machines; it is put in place below.
+        fitted = self._walk(path, machines, Constant())
         self.weights_ = fitted.params[0]
         self.choices_ = path.best_choice
         chosen = Chosen(

@@ -11,6 +11,8 @@ from lokl.optimizers.steps import Evaluation, Step
 _SUFFICIENT = 1e-4
 _SHORTEST, _LONGEST = 1e-2, 10.0
 _TINIEST_STEP = 1e-8
+# Steps without a fall worth mentioning that end the search.
+_PATIENCE = 5
 
 
 def spectral(
@@ -31,8 +33,8 @@ def spectral(
     project : callable
         Nearest allowed parameters.
     tol : float, default=1e-3
-        Largest entry of the projected gradient, or certified gap, relative to the objective, that
-        ends the search.
+        Largest entry of the projected gradient, certified gap, or fall of the objective in five
+        steps, relative to the objective, that ends the search.
     gap : callable, optional
         Certified distance from the optimum, for convex problems.
     """
@@ -42,11 +44,15 @@ def spectral(
     # Lengths of steps are meant for objectives of order one.
     unit = max(abs(current.objective), np.finfo(float).tiny)
     length = _first_length(gradient)
+    lowest = [current.objective]
     while True:
         left = float("nan") if gap is None else gap(current)
         yield current.step(left)
         projected = project(current.params - gradient / unit) - current.params
         if np.abs(projected).max() < tol or left <= tol * abs(current.objective):
+            return
+        lowest.append(min(lowest[-1], current.objective))
+        if len(lowest) > _PATIENCE and lowest[-_PATIENCE - 1] - lowest[-1] <= tol * abs(lowest[-1]):
             return
         direction = project(current.params - length * gradient) - current.params
         slope = float((direction * gradient).sum())
