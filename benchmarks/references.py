@@ -80,7 +80,7 @@ def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple
     """Softmax gates by the same line search; returns objective and number of machines."""
     gate, machine, count = Softmax(), _PlainMachine(target), [0]
 
-    def evaluate(V: Any) -> Evaluation:
+    def evaluate(V: Any, ceiling: float) -> Evaluation:
         H = gate(Z, V)
         count[0] += 1
         u, objective = machine.solve(

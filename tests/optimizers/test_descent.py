@@ -16,7 +16,7 @@ def quadratic(seed, d=4):
     A = A @ A.T + np.eye(d)
     centre = rng.normal(size=(1, d))
 
-    def evaluate(v):
+    def evaluate(v, ceiling=np.inf):
         apart = (v - centre).ravel()
         value = 0.5 * float(apart @ A @ apart)
         return Evaluation(v, value, 0.0, lambda: (A @ apart).reshape(v.shape), Solution([], v))
@@ -36,11 +36,24 @@ def test_line_search_falls_strictly_towards_the_minimum(seed):
 def test_line_search_does_not_chase_noise():
     """A fall smaller than what the machines leave open is no fall."""
 
-    def evaluate(v):
+    def evaluate(v, ceiling):
         gradient = np.ones_like(v)
         return Evaluation(v, float(1e-3 * v.sum()), 1.0, lambda: gradient, Solution([], v))
 
     assert len(list(line_search(evaluate, np.zeros(3), lambda v: v))) == 1
+
+
+@given(seed=st.integers(0, 1000))
+def test_line_search_needs_no_values_above_the_ceiling(seed):
+    evaluate, _, centre = quadratic(seed)
+
+    def given_up(v, ceiling):
+        found = evaluate(v)
+        return found if found.objective <= ceiling else None
+
+    start = np.zeros_like(centre)
+    full = [step.objective for step in line_search(evaluate, start, lambda v: v)]
+    assert [step.objective for step in line_search(given_up, start, lambda v: v)] == full
 
 
 def test_line_search_stops_at_a_stationary_point():

@@ -374,3 +374,18 @@ def test_gram_is_double_for_small_or_tight_problems_and_as_told():
     assert Exact().gram([RBF(1.0)], many).dtype == np.float32
     assert Exact(tol=1e-6).gram([RBF(1.0)], many).dtype == np.float64
     assert Exact(dtype="float64").gram([RBF(1.0)], many).dtype == np.float64
+
+
+@pytest.mark.parametrize("n", [60, 2500])
+def test_a_solver_gives_up_above_the_ceiling(n):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(n, 3))
+    y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
+    gram = Exact().gram([RBF(0.5)], X)
+    full = Exact().solve(gram, hinge(y, 1.0))
+    early = Exact().solve(gram, hinge(y, 1.0), ceiling=0.2 * full.objective)
+    assert early.objective > 0.2 * full.objective
+    assert early.n_iter <= full.n_iter
+    assert not early.converged
+    same = Exact().solve(gram, hinge(y, 1.0), ceiling=2 * full.objective)
+    assert same.objective == pytest.approx(full.objective, rel=1e-6)

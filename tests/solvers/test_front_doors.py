@@ -187,7 +187,7 @@ def test_a_solver_of_ones_own_is_asked():
         def gram(self, kernels, X, gates=None, **options):
             return GatedGram(kernels, X, gates, **options)
 
-        def solve(self, gram, problem, start=None):
+        def solve(self, gram, problem, start=None, ceiling=np.inf):
             return Exact(max_iter=-1, tol=1e6).solve(gram, problem, start)
 
     dual = solve_svc(*stored(np.eye(50)), Y, solver=Zero())

@@ -70,16 +70,18 @@ class _LMKL(LearnedGate):
         start = kind.project(kind.init(Z, len(training.kernels), training.rng))
         machines = self._machines(training, gate.at(Z, start, training.present))
 
-        def evaluate(V: Array) -> Evaluation:
+        def evaluate(V: Array, ceiling: float) -> Evaluation | None:
             H = gate.at(Z, V, training.present)
-            solution = machines.solve(H)
+            penalty = 0.5 * self.ridge * float((V**2).sum())
+            solution = machines.solve_below(H, ceiling - penalty)
+            if solution is None:
+                return None
 
             def gradient() -> Array:
                 machines.gram.move_gates(H)
                 slopes = machines.gram.gate_gradient(solution.coef)[:, :, 0]
                 return kind.pullback(Z, V, H, slopes) + self.ridge * V
 
-            penalty = 0.5 * self.ridge * float((V**2).sum())
             return Evaluation(V, solution.objective + penalty, solution.gap, gradient, solution)
 
         path = line_search(evaluate, start, kind.project, self.learn_tol)

@@ -13,7 +13,7 @@ _NOISE = 1e-6
 
 
 def line_search(
-    evaluate: Callable[[Array], Evaluation],
+    evaluate: Callable[[Array, float], Evaluation | None],
     start: Array,
     project: Callable[[Array], Array],
     tol: float = 1e-3,
@@ -27,7 +27,8 @@ def line_search(
     Parameters
     ----------
     evaluate : callable
-        Objective and gradient at parameters.
+        ``evaluate(params, ceiling)`` gives objective and gradient, or None where the objective is
+        above the ceiling.
     start : array
         First parameters.
     project : callable
@@ -35,7 +36,9 @@ def line_search(
     tol : float, default=1e-3
         Relative fall of the objective, and length of a step, that end the search.
     """
-    current, length = evaluate(start), 1.0
+    current, length = evaluate(start, float("inf")), 1.0
+    if current is None:
+        return
     yield current.step()
     while True:
         gradient = current.gradient()
@@ -54,7 +57,7 @@ def line_search(
 
 
 def _search(
-    evaluate: Callable[[Array], Evaluation],
+    evaluate: Callable[[Array, float], Evaluation | None],
     current: Evaluation,
     direction: Array,
     length: float,
@@ -63,22 +66,19 @@ def _search(
 ) -> tuple[Evaluation | None, float]:
     """Best point along a direction and its distance, None where none is better for certain."""
 
-    def trial(length: float) -> Evaluation:
-        return evaluate(project(current.params - length * direction))
+    def better(length: float, than: Evaluation) -> Evaluation | None:
+        found = evaluate(project(current.params - length * direction), than.objective)
+        return found if found is not None and _is_better(found, than) else None
 
-    best = trial(length)
-    if _is_better(best, current):
-        while True:
-            longer = trial(2.0 * length)
-            if not _is_better(longer, best):
-                return best, length
+    best = better(length, current)
+    if best is not None:
+        while (longer := better(2.0 * length, best)) is not None:
             best, length = longer, 2.0 * length
-    while length >= tol:
+        return best, length
+    while best is None and length >= tol:
         length *= 0.5
-        best = trial(length)
-        if _is_better(best, current):
-            return best, length
-    return None, length
+        best = better(length, current)
+    return best, length
 
 
 def _is_better(new: Evaluation, old: Evaluation) -> bool:

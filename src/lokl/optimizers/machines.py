@@ -63,10 +63,19 @@ class Machines:
 
     def solve(self, gates: Array) -> Solution:
         """Solve under other gate values."""
+        solution = self.solve_below(gates, float("inf"))
+        assert solution is not None
+        return solution
+
+    def solve_below(self, gates: Array, ceiling: float) -> Solution | None:
+        """Solve under other gate values, or give up once the objective is above the ceiling."""
         self.gram.move_gates(gates)
-        duals = [
-            self.solver.solve(self.gram, problem, start)
-            for problem, start in zip(self.problems, self._last, strict=True)
-        ]
+        duals: list[Dual] = []
+        for problem, start in zip(self.problems, self._last, strict=True):
+            duals.append(self.solver.solve(self.gram, problem, start, ceiling))
+            # No dual optimum is below zero: what is left for the others only shrinks.
+            ceiling -= duals[-1].objective
+            if ceiling < 0:
+                return None
         self._last = [dual.coef for dual in duals]
         return Solution(duals, gates)

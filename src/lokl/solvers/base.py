@@ -25,7 +25,13 @@ class Solver(BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
+    def solve(
+        self,
+        gram: GatedGram,
+        problem: Problem,
+        start: Array | None = None,
+        ceiling: float = float("inf"),
+    ) -> Dual:
         """Solve one problem.
 
         Parameters
@@ -34,4 +40,7 @@ class Solver(BaseEstimator, ABC):
         problem : Problem
         start : array of shape (n_samples,), optional
             Coefficients of a similar problem to start from.
+        ceiling : float, optional
+            The caller has no use for an optimum above this: a solver may stop once its dual value,
+            which only grows, has passed it.
         """

@@ -31,6 +31,8 @@ _SHARPEN, _EXACT = 8, 1e-12
 _PATIENCE = 200
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
+# The same where the dual value is watched.
+_STEPS_TO_CEILING = 1000
 
 
 class Exact(Solver):
@@ -77,13 +79,20 @@ class Exact(Solver):
             dtype = "float64"
         return GatedGram(kernels, X, gates, cache_size=self.cache_size, dtype=dtype, **options)
 
-    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
+    def solve(
+        self,
+        gram: GatedGram,
+        problem: Problem,
+        start: Array | None = None,
+        ceiling: float = float("inf"),
+    ) -> Dual:
         if not np.isfinite(self.tol) or self.tol <= 0:
             raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
         if self.working_set < 2:
             raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
         state = _State.begin(gram, problem, start)
         limit = np.inf if self.max_iter < 0 else self.max_iter
+        steps_a_call = _STEPS_A_CALL if np.isinf(ceiling) else _STEPS_TO_CEILING
         work = _WorkingSet(gram, problem, self._size(gram))
         while True:
             up, down = problem.violations(state.coef, state.gradient)
@@ -93,8 +102,10 @@ class Exact(Solver):
             work.select(up, down, state.coef)
             # Working sets are solved loosely early on, to the tolerance itself near the end.
             inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
-            moved = work.improve(state, inner_tol, min(limit - state.steps, _STEPS_A_CALL))
+            moved = work.improve(state, inner_tol, min(limit - state.steps, steps_a_call))
             logger.debug("round %d: violation %.3g", state.rounds, violation)
+            if problem.objective(state.coef, state.gradient) > ceiling:
+                return problem.dual(state.coef, state.gradient, state.steps, False)
             if state.stalls(problem, violation) or not (moved or work.is_sample):
                 break
         if work.is_whole and violation <= self.tol and state.steps:

@@ -41,9 +41,16 @@ class LibSVM(Solver):
         needed = X.shape[0] ** 2 * 8 / 2**20 + 1
         return GatedGram(kernels, X, gates, cache_size=needed, dtype="float64", **options)
 
-    def solve(self, gram: GatedGram, problem: Problem, start: Array | None = None) -> Dual:
-        # LibSVM cannot start from coefficients; and with zero weights on a precomputed matrix
-        # scikit-learn returns wrong support rows, hence only the samples that take part.
+    def solve(
+        self,
+        gram: GatedGram,
+        problem: Problem,
+        start: Array | None = None,
+        ceiling: float = float("inf"),
+    ) -> Dual:
+        # LibSVM cannot start from coefficients or stop at a value; and with zero weights on a
+        # precomputed matrix scikit-learn returns wrong support rows, hence only the samples that
+        # take part.
         part = np.flatnonzero((problem.lower < 0) | (problem.upper > 0))
         K = np.asarray(gram.block(part), dtype=np.float64)
         target = problem.target[part]
