@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
@@ -52,40 +53,51 @@ METHODS = {
     "LD-MKL, margin 0": lambda kernels: LDMKLClassifier(kernels, C, margin=0.0, random_state=0),
     "C-LMKL": lambda kernels: CLMKLClassifier(kernels, C, random_state=0),
 }
-# LMKL's authors scale kernels to a unit diagonal; the others are taken as they are.
+# LMKL's authors scale kernels to a unit diagonal; for the others its mean is one.
 UNIT_DIAGONAL = ("LMKL",)
 # Of mushrooms every setting is near 100 %: fewer splits and widths.
 FEWER = {"mushrooms": (5, GAMMAS[::4])}
+
+
+def split_scores(
+    X: Any, y: Any, seed: int, method: str, dictionary: str, gammas: Any
+) -> list[float]:
+    """Test accuracy of every width on one split."""
+    # A few settings of the grid are hopeless and stop early; they are not the best ones.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed)
+    scores = []
+    for gamma in gammas:
+        kernels: list[Any] = DICTIONARIES[dictionary](gamma)
+        how = "unit_diag" if method in UNIT_DIAGONAL else "mean_diag"
+        kernels = [kernel.normalized(how) for kernel in kernels]
+        scores.append(METHODS[method](kernels).fit(X_train, y_train).score(X_test, y_test))
+    return scores
 
 
 def best(name: str, method: str, dictionary: str, options: Options) -> tuple[float, float, float]:
     """Mean and deviation of the best width, chosen on test accuracy as the paper did, and it."""
     X, y = load(name, options.rows)
     splits, gammas = FEWER.get(name, (SPLITS, GAMMAS))
-    scores = np.zeros((len(gammas), splits))
-    for s in range(splits):
-        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=s)
-        for g, gamma in enumerate(gammas):
-            kernels: list[Any] = DICTIONARIES[dictionary](gamma)
-            if method in UNIT_DIAGONAL:
-                kernels = [kernel.normalized("unit_diag") for kernel in kernels]
-            scores[g, s] = METHODS[method](kernels).fit(X_train, y_train).score(X_test, y_test)
-    top = int(scores.mean(axis=1).argmax())
-    return 100 * scores[top].mean(), 100 * scores[top].std(ddof=1), gammas[top]
+    # Splits are independent: one process for each core.
+    scores = 100 * np.array(
+        Parallel(n_jobs=-1)(
+            delayed(split_scores)(X, y, s, method, dictionary, gammas) for s in range(splits)
+        )
+    )
+    top = int(scores.mean(axis=0).argmax())
+    return scores[:, top].mean(), scores[:, top].std(ddof=1), gammas[top]
 
 
 def run(options: Options, report: Report) -> None:
-    # A few settings of the grid are hopeless and slow; they are not the best ones.
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    rows = []
     for name, published in PUBLISHED.items():
+        rows = []
         for method in METHODS:
             found = {d: best(name, method, d, options) for d in DICTIONARIES}
             theirs, spread = published[method.split(",")[0]]
             top = max(value for value, _, _ in found.values())
             rows.append(
                 {
-                    "set": name,
                     "method": method,
                     **{
                         d: f"{value:.2f} ({deviation:.2f}), gamma {gamma:g}"
@@ -95,11 +107,11 @@ def run(options: Options, report: Report) -> None:
                     "difference": f"{top - theirs:+.2f}",
                 }
             )
-            own = max(deviation for _, deviation, _ in found.values())
             if "," not in method:
-                within = max(spread, own)
-                report.target(f"{name}, {method}: accuracy", top, ">=", theirs - within)
-    report.table("accuracy %, best gamma of 2^-4 .. 2^4 by test accuracy, C 1", rows)
+                floor = round(theirs - spread, 2)
+                report.target(f"{name}, {method}: accuracy", round(top, 2), ">=", floor)
+        splits = FEWER.get(name, (SPLITS, GAMMAS))[0]
+        report.table(f"{name}: accuracy %, {splits} splits, best gamma by test accuracy, C 1", rows)
 
 
 if __name__ == "__main__":
