@@ -20,7 +20,6 @@ def test_demo_shows_every_kernel_and_method():
 
 
 def test_demo_draws_which_kernel_rules_where(tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "regions.png"
     arguments = ["demo", "--data", "iris", "--repeats", "1", "--figure", str(path)]
     result = runner.invoke(app, arguments)
@@ -29,7 +28,6 @@ def test_demo_draws_which_kernel_rules_where(tmp_path):
 
 
 def test_demo_without_a_place_for_the_figure(tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "nowhere" / "regions.png"
     arguments = ["demo", "--data", "iris", "--repeats", "1", "--figure", str(path)]
     result = runner.invoke(app, arguments)

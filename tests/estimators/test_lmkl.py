@@ -1,6 +1,7 @@
 """LMKL: gradients by differences, gates, representations and degenerate cases."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from estimator_cases import FRESH, X, labels, score
 from localized_cases import make, two_regions, views
@@ -126,7 +127,6 @@ def test_a_gate_on_columns_looks_at_nothing_else():
 
 
 def test_a_gate_on_names():
-    pd = pytest.importorskip("pandas")
     Z, y = two_regions()
     frame = pd.DataFrame(Z, columns=["left", "right", "where"])
     kernels = {"a": Linear().on(["left"]), "b": Linear().on(["right"])}

@@ -86,12 +86,13 @@ def test_the_learned_kernel_is_positive_semidefinite(name):
     assert values[0] >= -1e-8 * values[-1]
 
 
-@single_machine
+# PCK-LMKL's training samples have no part in their own probabilities, so their gates differ.
+@pytest.mark.parametrize(
+    "name",
+    [n for n in CLASSIFIERS + REGRESSORS if not n.startswith(("LDMKL", "SAMKL", "PCKLMKL"))],
+)
 def test_the_learned_kernel_on_the_support_is_the_decision(name):
     model = make(name).fit(X, targets(name))
-    if name.startswith("PCKLMKL"):
-        # Training samples have no part in their own probabilities, so their gates differ.
-        return
     K = model.kernel_(FRESH, model.support_vectors_)
     expected = K @ model.dual_coef_.T + model.intercept_
     np.testing.assert_allclose(decide(model, FRESH), expected[:, 0], atol=1e-6)
@@ -142,10 +143,9 @@ def test_equal_kernels_are_one_kernel_up_to_the_scale_of_the_cost(name):
     assert (model.predict(FRESH) == plain.predict(FRESH)).mean() >= 0.85
 
 
-@every_method
+# LMKL's random start values belong to places: its own tests turn them as well.
+@pytest.mark.parametrize("name", [n for n in CLASSIFIERS + REGRESSORS if not n.startswith("LMKL")])
 def test_the_order_of_kernels_is_a_matter_of_names(name):
-    if name.startswith("LMKL"):
-        pytest.skip("random start values belong to places; see the test of its parameters")
     y = targets(name)
     kernels = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
     turned = dict(reversed(kernels.items()))

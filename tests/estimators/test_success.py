@@ -8,6 +8,7 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC, SVR
 
 from lokl import LDMKLClassifier, SwMKLClassifier
+from lokl.estimators.ldmkl import Expert, _constant_decision
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.solvers import Exact, hinge
@@ -199,31 +200,15 @@ def test_perfect_kernels_vote_alike():
         np.testing.assert_allclose(model.decision_function(Z), np.mean(votes, axis=0), atol=1e-5)
 
 
-def test_an_expert_that_nobody_trusts_abstains():
-    y = labels(X)
-    noise = np.random.RandomState(0).permutation(len(X)).astype(float)[:, np.newaxis]
-    Z = np.hstack([X, noise])
-    kernels = {"good": RBF(0.5).on([0, 1]), "noise": Linear().on([4])}
-    model = make("LDMKLClassifier", kernels, margin=0.0, C=10.0).fit(Z, y)
-    good, bad = model.experts_
-    assert len(bad.rows) < len(good.rows)
-    parts = model.contributions(Z)
-    assert np.isfinite(parts).all()
-
-
-def test_an_expert_of_one_class_says_that_class():
-    """Its samples have one label: it names that class wherever it is asked."""
-    rng = np.random.RandomState(0)
-    Z = np.vstack([rng.normal(size=(30, 1)) - 4, rng.normal(size=(30, 1)) + 4])
-    y = np.repeat([0, 1], 30)
-    flipped = y.copy()
-    flipped[:3] = 1
-    kernels = {"a": Linear(), "b": RBF(5.0)}
-    model = make("LDMKLClassifier", kernels, margin=0.0).fit(Z, flipped)
-    for expert in model.experts_:
-        if expert.expansion is None:
-            assert set(expert.intercept) <= {-1.0, 0.0, 1.0}
-    assert np.isfinite(model.decision_function(Z)).all()
+def test_an_expert_without_two_classes_says_what_it_knows():
+    """Nothing where nobody trusts it, and else the only class of its samples."""
+    rest = np.array([1.0, 1.0, -1.0])
+    assert _constant_decision([hinge(rest, 1.0).take(np.array([], dtype=int))]) == [0.0]
+    assert _constant_decision([hinge(rest, 1.0).take(np.array([0, 1]))]) == [1.0]
+    assert _constant_decision([hinge(rest, 1.0).take(np.array([2]))]) == [-1.0]
+    assert _constant_decision([hinge(rest, 1.0)]) is None
+    silent = Expert("none", Linear(), [], [], np.empty((0, 1)), np.array([-1.0]), None, False)
+    np.testing.assert_array_equal(silent.decide(FRESH, np.ones(40)), -np.ones((40, 1)))
 
 
 def test_all_kernels_equal_is_the_sign_of_the_plain_machine():
