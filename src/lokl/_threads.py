@@ -1,16 +1,26 @@
-"""One small pool of threads for compiled loops that release the GIL.
+"""One small pool of threads for compiled loops and matrix products that release the GIL.
 
 Numba's own parallel regions abort when joblib threads enter them; plain threads do not. Tasks
 handed to the pool never wait for other tasks, so callers may be threads themselves.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import joblib
+import numpy as np
+
+from lokl._arrays import Array, is_sparse
+
+# Rows of a product that are worth a thread of their own.
+_ROWS_A_PRODUCT = 32
+# Silencing BLAS takes about half a millisecond.
+_MANY_SAMPLES = 1500
 
 
 @lru_cache(maxsize=1)
@@ -64,3 +74,94 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
         wait(futures)
     for future in futures:
         future.result()
+
+
+def multiply(left: Any, right: Any, out: Array | None = None) -> Array:
+    """``left @ right``, rows of the product shared out among the threads."""
+    if is_sparse(left) or is_sparse(right):
+        product = left @ right
+        product = product.toarray() if is_sparse(product) else np.asarray(product)
+        if out is None:
+            return product
+        out[...] = product
+        return out
+    if out is None:
+        shape = (left.shape[0], *right.shape[1:])
+        out = np.empty(shape, dtype=np.result_type(left, right))
+
+    def task(start: int, stop: int) -> None:
+        np.matmul(left[start:stop], right, out=out[start:stop])
+
+    n = left.shape[0]
+    with one_pool(n):
+        in_parallel(task, n, _ROWS_A_PRODUCT if n >= _MANY_SAMPLES else max(n, 1))
+    return out
+
+
+class _QuietBlas:
+    """Holds the BLAS libraries to one thread while anybody wants it so.
+
+    The number of threads belongs to the process. Whoever comes first saves it, whoever leaves
+    last puts it back, and both happen on one thread of their own: threadpoolctl listens to one
+    thread only.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lokl-blas")
+        self._before: list[int] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._thread.submit(self._quieten).result()
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._thread.submit(self._restore).result()
+
+    def _quieten(self) -> None:
+        self._before = [library.num_threads for library in _blas_libraries()]
+        for library in _blas_libraries():
+            library.set_num_threads(1)
+
+    def _restore(self) -> None:
+        for library, count in zip(_blas_libraries(), self._before, strict=True):
+            library.set_num_threads(count)
+
+
+@lru_cache(maxsize=1)
+def _quiet_blas(process: int) -> _QuietBlas:
+    # Keyed by process, like the pool.
+    return _QuietBlas()
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries() -> list[Any]:
+    # Comes with scikit-learn.
+    from threadpoolctl import ThreadpoolController
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+@contextmanager
+def one_pool(n_samples: int) -> Iterator[None]:
+    """Let only the threads of this file work, where there are many samples.
+
+    The threads of a BLAS library wait for the next product in a busy loop, some hundredths of a
+    second long, and take the cores from loops that run between products. Few samples are done
+    before it pays to silence them.
+    """
+    if n_samples < _MANY_SAMPLES:
+        yield
+        return
+    quiet = _quiet_blas(os.getpid())
+    quiet.enter()
+    try:
+        yield
+    finally:
+        quiet.leave()

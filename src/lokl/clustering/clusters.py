@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._threads import multiply
 from lokl.clustering.kernel_kmeans import (
     Partition,
     exact_geometry,
@@ -136,9 +137,8 @@ def find_clusters(
     coef[chosen] = partition.centres
     kernel = GatedKernel(kernels, gate, params, names=names)
     centres = Expansion.make(kernel, gram, coef, np.zeros(found))
-    values = gram.mixture.product(centres.points, centres.points, centres.coef)
-    square_norms = (centres.coef * values).sum(axis=0)
     products = gram.mixture.product(gram.points, centres.points, centres.coef)
+    square_norms = (coef * products).sum(axis=0)
     distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
     if sharpness is None:
         mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
@@ -153,7 +153,9 @@ def _partition(
     diag = gram.diag()[chosen]
     if len(chosen) <= _STORED:
         K = gram.block(chosen)
-        geometry = exact_geometry(diag, lambda coef: K @ coef, lambda j: K[j])
+        geometry = exact_geometry(
+            diag, lambda coef: multiply(K, coef.astype(K.dtype)), lambda j: K[j]
+        )
     else:
         # Too large to keep: the matrix is computed anew in every round.
         part = gram.points.take(chosen)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -137,24 +138,33 @@ def _spread_out(
 def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) -> Partition:
     """Iterate all runs, (n_runs, n_samples) labels, until none changes; return the best."""
     runs, n = labels.shape
-    everyone = np.arange(n)
+    labels, everyone = labels.copy(), np.arange(n)
+    found: list[Any] = [None] * runs
+    active = np.arange(runs)
     for _ in range(_ROUNDS):
-        mass = np.zeros((n, runs, n_clusters))
-        for run in range(runs):
-            mass[everyone, run, labels[run]] = weight
-        centres = geometry.combine((mass / mass.sum(axis=0)).reshape(n, runs * n_clusters))
-        distances = geometry.distances(centres).reshape(n, runs, n_clusters)
-        nearest = distances.argmin(axis=2).T
-        new = np.array([_fill_empty(nearest[r], distances[:, r], n_clusters) for r in range(runs)])
-        if (new == labels).all():
+        mass = np.zeros((n, len(active), n_clusters))
+        for place, run in enumerate(active):
+            mass[everyone, place, labels[run]] = weight
+        shares = (mass / mass.sum(axis=0)).reshape(n, len(active) * n_clusters)
+        centres = geometry.combine(shares)
+        distances = geometry.distances(centres).reshape(n, len(active), n_clusters)
+        centres = centres.reshape(len(centres), len(active), n_clusters)
+        moving = []
+        for place, run in enumerate(active):
+            own = distances[:, place]
+            new = _fill_empty(own.argmin(axis=1), own, n_clusters)
+            found[run] = (new, centres[:, place], own)
+            if (new != labels[run]).any():
+                moving.append(run)
+            labels[run] = new
+        active = np.array(moving, dtype=np.intp)
+        if not len(active):
             break
-        labels = new
-    own = np.take_along_axis(distances, labels.T[:, :, np.newaxis], axis=2)[:, :, 0]
-    inertia = weight @ own
+    inertia = np.array([weight @ own[everyone, new] for new, _, own in found])
     # Nearly equal runs are equal: the first of them, whatever rounding says.
     best = int(np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0])
-    chosen = centres.reshape(len(centres), runs, n_clusters)[:, best]
-    return Partition(labels[best], chosen, distances[:, best], float(inertia[best]))
+    labels_found, centres_found, own = found[best]
+    return Partition(labels_found, centres_found, own, float(inertia[best]))
 
 
 def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
+from lokl._threads import one_pool
 from lokl.estimators.validation import check_samples, check_settings, check_weights
 from lokl.gram.presence import split_missing
 from lokl.kernels import Kernel, named_kernels
@@ -138,7 +139,8 @@ class KernelLearner(BaseEstimator):
             resolve_solver(self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps),
             check_random_state(self.random_state),
         )
-        learned = self._learn(training)
+        with one_pool(training.n_samples):
+            learned = self._learn(training)
         self.kernels_ = kernels
         self.kernel_names_ = names
         self._keep(X, counted, training, learned)

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lokl._arrays import Array
 from lokl.estimators.base import Training
 from lokl.estimators.clmkl import Clustered
 from lokl.estimators.machine import Fitted, GatedClassifier, GatedRegressor
 from lokl.gates import Groups
-from lokl.optimizers import Evaluation, spectral
+from lokl.optimizers import GateObjective, spectral
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -25,18 +24,12 @@ class _GSMKL(Clustered):
         settled = Groups(lambda X: labels, clusters.n_clusters)
         machines = self._machines(training, settled(training.samples, start, training.present))
 
-        def evaluate(shares: Array) -> Evaluation:
-            H = settled(training.samples, shares, training.present)
-            solution = machines.solve(H)
-
-            def gradient() -> Array:
-                machines.gram.move_gates(H)
-                slopes = machines.gram.gate_gradient(solution.coef)[:, :, 0]
-                return settled.pullback(training.samples, shares, H, slopes)
-
-            return Evaluation(shares, solution.objective, solution.gap, gradient, solution)
-
-        path = spectral(evaluate, start, gate.project, self.learn_tol)
+        objective = GateObjective(
+            machines,
+            lambda shares: settled(training.samples, shares, training.present),
+            lambda shares, H, slopes: settled.pullback(training.samples, shares, H, slopes),
+        )
+        path = spectral(objective.at, start, gate.project, self.learn_tol)
         fitted = self._walk(path, machines, gate)
         self.clusters_ = clusters
         self.weights_ = fitted.params

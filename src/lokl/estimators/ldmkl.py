@@ -157,7 +157,9 @@ class _LDMKL(SuccessLearner):
             gates = scaled[:, np.newaxis]
         elif self.gating == "weight":
             problems = [problem.weighted(scaled) for problem in problems]
-        gram = training.solver.gram([single.kernel], training.X[rows], gates)
+        gram = single.gram
+        if len(rows) < len(single.rows):
+            gram = training.solver.gram([single.kernel], training.X[rows], gates)
         place = np.searchsorted(single.rows, rows)
         machines = Machines(gram, training.solver, problems)
         # The machine on all samples is a good guess at the one on its best samples.

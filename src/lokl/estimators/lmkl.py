@@ -15,7 +15,7 @@ from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
 from lokl.gates.representation import Quadratic, Standardized
 from lokl.gram.scores import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
-from lokl.optimizers import Evaluation, line_search
+from lokl.optimizers import GateObjective, line_search
 
 _GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
@@ -70,21 +70,13 @@ class _LMKL(LearnedGate):
         start = kind.project(kind.init(Z, len(training.kernels), training.rng))
         machines = self._machines(training, gate.at(Z, start, training.present))
 
-        def evaluate(V: Array, ceiling: float) -> Evaluation | None:
-            H = gate.at(Z, V, training.present)
-            penalty = 0.5 * self.ridge * float((V**2).sum())
-            solution = machines.solve_below(H, ceiling - penalty)
-            if solution is None:
-                return None
-
-            def gradient() -> Array:
-                machines.gram.move_gates(H)
-                slopes = machines.gram.gate_gradient(solution.coef)[:, :, 0]
-                return kind.pullback(Z, V, H, slopes) + self.ridge * V
-
-            return Evaluation(V, solution.objective + penalty, solution.gap, gradient, solution)
-
-        path = line_search(evaluate, start, kind.project, self.learn_tol)
+        objective = GateObjective(
+            machines,
+            lambda V: gate.at(Z, V, training.present),
+            lambda V, H, slopes: kind.pullback(Z, V, H, slopes),
+            self.ridge,
+        )
+        path = line_search(objective.below, start, kind.project, self.learn_tol)
         return self._walk(path, machines, gate)
 
     def _representation(self, training: Training, columns: Any) -> Any:

@@ -231,6 +231,28 @@ def _mix_row(program, dots, left, right, p, first, last, values, out):
         i += 1
 
 
+@njit(cache=True, nogil=True)
+def list_entries(X):
+    """Entries of each row that are not zero, padded to a multiple of four: lists of sparse rows."""
+    n, d = X.shape
+    pointers = np.zeros(n + 1, np.int64)
+    for p in range(n):
+        count = 0
+        for j in range(d):
+            count += X[p, j] != 0.0
+        pointers[p + 1] = pointers[p] + (count + 3) // 4 * 4
+    indices = np.zeros(pointers[n], np.int32)
+    entries = np.zeros(pointers[n], X.dtype)
+    for p in range(n):
+        k = pointers[p]
+        for j in range(d):
+            if X[p, j] != 0.0:
+                indices[k] = j
+                entries[k] = X[p, j]
+                k += 1
+    return pointers, indices, entries
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _sparse_dots(indices, entries, start, stop, panel, n, dots):
     """Inner products of one sparse row with the samples of one panel (n_features, width).
@@ -388,3 +410,13 @@ def subtract_rows(start, stop, slab, slots, coef, target):
             k += 1
         for j in range(n):
             target[s + j] -= total[j]
+
+
+@njit(cache=True, nogil=True)
+def gather(start, stop, slab, slots, columns, out_rows, out):
+    """``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
+    for p in range(start, stop):
+        source = slab[slots[p]]
+        target = out[out_rows[p]]
+        for q in range(columns.shape[0]):
+            target[q] = source[columns[q]]

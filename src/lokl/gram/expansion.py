@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._threads import one_pool
 from lokl.gram.gated import GatedGram
 from lokl.gram.learned import GatedKernel
 from lokl.gram.mixture import Mixture
@@ -51,12 +52,14 @@ class Expansion:
 
     def at(self, points: Points) -> Array:
         """Values at prepared samples, (n_samples, n_functions)."""
-        product = self.mixture.product(points, self.points, self.coef)
+        with one_pool(points.n_samples):
+            product = self.mixture.product(points, self.points, self.coef)
         return np.asarray(product + self.intercept)
 
     def parts(self, points: Points) -> Array:
         """Part of each kernel, without the intercept: (n_samples, n_kernels, n_functions)."""
-        return self.mixture.contributions(points, self.points, self.coef)
+        with one_pool(points.n_samples):
+            return self.mixture.contributions(points, self.points, self.coef)
 
     def __call__(self, X: Any) -> Array:
         return self.at(self.prepare(X))

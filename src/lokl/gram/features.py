@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from lokl._arrays import Array, as_dense, is_sparse
 from lokl._lazy import CompiledModule
-from lokl._threads import in_parallel
+from lokl._threads import in_parallel, multiply
 
 _tiles = CompiledModule("lokl.gram._tiles")
 
@@ -74,15 +74,10 @@ class Features:
     @cached_property
     def lists(self) -> tuple[Array, Array, Array]:
         """Entries of each row that are not zero, padded with zeros to a multiple of four."""
-        n, d = self.X.shape
-        if not is_sparse(self.X) and np.count_nonzero(self.X) > 0.5 * self.X.size:
-            width = -(-d // 4) * 4
-            padded = np.zeros((n, width), dtype=self.X.dtype)
-            padded[:, :d] = self.X
-            numbers = np.zeros(width, dtype=np.int32)
-            numbers[:d] = np.arange(d)
-            return np.arange(n + 1) * width, np.tile(numbers, n), padded.ravel()
-        rows = sparse.csr_matrix(self.X)
+        if not is_sparse(self.X):
+            pointers, indices, entries = _tiles.list_entries(self.X)
+            return pointers, indices, entries
+        rows = self.X
         counts = np.diff(rows.indptr)
         pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)
         indices = np.zeros(pointers[-1], dtype=np.int32)
@@ -121,7 +116,5 @@ class Features:
         if self.layout == "panels":
             work = (self.lists, right.panels, rows, out)
             in_parallel(_tiles.dots_sparse, right.n_samples, right.width, *work)
-        elif self.layout == "dense":
-            np.matmul(self.X[rows], right.X.T, out=out)
         else:
-            out[...] = (self.X[rows] @ right.X.T).toarray()
+            multiply(self.X[rows], right.X.T, out)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lokl._arrays import Array, column, is_sparse
 from lokl._lazy import CompiledModule
-from lokl._threads import in_parallel
+from lokl._threads import in_parallel, multiply
 from lokl.gram.features import TILE
 from lokl.gram.mixture import Mixture
 from lokl.gram.points import as_rank
@@ -19,6 +19,8 @@ from lokl.kernels.base import Kernel
 _tiles = CompiledModule("lokl.gram._tiles")
 
 MEGABYTE = 2**20
+# Rows that are worth a thread of their own where they are only copied.
+_FEW_ROWS = 64
 
 
 class GatedGram:
@@ -168,11 +170,19 @@ class GatedGram:
         return self.cross(index, index)
 
     def cross(self, rows: Array, columns: Array) -> Array:
-        """``K[rows][:, columns]``."""
-        # All samples on the left: what is laid out for them once serves every block.
+        """``K[rows][:, columns]``, out of stored rows where they are there."""
         out = np.empty((len(rows), len(columns)), dtype=self.dtype)
-        right = self.points.take(columns)
-        self.mixture.fill(self.points, rows, right, out, np.arange(len(rows)))
+        missing = np.arange(len(rows))
+        if "_cache" in self.__dict__:
+            slots = self._cache.slots(rows)
+            held = np.flatnonzero(slots >= 0)
+            work = (self._cache.slab, slots[held], columns, held, out)
+            in_parallel(_tiles.gather, len(held), _FEW_ROWS, *work)
+            missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            # All samples on the left: what is laid out for them once serves every block.
+            right = self.points.take(columns)
+            self.mixture.fill(self.points, rows[missing], right, out, missing)
         return out
 
     def rows(self, index: Any, out: Array | None = None) -> Array:
@@ -219,7 +229,7 @@ class GatedGram:
             return
         if self._linear_features is not None:
             F = self._linear_features
-            target -= F @ (F[index].T @ coef)
+            target -= multiply(F, F[index].T @ coef)
             return
         for start in range(0, len(index), self._cache.capacity):
             part = slice(start, start + self._cache.capacity)
@@ -232,7 +242,7 @@ class GatedGram:
         support = np.flatnonzero((columns != 0).any(axis=1))
         if self._linear_features is not None:
             F = self._linear_features
-            product = np.asarray(F @ (F.T @ columns))
+            product = multiply(F, F.T @ columns)
         else:
             part = self.points.take(support)
             product = self.mixture.product(self.points, part, columns[support])
@@ -249,7 +259,7 @@ class GatedGram:
         support = np.flatnonzero((columns != 0).any(axis=1))
         gradient = np.zeros(self.points.gates.shape)
         part = self.points.take(support)
-        sums = self.mixture.kernel_sums(part, part, columns[support])
+        sums = self.mixture.kernel_sums(self.points, part, columns[support], support)
         gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
         return gradient
 
@@ -266,5 +276,5 @@ class GatedGram:
         support = np.flatnonzero((columns != 0).any(axis=1))
         points = self.points if gates is None else self.points.regated(gates)
         part = points.take(support)
-        sums = self.mixture.kernel_sums(part, part, columns[support])
+        sums = self.mixture.kernel_sums(points, part, columns[support], support)
         return np.asarray(np.einsum("jir,jirt,jt->ir", part.gates, sums, columns[support]))

@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._lazy import CompiledModule
-from lokl._threads import in_parallel
+from lokl._threads import in_parallel, multiply
 from lokl.gram.groups import LARGEST_VALUE, make_groups
 from lokl.gram.points import Points, as_rank
 from lokl.kernels.base import Kernel
@@ -197,29 +197,32 @@ class Mixture:
         for part in chunks:
             rows = np.arange(part.start, part.stop)
             self.fill(left, rows, right, buffer, rows - part.start)
-            result[part] = buffer[: len(rows)] @ weights
+            result[part] = multiply(buffer[: len(rows)], weights)
         return result
 
-    def kernel_sums(self, left: Points, right: Points, coef: Array) -> Array:
-        """Sums over the right samples, apart for each kernel.
+    def kernel_sums(
+        self, left: Points, right: Points, coef: Array, chosen: Array | None = None
+    ) -> Array:
+        """Sums over the right samples, apart for each kernel, at the chosen left samples.
 
         Returns ``R[p, i, r, t] = sum_j k_i(p, j) h_ir(j) coef[j, t]``, normalisation included on
         both sides and, with pair-normalised mixing, the pair's divisor. Everything that is asked
         of single kernels (contributions, gate gradients) is a sum of these.
         """
         n, rank, tasks = right.n_samples, right.gates.shape[2], coef.shape[1]
-        result = np.zeros((left.n_samples, self.n_kernels, rank * tasks))
+        chosen = np.arange(left.n_samples) if chosen is None else chosen
+        result = np.zeros((len(chosen), self.n_kernels, rank * tasks))
         gated = (right.gates * right.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
         shape = (n, self.n_kernels, rank * tasks)
         loads = (gated * coef[:, np.newaxis, np.newaxis, :]).reshape(shape)
         loads = np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=self.dtype)
-        chunks = _chunks(left.n_samples, n) if n else []
+        chunks = _chunks(len(chosen), n) if n else []
         buffer = self._buffer(chunks, right)
         for part in chunks:
-            rows = np.arange(part.start, part.stop)
+            rows = chosen[part]
             damping = np.empty((0, 0), dtype=self.dtype)
             if self.pair_normalized:
-                shares = _pair_shares(left.gates[part], right.gates)
+                shares = _pair_shares(left.gates[rows], right.gates)
                 damping = np.ascontiguousarray(shares, dtype=self.dtype)
             for k, group in enumerate(self.groups):
                 members = list(group.members)
@@ -227,7 +230,7 @@ class Mixture:
                 work = (
                     group.program(np.zeros(self.n_kernels), self.dtype),
                     self._dots(k, left, rows, right, buffer),
-                    left.features[k].norms[part],
+                    left.features[k].norms[rows],
                     right.features[k].norms,
                     damping,
                     loads[members],
@@ -236,10 +239,10 @@ class Mixture:
                 in_parallel(_tiles.kernel_sums, len(rows), 8, *work)
                 result[part][:, members] = sums
             for i in self.others:
-                values = self.kernels[i](left.X[part], right.X)
+                values = self.kernels[i](left.X[rows], right.X)
                 result[part][:, i] = (values * damping if damping.size else values) @ loads[i].T
-        result *= left.scales[:, :, np.newaxis]
-        return result.reshape(left.n_samples, self.n_kernels, rank, tasks)
+        result *= left.scales[chosen, :, np.newaxis]
+        return result.reshape(len(chosen), self.n_kernels, rank, tasks)
 
     def contributions(self, left: Points, right: Points, coef: Array) -> Array:
         """Signed part of each kernel in ``k(left, right) @ coef``: (n_left, n_kernels, columns)."""

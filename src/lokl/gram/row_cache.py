@@ -37,9 +37,9 @@ class RowCache:
         self._evicted[:] = False
         self._filled = 0
 
-    def holds(self, index: Array) -> Array:
-        """Which of the rows are stored."""
-        return np.asarray(self._slot[index] >= 0)
+    def slots(self, index: Array) -> Array:
+        """Where rows are stored, -1 for those that are not."""
+        return np.asarray(self._slot[index])
 
     def place(self, index: Array) -> tuple[Array, Array]:
         """Give every row of `index` a slot; return the slots and which rows must be computed.

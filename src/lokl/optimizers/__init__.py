@@ -3,11 +3,13 @@
 from lokl.optimizers.closed_form import closed_form
 from lokl.optimizers.line_search import line_search
 from lokl.optimizers.machines import Machines, Solution
+from lokl.optimizers.objective import GateObjective
 from lokl.optimizers.spectral import spectral
 from lokl.optimizers.steps import Evaluation, Step
 
 __all__ = [
     "Evaluation",
+    "GateObjective",
     "Machines",
     "Solution",
     "Step",

@@ -251,14 +251,21 @@ class _WorkingSet:
         # The pair with the largest gain must fit beside what is kept.
         most = self.size // 2 if self.size >= 4 else 0
         kept = np.argsort(-self._priority, kind="stable")[:most]
+        stay = self.index[kept]
+        # A start from another solution: its free samples are those that will move.
+        free = np.empty(0, dtype=np.intp)
+        if len(self.index) == 0:
+            lower, upper = self.problem.lower, self.problem.upper
+            free = _spread(np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0)), most)
+            stay = free
         low, high = down.min(), up.max()
-        room = self.size - len(kept)
-        up[self.index[kept]] = -np.inf
-        down[self.index[kept]] = np.inf
+        room = self.size - len(stay)
+        up[stay] = -np.inf
+        down[stay] = np.inf
         risers = _largest(up, room // 2, low)
         down[risers] = np.inf
         fallers = _largest(-down, room - len(risers), -high)
-        self._replace(kept, np.concatenate([risers, fallers]))
+        self._replace(kept, np.concatenate([free, risers, fallers]))
 
     def _replace(self, kept: Array, new: Array) -> None:
         """Put new samples in the places of those not kept, and compute only their entries."""

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from lokl._threads import one_pool
 from lokl.gram import GatedGram
 from lokl.kernels import Kernel, Precomputed, named_kernels
 from lokl.solvers.base import Solver
@@ -120,4 +121,5 @@ def _solve(
                 f"start has one finite coefficient for each of the {gram.n_samples} samples, "
                 f"got shape {start.shape}"
             )
-    return machine.solve(gram, problem, start)
+    with one_pool(gram.n_samples):
+        return machine.solve(gram, problem, start)
