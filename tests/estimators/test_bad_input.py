@@ -263,6 +263,7 @@ def test_an_indefinite_kernel_warns_and_gives_a_model(kernel):
     assert np.isfinite(model.decision_function(data)).all()
 
 
+@pytest.mark.filterwarnings("ignore:the machine is saturated")
 @pytest.mark.parametrize("value", [0.0, 1.0, -30.0])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly2"])
 def test_constant_features_give_the_majority_and_the_middle(value, kernel):

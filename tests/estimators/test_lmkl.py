@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_cases import FRESH, X, labels, score
-from localized_cases import make, two_regions, views
+from method_cases import make, two_regions, views
 from scipy import sparse
 
 from lokl import LMKLClassifier

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from localized_cases import CLASSIFIERS, make
+from method_cases import CLASSIFIERS, make
 from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler

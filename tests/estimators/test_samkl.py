@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimator_cases import FRESH, X, labels
-from localized_cases import make
+from method_cases import make
 
 from lokl import SAMKLClassifier
 from lokl.kernels import RBF, Linear, Polynomial

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimator_cases import FRESH, X, labels, score
-from localized_cases import make
+from method_cases import make
 from sklearn.datasets import make_blobs
 from sklearn.svm import SVC, SVR
 

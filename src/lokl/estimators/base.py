@@ -113,9 +113,18 @@ class KernelLearner(BaseEstimator):
     def _check(self) -> None:
         """Raise where a setting of the method itself is out of range."""
 
-    def _fit(self, X: Any, weight: Array, targets: list[Any], frame: Any) -> None:
+    def _takes_missing_views(self) -> bool:
+        """Whether samples may lack the view of a kernel, where all kernels are views."""
+        return True
+
+    def _default_kernels(self, X: Any) -> Any:
+        """Return the kernels to use; methods may choose others than the standard for None."""
+        return self.kernels
+
+    def _fit(
+        self, X: Any, named: dict[str, Kernel], weight: Array, targets: list[Any], frame: Any
+    ) -> None:
         """Learn from validated samples and a list of (target, cost) pairs."""
-        named = named_kernels(self.kernels)
         counted = np.flatnonzero(weight > 0)
         everyone = len(counted) == X.shape[0]
         # A weight of zero is the same as no row at all, for scales and for the solver.
@@ -127,6 +136,10 @@ class KernelLearner(BaseEstimator):
         columns = getattr(self, "feature_names_in_", None)
         filled, present = split_missing(kernels, names, seen, columns, counted)
         steps = -1 if self._counts_rounds else self.max_iter
+        solver = resolve_solver(
+            self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps
+        )
+        problems = [self._problem(t[counted], cost[counted]) for t, cost in targets]
         training = Training(
             seen,
             filled,
@@ -135,8 +148,8 @@ class KernelLearner(BaseEstimator):
             weight[counted],
             kernels,
             names,
-            [self._problem(t[counted], cost[counted]) for t, cost in targets],
-            resolve_solver(self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps),
+            [solver.prepare(problem) for problem in problems],
+            solver,
             check_random_state(self.random_state),
         )
         with one_pool(training.n_samples):
@@ -156,7 +169,8 @@ class KernelLearner(BaseEstimator):
     def _validated(self, X: Any) -> Any:
         """Samples to decide on, checked against those of training."""
         check_is_fitted(self)
-        return check_samples(self, X, fitting=False, kernels=self.kernels_)
+        missing = self._takes_missing_views() and all(k.is_view for k in self.kernels_)
+        return check_samples(self, X, fitting=False, missing=missing)
 
     def contributions(self, X: Any) -> Array:
         """Signed part of each kernel in the decision (or prediction) of each sample.
@@ -205,8 +219,9 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
         check_settings(self)
         self._check()
         frame = X if hasattr(X, "columns") else None
-        named = named_kernels(self.kernels)
-        X, y = check_samples(self, X, y, fitting=True, kernels=named.values())
+        named = named_kernels(self._default_kernels(X))
+        missing = self._takes_missing_views() and all(k.is_view for k in named.values())
+        X, y = check_samples(self, X, y, fitting=True, missing=missing)
         if y.ndim == 2:
             y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -225,7 +240,7 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
             targets = [(np.where(codes == 1, 1.0, -1.0), cost)]
         else:
             targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in range(len(self.classes_))]
-        self._fit(X, weight, targets, frame)
+        self._fit(X, named, weight, targets, frame)
         return self
 
     def _class_factors(self, y: Array, codes: Array, weight: Array) -> Array:
@@ -295,14 +310,15 @@ class KernelRegressor(RegressorMixin, KernelLearner):
         check_settings(self)
         self._check()
         frame = X if hasattr(X, "columns") else None
-        named = named_kernels(self.kernels)
-        X, y = check_samples(self, X, y, fitting=True, kernels=named.values())
+        named = named_kernels(self._default_kernels(X))
+        missing = self._takes_missing_views() and all(k.is_view for k in named.values())
+        X, y = check_samples(self, X, y, fitting=True, missing=missing)
         y = np.asarray(y, dtype=np.float64)
         weight = check_weights(sample_weight, X)
         self._one_target = y.ndim == 1
         columns = y[:, np.newaxis] if self._one_target else y
         cost = self.C * weight
-        self._fit(X, weight, [(column, cost) for column in columns.T], frame)
+        self._fit(X, named, weight, [(column, cost) for column in columns.T], frame)
         return self
 
     def _problem(self, target: Array, cost: Array) -> Problem:

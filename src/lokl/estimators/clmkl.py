@@ -89,7 +89,7 @@ class _CLMKL(Clustered):
         path = closed_form(
             machines, base, p=float(self.p), by_rank=True, tol=self.learn_tol, start=start
         )
-        fitted = self._walk(path, machines, gate)
+        fitted = self._walk(path, machines.gram, gate)
         self.clusters_ = clusters
         self.weights_ = fitted.params
         return fitted

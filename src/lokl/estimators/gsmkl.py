@@ -30,7 +30,7 @@ class _GSMKL(Clustered):
             lambda shares, H, slopes: settled.pullback(training.samples, shares, H, slopes),
         )
         path = spectral(objective.at, start, gate.project, self.learn_tol)
-        fitted = self._walk(path, machines, gate)
+        fitted = self._walk(path, machines.gram, gate)
         self.clusters_ = clusters
         self.weights_ = fitted.params
         return fitted

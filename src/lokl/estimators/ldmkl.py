@@ -7,6 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.estimators.base import KernelClassifier, KernelRegressor, Training
+from lokl.estimators.saturation import warn_if_saturated
 from lokl.estimators.success import (
     RegressedSuccess,
     Single,
@@ -115,6 +116,11 @@ class _LDMKL(SuccessLearner):
 
     def _learn(self, training: Training) -> Vote:
         singles = learn_success(self, training)
+        warn_if_saturated(
+            [problem.take(single.rows) for single in singles for problem in training.problems],
+            [dual for single in singles for dual in single.duals],
+            [single.gram.diag() for single in singles for _ in training.problems],
+        )
         trust = SoftmaxTrust(
             RegressedSuccess([single.regressor for single in singles]), self.temperature, self.clip
         )

@@ -77,7 +77,7 @@ class _LMKL(LearnedGate):
             self.ridge,
         )
         path = line_search(objective.below, start, kind.project, self.learn_tol)
-        return self._walk(path, machines, gate)
+        return self._walk(path, machines.gram, gate)
 
     def _representation(self, training: Training, columns: Any) -> Any:
         """Return what the gate looks at, as a function of samples."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.estimators.base import KernelClassifier, KernelLearner, KernelRegressor, Training
+from lokl.estimators.saturation import warn_if_saturated
 from lokl.gates import Gate
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.optimizers import Solution
@@ -63,6 +64,7 @@ class GatedMachine(KernelLearner):
         self.n_iter_ = learned.rounds or max(1, *(dual.n_iter for dual in duals))
         # The machines may have been solved under other gates than the last ones in place.
         learned.gram.move_gates(learned.solution.gates)
+        warn_if_saturated(training.problems, duals, [learned.gram.diag()] * len(duals))
         self._expansion = Expansion.make(self.kernel_, learned.gram, coef, self.intercept_)
 
     def _decide(self, X: Any) -> Array:

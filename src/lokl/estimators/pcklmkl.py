@@ -74,7 +74,7 @@ class _PCKLMKL(LearnedGate):
         start = np.full((1, m), m ** (-1.0 / self.p))
         machines = self._machines(training, weigh(base, start))
         path = closed_form(machines, base, p=float(self.p), tol=self.learn_tol, start=start)
-        fitted = self._walk(path, machines, gate)
+        fitted = self._walk(path, machines.gram, gate)
         self.weights_ = fitted.params[0]
         return fitted
 

@@ -165,7 +165,7 @@ class _SAMKL(LearnedGate):
         machines = self._machines(training, h)
         path = _Alternation(self, training, machines, rule, h)
         # The gate of new samples needs the finished machines; it is put in place below.
-        fitted = self._walk(path, machines, Constant())
+        fitted = self._walk(path, machines.gram, Constant())
         self.weights_ = fitted.params[0]
         self.choices_ = path.best_choice
         chosen = Chosen(

@@ -46,17 +46,16 @@ def check_norm(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, kernels: Any) -> Any:
+def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool) -> Any:
     """Return samples (and targets when fitting) as arrays or CSR matrices.
 
-    NaN passes where every kernel is a view of some columns: samples may lack whole views, which
-    is sorted out once the kernels are bound.
+    NaN passes where views may be `missing`: whether samples lack whole views is sorted out once
+    the kernels are bound.
     """
-    views_only = all(kernel.is_view for kernel in kernels)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
-        "ensure_all_finite": "allow-nan" if views_only else True,
+        "ensure_all_finite": "allow-nan" if missing else True,
         "reset": fitting,
     }
     if not fitting:

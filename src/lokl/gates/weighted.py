@@ -1,6 +1,7 @@
 """Trust that something else has found, times weights of the kernels."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,16 @@ class Weighted(Gate):
 
     def trust(self, H: Array) -> Array:
         return np.asarray((H**2).sum(axis=2) if H.ndim == 3 else H**2)
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """The known part of a global gate: every kernel alike at every sample that has its view."""
+
+    n_kernels: int
+
+    def __call__(self, X: Any, present: Array | None = None) -> Array:
+        return share_missing(np.ones((X.shape[0], self.n_kernels)), present)
 
 
 def weigh(base: Array, weights: Array) -> Array:

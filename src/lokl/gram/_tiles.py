@@ -383,6 +383,24 @@ def kernel_sums(start, stop, program, dots, left_norms, right_norms, damping, co
                         out[p, i, q] += _inner(values[:size], coefs[i, q, first:last])
 
 
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def kernels_apart(start, stop, program, dots, left_norms, right_norms, members, out):
+    """Values kernel by kernel: ``out[p, members[i], :] = k_i(p, :)`` for ``start <= p < stop``."""
+    operations, gammas, coefs0, degrees, _ = program
+    n = dots.shape[1]
+    values = np.empty(TILE, dots.dtype)
+    for p in range(start, stop):
+        for first in range(0, n, TILE):
+            last = min(first + TILE, n)
+            size = last - first
+            for i in range(operations.shape[0]):
+                step = (operations[i], gammas[i], coefs0[i], degrees[i])
+                _kernel_values(
+                    step, dots[p, first:last], left_norms[p], right_norms[first:last], values[:size]
+                )
+                out[p, members[i], first:last] = values[:size]
+
+
 @njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
 def subtract_rows(start, stop, slab, slots, coef, target):
     """``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""

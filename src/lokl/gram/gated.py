@@ -194,6 +194,18 @@ class GatedGram:
             out[part] = self._cache.slab[self._fetch(index[part])]
         return out
 
+    def rows_apart(self, index: Array) -> Array:
+        """Rows of every gated kernel by itself, (len(index), n_kernels, n_samples), not stored."""
+        return self.mixture.apart(self.points, np.asarray(index, dtype=np.intp), self.points)
+
+    def store(self, index: Array) -> None:
+        """Have some rows in memory, at most :attr:`capacity` of them."""
+        self._fetch(np.asarray(index, dtype=np.intp))
+
+    def stored(self) -> tuple[Array, Array]:
+        """Return memory and place in it of every row, -1 where it is not there: read-only."""
+        return self._cache.slab, self._cache.slots(np.arange(self.n_samples))
+
     def _fetch(self, index: Array) -> Array:
         """Slots of some rows, computing what is missing; `index` has no repetition."""
         slots, missing = self._cache.place(index)

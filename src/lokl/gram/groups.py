@@ -10,7 +10,7 @@ from sklearn.utils.extmath import row_norms
 from lokl._arrays import Array, is_sparse
 from lokl.gram.features import Features, Layout, choose_layout
 from lokl.kernels.base import GAUSSIAN, LINEAR, SQUARE, Term
-from lokl.kernels.columns import take_columns
+from lokl.kernels.columns import stretched, take_columns
 
 # Limits of float32: relative error of a kernel value near 1, and of large values.
 _LARGEST_EXPONENT = 1e3
@@ -24,6 +24,7 @@ class Group:
     """Kernels of one view: they share every inner product."""
 
     columns: tuple[int, ...] | None
+    stretch: tuple[float, ...] | None
     members: tuple[int, ...]
     terms: tuple[Term, ...]
     layout: Layout
@@ -31,11 +32,12 @@ class Group:
     fits_single: bool
 
     @classmethod
-    def make(cls, columns: tuple[int, ...] | None, kernels: list[tuple[int, Term]], X: Any) -> Any:
+    def make(cls, kernels: list[tuple[int, Term]], X: Any) -> Any:
         """Plan the kernels (number, term) of one view for training samples `X`."""
         ordered = sorted(kernels, key=lambda k: (k[1].formula.operation, k[1].formula.gamma))
         terms = tuple(term for _, term in ordered)
-        seen = see(X, columns)
+        columns, stretch = terms[0].columns, terms[0].stretch
+        seen = see(X, columns, stretch)
         offset = None
         movable = all(t.formula.operation == GAUSSIAN and t.factor is None for t in terms)
         if movable and not is_sparse(seen) and np.count_nonzero(seen) > 0.5 * seen.size:
@@ -43,6 +45,7 @@ class Group:
             offset = np.asarray(seen.mean(axis=0, dtype=np.float64))
         return cls(
             columns,
+            stretch,
             tuple(number for number, _ in ordered),
             terms,
             choose_layout(seen),
@@ -56,11 +59,11 @@ class Group:
 
     def features(self, X: Any, dtype: Any) -> Features:
         """Lay out samples for this group."""
-        return Features.make(see(X, self.columns), self.layout, dtype, self.offset)
+        return Features.make(see(X, self.columns, self.stretch), self.layout, dtype, self.offset)
 
     def scales(self, X: Any) -> Array:
         """Normalisation factors of the members, (n_samples, n_members)."""
-        seen = see(X, self.columns)
+        seen = see(X, self.columns, self.stretch)
         scales = np.ones((X.shape[0], len(self.members)))
         for k, term in enumerate(self.terms):
             if term.factor is not None:
@@ -91,16 +94,17 @@ class Group:
 
 def make_groups(terms: Sequence[Term | None], X: Any) -> list[Group]:
     """Group kernels by the columns they look at."""
-    views: dict[tuple[int, ...] | None, list[tuple[int, Term]]] = {}
+    views: dict[Any, list[tuple[int, Term]]] = {}
     for i, term in enumerate(terms):
         if term is not None:
-            views.setdefault(term.columns, []).append((i, term))
-    return [Group.make(columns, kernels, X) for columns, kernels in views.items()]
+            views.setdefault((term.columns, term.stretch), []).append((i, term))
+    return [Group.make(kernels, X) for kernels in views.values()]
 
 
-def see(X: Any, columns: tuple[int, ...] | None) -> Any:
-    """Return the samples reduced to the columns of a view."""
-    return X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
+def see(X: Any, columns: tuple[int, ...] | None, stretch: tuple[float, ...] | None = None) -> Any:
+    """Return the samples reduced to the columns of a view, each column times its factor."""
+    seen = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
+    return seen if stretch is None else stretched(seen, stretch)
 
 
 def _fits_single(terms: tuple[Term, ...], X: Any, offset: Array | None) -> bool:

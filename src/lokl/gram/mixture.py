@@ -244,6 +244,30 @@ class Mixture:
         result *= left.scales[chosen, :, np.newaxis]
         return result.reshape(len(chosen), self.n_kernels, rank, tasks)
 
+    def apart(self, left: Points, rows: Array, right: Points) -> Array:
+        """Rows of every gated kernel by itself, (len(rows), n_kernels, n_right); rank one only."""
+        n = right.n_samples
+        out = np.zeros((len(rows), self.n_kernels, n), dtype=self.dtype)
+        chunks = _chunks(len(rows), n) if n else []
+        buffer = self._buffer(chunks, right)
+        for part in chunks:
+            chosen = rows[part]
+            for k, group in enumerate(self.groups):
+                work = (
+                    group.program(np.zeros(self.n_kernels), self.dtype),
+                    self._dots(k, left, chosen, right, buffer),
+                    left.features[k].norms[chosen],
+                    right.features[k].norms,
+                    np.array(group.members),
+                    out[part],
+                )
+                in_parallel(_tiles.kernels_apart, len(chosen), 1, *work)
+            for i in self.others:
+                out[part][:, i] = self.kernels[i](left.X[chosen], right.X)
+        out *= left.factors[:, 0, rows].T[:, :, np.newaxis]
+        out *= right.factors[:, 0]
+        return out
+
     def contributions(self, left: Points, right: Points, coef: Array) -> Array:
         """Signed part of each kernel in ``k(left, right) @ coef``: (n_left, n_kernels, columns)."""
         sums = self.kernel_sums(left, right, coef)

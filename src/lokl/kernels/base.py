@@ -50,12 +50,13 @@ class Formula:
 class Term:
     """A bound kernel taken apart: ``k(x, z) = s(x) s(z) formula(x[columns], z[columns])``.
 
-    Kernels that share ``columns`` share their inner products, which is where the speed of a
-    dictionary of kernels comes from.
+    Kernels that share ``columns`` and their ``stretch``, a factor of every column, share their
+    inner products, which is where the speed of a dictionary of kernels comes from.
     """
 
     formula: Formula
     columns: tuple[int, ...] | None = None
+    stretch: tuple[float, ...] | None = None
     factor: Callable[[Any], Array] | None = None
 
 

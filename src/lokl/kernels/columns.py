@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from lokl._arrays import is_sparse
 
@@ -97,3 +98,10 @@ def take_columns(X: Any, positions: NDArray[np.intp]) -> Any:
     if is_sparse(X):
         return X[:, positions]
     return np.asarray(X)[:, positions]
+
+
+def stretched(X: Any, factors: Sequence[float]) -> Any:
+    """Return samples with every column multiplied by its factor."""
+    if is_sparse(X):
+        return X @ sparse.diags_array(np.asarray(factors, dtype=float), format="csr")
+    return X * np.asarray(factors, dtype=float)

@@ -10,6 +10,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from lokl._arrays import Array, as_samples, is_sparse
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
+from lokl.kernels.columns import stretched
 
 _MEDIAN_ROWS = 1000
 
@@ -118,6 +119,48 @@ class RBF(DotKernel):
     @property
     def label(self) -> str:
         return f"rbf({self.gamma:.3g})" if isinstance(self.gamma, Real) else "rbf"
+
+
+class AnisotropicRBF(Kernel):
+    """Closeness with a width for each column: ``k(x, z) = exp(-sum_c gammas_c (x_c - z_c)^2)``.
+
+    The product of one-column RBF kernels; a column of gamma 0 does not count.
+
+    Parameters
+    ----------
+    gammas : array-like of shape (n_features,)
+    """
+
+    def __init__(self, gammas: Any):
+        self.gammas = gammas
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if len(self._stretch()) != X.shape[1]:
+            raise ValueError(
+                f"AnisotropicRBF has {len(self._stretch())} gammas, the data {X.shape[1]} columns"
+            )
+        return self
+
+    def term(self) -> Term | None:
+        return Term(Formula(GAUSSIAN), stretch=self._stretch())
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = stretched(as_samples(X), self._stretch())
+        right = None if Z is None else stretched(as_samples(Z), self._stretch())
+        return RBF(1.0)(left, right)
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    @property
+    def label(self) -> str:
+        return "anisotropic rbf"
+
+    def _stretch(self) -> tuple[float, ...]:
+        gammas = np.asarray(self.gammas, dtype=float)
+        if gammas.ndim != 1 or not np.isfinite(gammas).all() or (gammas < 0).any():
+            raise ValueError(f"gammas are finite numbers >= 0, one a column, got {self.gammas!r}")
+        return tuple(np.sqrt(gammas).tolist())
 
 
 class Sigmoid(DotKernel):

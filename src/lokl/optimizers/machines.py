@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 
 from lokl._arrays import Array
 from lokl.gram import GatedGram
@@ -54,8 +55,20 @@ class Machines:
     def __init__(self, gram: GatedGram, solver: Solver, problems: Sequence[Problem]):
         self.gram = gram
         self.solver = solver
+        self._wanted = float(solver.get_params().get("tol", 0.0))
         self.problems = list(problems)
         self._last: list[Array | None] = [None] * len(self.problems)
+
+    def demand(self, tol: float) -> bool:
+        """Solve to this violation from now on, never finer than was asked; whether that is new.
+
+        Far from the end of an outer loop, rough machines show the way as well.
+        """
+        tol = max(tol, self._wanted)
+        if "tol" not in self.solver.get_params() or self.solver.tol == tol:
+            return False
+        self.solver = clone(self.solver).set_params(tol=tol)
+        return True
 
     def start(self, coefs: Sequence[Array]) -> None:
         """Let the next solve start from these coefficients, one array for each problem."""

@@ -9,10 +9,16 @@ from lokl.optimizers.steps import Evaluation, Step
 
 # The objective must fall by this share of what the slope promises.
 _SUFFICIENT = 1e-4
-_SHORTEST, _LONGEST = 1e-2, 10.0
+_SHORTEST, _LONGEST = 1e-6, 1e6
 _TINIEST_STEP = 1e-8
+# How little the past may count.
+_LEAST_MEMORY = 0.1
 # Steps without a fall worth mentioning that end the search.
 _PATIENCE = 5
+# What is no fall where a certificate decides, relative to the objective.
+_NOISE = 1e-9
+# Violations that machines may leave: at first, and as a share of the distance from the optimum.
+_ROUGH, _SHARE = 0.1, 0.1
 
 
 def spectral(
@@ -21,6 +27,7 @@ def spectral(
     project: Callable[[Array], Array],
     tol: float = 1e-3,
     gap: Callable[[Evaluation], float] | None = None,
+    demand: Callable[[float], bool] | None = None,
 ) -> Iterator[Step]:
     """Yield accepted points; few evaluations, the objective may rise for a step.
 
@@ -36,36 +43,69 @@ def spectral(
         Largest entry of the projected gradient, certified gap, or fall of the objective in five
         steps, relative to the objective, that ends the search.
     gap : callable, optional
-        Certified distance from the optimum, for convex problems.
+        Certified distance from the optimum, for convex problems; it then decides alone.
+    demand : callable, optional
+        Told the precision that evaluations need, and says whether that changed them
+        (:meth:`Machines.demand`).
     """
+    precision = _ROUGH
+    if demand is not None:
+        demand(precision)
     current = evaluate(start)
     gradient = current.gradient()
     memory, weight, reference = 1.0, 1.0, current.objective
     # Lengths of steps are meant for objectives of order one.
     unit = max(abs(current.objective), np.finfo(float).tiny)
     length = _first_length(gradient)
-    lowest = [current.objective]
+    lowest, best = [current.objective], current
     while True:
         left = float("nan") if gap is None else gap(current)
         yield current.step(left)
         projected = project(current.params - gradient / unit) - current.params
-        if np.abs(projected).max() < tol or left <= tol * abs(current.objective):
-            return
+        if current.objective < best.objective:
+            best = current
         lowest.append(min(lowest[-1], current.objective))
-        if len(lowest) > _PATIENCE and lowest[-_PATIENCE - 1] - lowest[-1] <= tol * abs(lowest[-1]):
+        before = lowest[max(len(lowest) - 1 - _PATIENCE, 0)]
+        if gap is None:
+            size = float(np.abs(projected).max())
+            done = size < tol
+            stalled = len(lowest) > _PATIENCE and before - lowest[-1] <= tol * abs(lowest[-1])
+        else:
+            size = left / max(abs(current.objective), np.finfo(float).tiny)
+            done = size <= tol
+            stalled = len(lowest) > _PATIENCE and before - lowest[-1] <= _NOISE * abs(lowest[-1])
+        needed = 0.0 if done or stalled else _SHARE * size
+        if demand is not None and needed < precision:
+            precision = 10.0 ** np.floor(np.log10(needed)) if needed > 0 else 0.0
+            if demand(precision):
+                # Finer machines see another objective: old values no longer compare.
+                current = evaluate(current.params)
+                gradient = current.gradient()
+                memory, weight, reference = 1.0, 1.0, current.objective
+                lowest, best = [current.objective], current
+                continue
+        if done:
             return
+        if stalled:
+            if reference <= best.objective + max(tol, _NOISE) * abs(best.objective):
+                break
+            # The past allowed too much: back to the best point, and on from there downhill only.
+            current, gradient = best, best.gradient()
+            memory, weight, reference = _LEAST_MEMORY, 1.0, best.objective
+            length = _first_length(gradient)
+            lowest = [best.objective]
         direction = project(current.params - length * gradient) - current.params
         slope = float((direction * gradient).sum())
         if slope >= 0.0:
-            return
+            break
         found, first = _search(evaluate, current, direction, slope, reference)
         if found is None:
-            return
+            break
         # How well the slope predicts decides how long the past counts.
         predicted = -slope - float((direction**2).sum()) / (2.0 * length)
         quality = (current.objective - first) / predicted if predicted > 0 else 1.0
         if quality < 0.1:
-            memory = max(0.1, memory - 0.025)
+            memory = max(_LEAST_MEMORY, memory - 0.025)
         elif quality > 0.9:
             memory = min(1.0, memory + 0.025)
         moved = found.params - current.params
@@ -79,6 +119,8 @@ def spectral(
         )
         old, weight = weight, memory * weight + 1.0
         reference = (memory * old * reference + current.objective) / weight
+    if best is not current:
+        yield best.step(float("nan") if gap is None else gap(best))
 
 
 def _first_length(gradient: Array) -> float:

@@ -4,9 +4,11 @@ from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
 from lokl.solvers.functions import resolve_solver, solve_svc, solve_svr
 from lokl.solvers.libsvm import LibSVM
-from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
+from lokl.solvers.mwu import MWU
+from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared, squared_hinge
 
 __all__ = [
+    "MWU",
     "Dual",
     "Exact",
     "LibSVM",
@@ -17,5 +19,6 @@ __all__ = [
     "resolve_solver",
     "solve_svc",
     "solve_svr",
+    "squared",
     "squared_hinge",
 ]

@@ -24,6 +24,10 @@ class Solver(BaseEstimator, ABC):
         `options` go to :class:`~lokl.gram.GatedGram`.
         """
 
+    def prepare(self, problem: Problem) -> Problem:
+        """Return the problem in the loss that this solver knows; most know all."""
+        return problem
+
     @abstractmethod
     def solve(
         self,

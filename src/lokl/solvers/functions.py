@@ -11,9 +11,10 @@ from lokl.kernels import Kernel, Precomputed, named_kernels
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
+from lokl.solvers.mwu import MWU
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
 
-_SOLVERS = {"exact": Exact, "libsvm": LibSVM}
+_SOLVERS = {"exact": Exact, "libsvm": LibSVM, "mwu": MWU}
 
 
 def resolve_solver(solver: Any, **settings: Any) -> Solver:
@@ -122,4 +123,4 @@ def _solve(
                 f"got shape {start.shape}"
             )
     with one_pool(gram.n_samples):
-        return machine.solve(gram, problem, start)
+        return machine.solve(gram, machine.prepare(problem), start)

@@ -7,6 +7,8 @@ import numpy as np
 
 from lokl._arrays import Array
 
+_INTERCEPT_ROUNDS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -99,9 +101,12 @@ class Problem:
 
     def weighted(self, factor: Array) -> "Problem":
         """Return the problem with the cost of every sample multiplied."""
-        return Problem(
-            self.target, self.lower * factor, self.upper * factor, self.epsilon, self.ridge
-        )
+        taken = factor > 0
+        ridge = np.divide(self.ridge, factor, out=np.zeros_like(self.ridge), where=taken)
+        # Without a bound the cost is in the ridge alone.
+        lower = np.multiply(self.lower, factor, out=np.zeros_like(self.lower), where=taken)
+        upper = np.multiply(self.upper, factor, out=np.zeros_like(self.upper), where=taken)
+        return Problem(self.target, lower, upper, self.epsilon, ridge)
 
     def only(self, index: Array) -> "Problem":
         """Return the problem with all samples absent but those of `index`."""
@@ -109,9 +114,33 @@ class Problem:
         lower[index], upper[index] = self.lower[index], self.upper[index]
         return Problem(self.target, lower, upper, self.epsilon, self.ridge)
 
-    def dual(self, coef: Array, gradient: Array, n_iter: int, converged: bool) -> "Dual":
+    def best_intercept(self, coef: Array, gradient: Array) -> float:
+        """Intercept of the least primal value for these coefficients, under a squared hinge."""
+        y = np.sign(self.upper) + np.sign(self.lower)
+        cost = np.divide(1.0, self.ridge, out=np.zeros_like(self.ridge), where=self.ridge > 0)
+        cost = np.where(y == 0, 0.0, cost)
+        # y (t - f) without the intercept; the loss is cost / 2 times its positive part squared.
+        short = y * (gradient + self.ridge * coef)
+        b = 0.0
+        for _ in range(_INTERCEPT_ROUNDS):
+            active = cost * (short - y * b > 0)
+            total = float(active.sum())
+            move = float(active @ (y * (short - y * b))) / total if total > 0 else 0.0
+            b += move
+            if abs(move) <= 1e-12 * max(1.0, abs(b)):
+                break
+        return b
+
+    def dual(
+        self,
+        coef: Array,
+        gradient: Array,
+        n_iter: int,
+        converged: bool,
+        intercept: float | None = None,
+    ) -> "Dual":
         """Sum up a solver's result."""
-        b = self.intercept(coef, gradient)
+        b = self.intercept(coef, gradient) if intercept is None else intercept
         return Dual(
             coef,
             b,
@@ -182,6 +211,23 @@ def squared_hinge(y: Array, C: Array | float) -> Problem:
         ridge = np.where(cost > 0, 1.0 / cost, 0.0)
     lower = np.where(y < 0, -bound, 0.0)
     return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, ridge)
+
+
+def squared(problem: Problem) -> Problem:
+    """Return a classification problem with the squared hinge instead of the hinge, at equal cost.
+
+    Samples whose loss is squared already stay as they are.
+    """
+    bound = np.maximum(-problem.lower, problem.upper)
+    finite = np.isfinite(bound) & (bound > 0)
+    ridge = problem.ridge + np.divide(1.0, bound, out=np.zeros_like(bound), where=finite)
+    return Problem(
+        problem.target,
+        np.where(problem.lower < 0, -np.inf, 0.0),
+        np.where(problem.upper > 0, np.inf, 0.0),
+        problem.epsilon,
+        ridge,
+    )
 
 
 def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Problem:

@@ -1,4 +1,4 @@
-"""What every localized method promises, whatever it learns."""
+"""What every method promises, whatever it learns."""
 
 import logging
 import pickle
@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from estimator_cases import FRESH, X, labels, score
-from localized_cases import CLASSIFIERS, LOCALIZED, REGRESSORS, bumps, make, two_regions, views
+from method_cases import CLASSIFIERS, GLOBAL, LEARNING, REGRESSORS, bumps, make, two_regions, views
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.svm import SVC
@@ -18,11 +18,15 @@ from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.solvers import LibSVM
 
 every_method = pytest.mark.parametrize("name", CLASSIFIERS + REGRESSORS)
-localized = pytest.mark.parametrize("name", LOCALIZED)
+learning = pytest.mark.parametrize("name", LEARNING)
 single_machine = pytest.mark.parametrize(
     "name", [n for n in CLASSIFIERS + REGRESSORS if not n.startswith(("LDMKL", "SAMKL"))]
 )
-ROUNDS = [n for n in CLASSIFIERS + REGRESSORS if not n.startswith(("Uniform", "SwMKL", "LDMKL"))]
+ROUNDS = [
+    n
+    for n in CLASSIFIERS + REGRESSORS
+    if not n.startswith(("Uniform", "SwMKL", "LDMKL", "EasyMKL", "MWUMKL"))
+]
 
 
 def targets(name, n_outputs=1):
@@ -43,6 +47,9 @@ def decide(model, X):
         lokl.SwMKLClassifier(psd="pointwise"),
         lokl.LDMKLClassifier(gating="weight"),
         lokl.SAMKLClassifier(latent="structural"),
+        lokl.GMKLClassifier(combine="product"),
+        lokl.GMKLRegressor(regularizer="entropy"),
+        lokl.MWUMKLClassifier(solver="exact"),
     ]
 )
 def test_scikit_learn_check(estimator, check):
@@ -111,13 +118,14 @@ def test_svc_with_the_learned_kernel_is_the_model(name):
 # With gates that compete, one kernel is trusted everywhere.
 @pytest.mark.parametrize(
     "name",
-    [n for n in CLASSIFIERS + REGRESSORS if not n.startswith(("PCKLMKL", "CLMKL"))],
+    [n for n in CLASSIFIERS + REGRESSORS if not n.startswith(("PCKLMKL", "CLMKL", "GMKL"))],
 )
 def test_one_kernel_is_the_plain_machine(name):
     y = targets(name)
     kind = "UniformMKLClassifier" if name.endswith("Classifier") else "UniformMKLRegressor"
     plain = make(kind, [RBF(0.5)]).fit(X, y)
-    model = make(name, [RBF(0.5)]).fit(X, y)
+    settings = {"solver": "exact"} if name.startswith("MWUMKL") else {}
+    model = make(name, [RBF(0.5)], **settings).fit(X, y)
     expected = decide(plain, FRESH)
     found = decide(model, FRESH)
     if name == "LDMKLClassifier":
@@ -134,7 +142,7 @@ def test_one_kernel_and_one_cluster_is_the_plain_machine(name):
     np.testing.assert_allclose(decide(model, FRESH), decide(plain, FRESH), atol=1e-5)
 
 
-@localized
+@learning
 def test_equal_kernels_are_one_kernel_up_to_the_scale_of_the_cost(name):
     """Compared by predictions: copies share the trust, which only scales the kernel."""
     y = targets(name)
@@ -161,7 +169,8 @@ def test_the_same_seed_gives_the_same_model(name):
     np.testing.assert_array_equal(decide(one, FRESH), decide(two, FRESH))
 
 
-@every_method
+# Multiplicative weights stop at a gap of 1 %, on either side of the optimum.
+@pytest.mark.parametrize("name", [n for n in CLASSIFIERS + REGRESSORS if n != "MWUMKLClassifier"])
 def test_sparse_samples_are_the_same_samples(name):
     y = targets(name)
     rare = X * (np.abs(X) > 0.5)
@@ -265,6 +274,37 @@ def test_too_few_rounds_warn(name):
     with pytest.warns(UserWarning, match="max_iter=1 rounds"):
         model.fit(X, targets(name))
     assert model.n_iter_ == 1
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in CLASSIFIERS + REGRESSORS if n.startswith(GLOBAL) and "Uniform" not in n]
+)
+def test_global_methods_trust_every_sample_alike(name):
+    model = make(name).fit(X, targets(name))
+    np.testing.assert_allclose(model.gate(FRESH), np.tile(model.weights_, (len(FRESH), 1)))
+    assert (model.weights_ >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["LMKL", "CLMKL", "SwMKL", "LDMKL", "LpMKL", "SimpleMKL", "GMKL", "EasyMKL", "SAMKL"]
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_multiplicative_weights_inside_any_method(name, n_classes):
+    """Another loss, so another machine, but one about as good."""
+    y = labels(X, n_classes)
+    model = make(f"{name}Classifier", solver="mwu").fit(X, y)
+    exact = make(f"{name}Classifier").fit(X, y)
+    assert np.isfinite(decide(model, FRESH)).all()
+    assert model.score(X, y) > exact.score(X, y) - 0.08
+
+
+@pytest.mark.parametrize("name", ["LMKL", "CLMKL", "SwMKL", "LDMKL", "GMKL"])
+def test_regressions_with_multiplicative_weights_are_exact(name):
+    y = score(X)
+    model = make(f"{name}Regressor", solver="mwu").fit(X, y)
+    np.testing.assert_allclose(
+        model.predict(FRESH), make(f"{name}Regressor").fit(X, y).predict(FRESH), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(

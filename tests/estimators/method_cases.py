@@ -1,4 +1,4 @@
-"""Data and models that the tests of the localized methods share."""
+"""Data and models that the tests of all methods share."""
 
 import numpy as np
 
@@ -7,7 +7,9 @@ from lokl.kernels import RBF, Linear
 
 CLASSIFIERS = [name for name in lokl.__all__ if name.endswith("Classifier")]
 REGRESSORS = [name for name in lokl.__all__ if name.endswith("Regressor")]
-LOCALIZED = [name for name in CLASSIFIERS if not name.startswith("Uniform")]
+LEARNING = [name for name in CLASSIFIERS if not name.startswith("Uniform")]
+# One weight a kernel, the same for all samples.
+GLOBAL = ("Uniform", "LpMKL", "SimpleMKL", "GMKL", "EasyMKL", "MWUMKL")
 
 
 def make(name, kernels=None, **settings):

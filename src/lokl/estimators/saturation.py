@@ -1,0 +1,48 @@
+"""Machines that cannot tell samples apart because the kernels are too small for the cost."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.solvers import Dual, Problem
+
+# Mean kernel value times total cost; kernels of trace one have 1 at C = 1, those of mean
+# diagonal one have the number of samples.
+_WEAK = 2.0
+
+
+def is_saturated(problem: Problem, dual: Dual, diag: Array) -> bool:
+    """Whether all of the smaller class is at its bound and every sample gets the same decision.
+
+    Then no sample's kernel sum reaches the margin, the intercept alone decides, and it names the
+    larger class whatever the sample. `diag` holds the kernel values of the samples with themselves.
+    """
+    said = dual.decision
+    if said.min() <= 0.0 <= said.max() or not problem.is_classification:
+        return False
+    up, down = problem.upper > 0, problem.lower < 0
+    cost = np.maximum(problem.upper, -problem.lower)
+    if not np.isfinite(cost).all() or not up.any() or not down.any():
+        return False
+    if float(diag.mean()) * float(cost.sum()) > _WEAK:
+        # Costs that differ much between the classes have the same effect, and are meant so.
+        return False
+    smaller = up if cost[up].sum() <= cost[down].sum() else down
+    at_bound = (np.abs(dual.coef[smaller]) >= (1.0 - 1e-6) * cost[smaller]).all()
+    return bool(at_bound and np.abs(said - dual.intercept).max() < 1.0)
+
+
+def warn_if_saturated(
+    problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Array]
+) -> None:
+    """Tell the user about machines that predict one class for every sample."""
+    if all(map(is_saturated, problems, duals, diags)):
+        warnings.warn(
+            "the machine is saturated: kernel values are so small for this C that all samples get "
+            "the decision of the larger class. Raise C, or normalise the kernels with "
+            "normalized('mean_diag') instead of 'trace'",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,217 @@
+"""Multiplicative weights: the squared hinge to a certified gap, in memory of a few rows."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from lokl._arrays import Array
+from lokl._lazy import CompiledModule
+from lokl.gram import GatedGram
+from lokl.kernels.base import Kernel
+from lokl.solvers.base import Solver
+from lokl.solvers.exact import Exact
+from lokl.solvers.problem import Dual, Problem, squared
+
+_mwu = CompiledModule("lokl.solvers._mwu")
+
+logger = logging.getLogger("lokl")
+
+_STEPS = ("pairwise", "faithful")
+# Samples of each kind whose rows are computed ahead when a row is missing.
+_AHEAD = 16
+# Rounds between looks at the certificate: at first, and then as a share of the rounds done.
+_FIRST_CHECK, _CHECK_SHARE = 10, 0.05
+_MOST_ROUNDS = 1_000_000
+_INDEFINITE = (
+    "the kernel is not positive semidefinite, so the classes have no hulls; use solver='exact', "
+    "or repair the kernel (SwMKL: psd='cosine')"
+)
+
+
+class MWU(Solver):
+    """Distance of two class hulls by multiplicative weights, which with one kernel is Frank-Wolfe.
+
+    Solves the squared hinge: the cost ``C`` of a sample becomes a ridge ``1 / C`` on its diagonal
+    entry. Each round looks at one or two rows of the Gram matrix, so a few rows of memory are
+    enough; it stops once the primal value of the machine is within `epsilon` of the dual value.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.01
+        Certified relative gap: ``primal - dual <= epsilon * primal``.
+    step : {"pairwise", "faithful"}, default="pairwise"
+        Move mass between two samples of a class by an exact step; or the published step
+        ``1 / (t + 1)``, with which a sample once touched never leaves.
+    tol : float, default=1e-3
+        Of regressions, which have no hulls: the exact solver does them.
+    cache_size : float, default=64
+        Megabytes for stored rows.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of rows.
+    max_iter : int, default=-1
+        Limit on the rounds, -1 for a million.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 0.01,
+        step: str = "pairwise",
+        tol: float = 1e-3,
+        cache_size: float = 64,
+        dtype: Any = "auto",
+        max_iter: int = -1,
+    ):
+        self.epsilon = epsilon
+        self.step = step
+        self.tol = tol
+        self.cache_size = cache_size
+        self.dtype = dtype
+        self.max_iter = max_iter
+
+    def prepare(self, problem: Problem) -> Problem:
+        return squared(problem) if problem.is_classification else problem
+
+    def gram(
+        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
+    ) -> GatedGram:
+        return self._exact().gram(kernels, X, gates, **options)
+
+    def _exact(self) -> Exact:
+        return Exact(self.tol, self.cache_size, self.dtype)
+
+    def solve(
+        self,
+        gram: GatedGram,
+        problem: Problem,
+        start: Array | None = None,
+        ceiling: float = float("inf"),
+    ) -> Dual:
+        if not np.isfinite(self.epsilon) or not 0 < self.epsilon < 1:
+            raise ValueError(f"epsilon must be between 0 and 1, got {self.epsilon!r}")
+        if self.step not in _STEPS:
+            raise ValueError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r}")
+        if not problem.is_classification:
+            return self._exact().solve(gram, problem, start, ceiling)
+        sign = np.where(problem.upper > 0, 1.0, np.where(problem.lower < 0, -1.0, 0.0))
+        bounds = np.where(sign > 0, problem.upper, -problem.lower)[sign != 0]
+        if np.isfinite(bounds).any() or not (problem.ridge[sign != 0] > 0).all():
+            raise ValueError(
+                "MWU solves the squared hinge with a finite cost; make the problem with "
+                "squared_hinge(y, C), or hand it through MWU().prepare first"
+            )
+        if not ((sign > 0).any() and (sign < 0).any()):
+            # One class: the constant decision is optimal.
+            return problem.dual(np.zeros(gram.n_samples), problem.target.copy(), 0, True)
+        hulls = _Hulls(gram, problem, sign)
+        hulls.begin(None if self.step == "faithful" else start)
+        return self._descend(hulls, ceiling)
+
+    def _descend(self, hulls: "_Hulls", ceiling: float) -> Dual:
+        limit = _MOST_ROUNDS if self.max_iter < 0 else self.max_iter
+        rounds, check, stuck = 0, _FIRST_CHECK, False
+        while True:
+            dual = hulls.dual(rounds, self.epsilon)
+            if dual.converged or dual.objective > ceiling:
+                return dual
+            if rounds >= limit or stuck:
+                break
+            until = min(check, limit)
+            while rounds < until and not stuck:
+                done, stuck = hulls.advance(self.step, rounds, until - rounds)
+                rounds += done
+            logger.debug("%d rounds: relative gap %.3g", rounds, dual.gap / _primal(dual))
+            check = rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * rounds))
+        warnings.warn(
+            f"MWU stopped after {rounds} rounds with a relative gap of "
+            f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; raise max_iter or "
+            "epsilon, or scale the kernels",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+        return dual
+
+
+def _primal(dual: Dual) -> float:
+    return max(dual.objective + dual.gap, np.finfo(float).tiny)
+
+
+class _Hulls:
+    """Two classes as convex hulls, half a unit of mass in each; ``g = G alpha``."""
+
+    def __init__(self, gram: GatedGram, problem: Problem, sign: Array):
+        self.gram = gram
+        self.problem = problem
+        self.sign = sign
+        self.diag = gram.diag()
+        self.alpha = np.zeros(gram.n_samples)
+        self.g = np.zeros(gram.n_samples)
+        self.curvature = np.inf
+
+    def begin(self, start: Array | None) -> None:
+        """Put half a unit in each class, shared out like the coefficients given, if any."""
+        alpha = np.zeros(len(self.sign)) if start is None else np.abs(start)
+        for side in (1.0, -1.0):
+            own = self.sign == side
+            if not alpha[own].any():
+                # The sample nearest the origin is its own class's best single guess.
+                first = np.flatnonzero(own)[np.argmin((self.diag + self.problem.ridge)[own])]
+                alpha[first] = 1.0
+            alpha[own] *= 0.5 / alpha[own].sum()
+        alpha[self.sign == 0] = 0.0
+        self.alpha = alpha
+        self.g = self.sign * self.gram.dot(self.sign * alpha) + self.problem.ridge * alpha
+
+    def advance(self, step: str, before: int, rounds: int) -> tuple[int, bool]:
+        """Do some rounds, fewer where a row was missing; whether none can lead further."""
+        slab, slots = self.gram.stored()
+        state = (slab, slots, self.sign, self.alpha, self.g, self.problem.ridge)
+        if step == "faithful":
+            # The first guess counts as the first round.
+            done, first, second = _mwu.frank_wolfe(*state, before + 1, rounds)
+        else:
+            done, first, second, curvature = _mwu.pairwise(*state, self.diag, rounds)
+            self.curvature = min(self.curvature, curvature)
+            noise = 1e-3 if slab.dtype == np.float32 else 1e-6
+            if self.curvature < -noise * float(np.abs(self.diag).max()):
+                raise ValueError(_INDEFINITE)
+        if first >= 0:
+            self.gram.store(self._wanted(first, second))
+        return done, first < 0 and done < rounds
+
+    def _wanted(self, first: int, second: int) -> Array:
+        """Rows that are missing now, and those that will be asked for next."""
+        wanted = [np.array([first, second])]
+        for side in (1.0, -1.0):
+            own = np.flatnonzero(self.sign == side)
+            wanted.append(own[_least(self.g[own], _AHEAD)])
+            active = own[self.alpha[own] > 0]
+            wanted.append(active[_least(-self.g[active], _AHEAD)])
+        index, place = np.unique(np.concatenate(wanted), return_index=True)
+        # The memory may hold fewer: the two that are missing come first.
+        return index[np.argsort(place)][: max(self.gram.capacity, 2)]
+
+    def dual(self, rounds: int, epsilon: float) -> Dual:
+        """Return the machine of this round, with the intercept of the least primal value."""
+        problem, q = self.problem, float(self.alpha @ self.g)
+        if not q > 0:
+            raise ValueError(_INDEFINITE)
+        coef = self.sign * self.alpha / q
+        gradient = problem.target - self.sign * self.g / q
+        absent = self.sign == 0
+        if absent.any():
+            gradient[absent] = (problem.target - self.gram.dot(coef))[absent]
+        b = problem.best_intercept(coef, gradient)
+        gap = problem.gap(coef, gradient, b)
+        reached = gap <= epsilon * (problem.objective(coef, gradient) + gap)
+        return problem.dual(coef, gradient, rounds, bool(reached), b)
+
+
+def _least(values: Array, count: int) -> Array:
+    """Positions of the smallest values."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    return np.argpartition(values, count)[:count]

@@ -1,0 +1,182 @@
+"""Penalised weights and exponents: gradients, certificates, and a general convex solver."""
+
+import clarabel
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+
+from lokl.gram import GatedGram
+from lokl.kernels import RBF, Linear, Polynomial
+from lokl.optimizers import Machines, reduced_gradient, spectral
+from lokl.optimizers.product import ProductObjective
+from lokl.optimizers.regularizers import Entropy, HalfSquaredNorm, SumOfWeights
+from lokl.optimizers.weights import WeightObjective
+from lokl.solvers import Exact, epsilon_insensitive, hinge
+
+PENALTIES = [
+    SumOfWeights(),
+    SumOfWeights(simplex=True),
+    HalfSquaredNorm(),
+    HalfSquaredNorm(simplex=True),
+    HalfSquaredNorm(p=1.0),
+    HalfSquaredNorm(p=1.5),
+    HalfSquaredNorm(simplex=True, p=3.0),
+    Entropy(),
+]
+penalties = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+
+
+def case(n=40, seed=0, regression=False):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 3))
+    score = X[:, 0] * X[:, 1] + 0.3 * X[:, 2] + 0.2 * rng.normal(size=n)
+    kernels = [Linear(), Polynomial(2), RBF(0.5)]
+    base = np.ones((n, 3))
+    gram = GatedGram(kernels, X, base, dtype="float64")
+    y = np.where(score > 0, 1.0, -1.0)
+    problem = epsilon_insensitive(score, 2.0, 0.1) if regression else hinge(y, 2.0)
+    machines = Machines(gram, Exact(tol=1e-10), [problem])
+    return X, y, kernels, base, machines
+
+
+def slope_by_differences(value, at, h=1e-5):
+    return np.array([(value(at + h * e) - value(at - h * e)) / (2 * h) for e in np.eye(len(at))])
+
+
+@penalties
+@pytest.mark.parametrize("regression", [False, True])
+def test_the_gradient_in_the_weights(penalty, regression):
+    *_, base, machines = case(regression=regression)
+    objective = WeightObjective(machines, base, penalty, 0.7)
+    d = np.array([0.5, 0.2, 0.9])
+    expected = slope_by_differences(lambda w: objective.at(w).objective, d)
+    np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_the_gradient_in_the_exponents(regression):
+    X, _, _, _, machines = case(regression=regression)
+    gammas = np.array([[0.5, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.2, 0.4]])
+    objective = ProductObjective(
+        X, gammas, machines.problems, machines.solver, HalfSquaredNorm(), 0.7
+    )
+    d = np.array([0.5, 0.2, 0.9])
+    expected = slope_by_differences(lambda w: objective.at(w).objective, d)
+    np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
+
+
+@penalties
+@given(z=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
+def test_no_weights_are_below_the_bound_of_the_penalty(penalty, z):
+    z = np.array(z)
+    lowest = penalty.lowest(z)
+    rng = np.random.RandomState(0)
+    tried = rng.exponential(size=(200, 3)) * rng.choice([0.0, 1.0, 3.0], size=(200, 3))
+    tried = [penalty.weights(penalty.project(d)) for d in tried]
+    values = [penalty.value(d) - z @ d for d in tried]
+    assert min(values) >= lowest - 1e-9
+    if np.isfinite(lowest):
+        # And the bound is reached: no other would do.
+        at = penalty.start(3)
+        for _ in range(3000):
+            d = penalty.weights(at)
+            at = penalty.project(at - 0.05 * penalty.pullback(at, penalty.gradient(d) - z))
+        d = penalty.weights(at)
+        assert penalty.value(d) - z @ d <= lowest + 0.02
+
+
+def conic_optimum(grams, y, C, penalty, strength):
+    """Least of ``J(d) + strength r(d)``, by the dual: a smooth convex function of d, restarted."""
+    n, m = len(y), len(grams)
+
+    def dual(d):
+        K = np.outer(y, y) * sum(w * K for w, K in zip(d, grams, strict=True))
+        options = clarabel.DefaultSettings()
+        options.verbose = False
+        A = sparse.csc_matrix(np.vstack([y[np.newaxis], -np.eye(n), np.eye(n)]))
+        b = np.concatenate([[0.0], np.zeros(n), np.full(n, C)])
+        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(2 * n)]
+        P = sparse.csc_matrix(np.triu(K + 1e-12 * np.eye(n)))
+        solution = clarabel.DefaultSolver(P, -np.ones(n), A, b, cones, options).solve()
+        a = np.array(solution.x)
+        S = np.array([(a * y) @ G @ (a * y) for G in grams])
+        value = -solution.obj_val + strength * penalty.value(d)
+        return value, strength * penalty.gradient(d) - 0.5 * S
+
+    constraint = {"type": "eq", "fun": lambda d: d.sum() - 1.0, "jac": lambda d: np.ones(m)}
+    found = minimize(
+        dual,
+        np.full(m, 1.0 / m),
+        jac=True,
+        method="SLSQP",
+        bounds=[(1e-9, None)] * m,
+        constraints=[constraint] if penalty.simplex else [],
+        options={"maxiter": 300, "ftol": 1e-12},
+    )
+    return found.fun
+
+
+@penalties
+def test_the_optimum_is_that_of_general_solvers(penalty):
+    X, y, kernels, base, machines = case()
+    objective = WeightObjective(machines, base, penalty, 2.0)
+    start = penalty.start(3)
+    for step in spectral(objective.at, start, penalty.project, 1e-5, objective.gap):
+        assert step.gap >= 0
+    wanted = conic_optimum([k(X) for k in kernels], y, 2.0, penalty, 2.0)
+    assert step.objective == pytest.approx(wanted, rel=1e-4)
+    assert step.objective - step.gap <= wanted * (1 + 1e-6)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), rough=st.booleans())
+def test_every_certificate_holds(seed, rough):
+    *_, base, machines = case(seed=seed)
+    objective = WeightObjective(machines, base, HalfSquaredNorm(), 1.0)
+    demand = machines.demand if rough else None
+    steps = list(
+        spectral(
+            objective.at,
+            np.full(3, 1 / 3),
+            objective.regularizer.project,
+            1e-4,
+            objective.gap,
+            demand,
+        )
+    )
+    least = steps[-1].objective
+    assert steps[-1].gap <= 1e-4 * least
+    for step in steps:
+        # What rough machines report lies below the truth by no more than their own gap.
+        assert step.objective + step.solution.gap - step.gap <= least * (1 + 1e-9)
+    assert machines.solver.tol == 1e-10
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_reduced_gradient_falls_on_the_simplex_to_a_certified_gap(seed):
+    *_, base, machines = case(seed=seed)
+    steps = list(reduced_gradient(machines, base, tol=1e-4))
+    values = np.array([step.objective for step in steps])
+    assert (np.diff(values) < 0).all()
+    for step in steps:
+        assert step.params.sum() == pytest.approx(1.0)
+        assert (step.params >= 0).all()
+        assert step.gap >= 0
+        assert step.objective - step.gap <= values[-1] + 1e-9
+    assert steps[-1].gap <= 1.1e-4 * values[-1]
+
+
+def test_a_kernel_that_says_nothing_gets_no_weight():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    kernels = [Linear().on([0]).bind(X), Linear().on([1]).bind(X)]
+    base = np.ones((60, 2))
+    machines = Machines(GatedGram(kernels, X, base), Exact(tol=1e-8), [hinge(y, 1.0)])
+    for step in reduced_gradient(machines, base, tol=1e-5):
+        weights = step.params[0]
+    assert weights[0] > 0.95
