@@ -20,6 +20,9 @@ NAMES = (
     "accuracy",
     "multiview",
     "ldmkl_settings",
+    "simplemkl",
+    "mklpy",
+    "mwu",
 )
 
 

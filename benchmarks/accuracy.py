@@ -51,7 +51,9 @@ METHODS = {
     "SwMKL": lambda kernels: SwMKLClassifier(kernels, C, random_state=0),
     "LD-MKL": lambda kernels: LDMKLClassifier(kernels, C, random_state=0),
     "LD-MKL, margin 0": lambda kernels: LDMKLClassifier(kernels, C, margin=0.0, random_state=0),
-    "C-LMKL": lambda kernels: CLMKLClassifier(kernels, C, random_state=0),
+    # The paper states no number of clusters; one of them is l_p-norm MKL.
+    "C-LMKL": lambda kernels: CLMKLClassifier(kernels, C, n_clusters=2, random_state=0),
+    "C-LMKL, 1 cluster": lambda kernels: CLMKLClassifier(kernels, C, n_clusters=1, random_state=0),
 }
 # LMKL's authors scale kernels to a unit diagonal; for the others its mean is one.
 UNIT_DIAGONAL = ("LMKL",)

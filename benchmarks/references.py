@@ -9,6 +9,7 @@ from sklearn.svm import SVC, SVR
 from lokl.gates import Softmax
 from lokl.optimizers import Evaluation, Solution, line_search
 from lokl.optimizers.closed_form import best_weights, dual_norm
+from lokl.optimizers.reduced_gradient import Point, descend
 
 SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
 
@@ -143,3 +144,18 @@ def plain_clmkl(grams: Any, c: Any, target: Any, p: float, tol: float) -> tuple[
             break
         weights = best_weights(weights, S, p)
     return objective, count
+
+
+def plain_simplemkl(grams: Any, target: Any, tol: float) -> tuple[float, float, int, Any]:
+    """Reduced gradient by the same search; returns objective, gap, machines and weights."""
+    machine, count = _PlainMachine(target), [0]
+
+    def evaluate(d: Any) -> Point:
+        count[0] += 1
+        u, objective = machine.solve(sum(w * K for w, K in zip(d, grams, strict=True) if w > 0))
+        S = np.array([u @ (K @ u) for K in grams])
+        return Point(d, objective, Solution([], d), S)
+
+    for step in descend(evaluate, len(grams), tol):
+        found = step
+    return found.objective, found.gap, count[0], found.params[0]

@@ -258,21 +258,31 @@ def test_lists_and_panels_hold_the_samples(dtype, seed, n, d, fill):
 @every_program
 @both
 @few
-@given(seed=seeds, n=lengths, p=st.integers(1, 5), q=st.integers(1, 3), damped=st.booleans())
-def test_kernel_sums(steps, dtype, seed, n, p, q, damped):
+@given(
+    seed=seeds,
+    n=lengths,
+    p=st.integers(1, 5),
+    q=st.integers(1, 3),
+    damped=st.booleans(),
+    begin=st.integers(0, 3),
+)
+def test_kernel_sums(steps, dtype, seed, n, p, q, damped, begin):
     program, (X, left), (Z, right), _, _, _ = problem(steps, n, p, 1, dtype, seed)
     rng = np.random.default_rng(seed)
     dots = X @ Z.T
     coefs = rng.normal(size=(len(steps), q, n)).astype(dtype)
     damping = rng.random((p, n) if damped else (0, 0)).astype(dtype)
     start = rng.normal(size=(p, len(steps), q))
-    values = all_values(*doubled((program, dots, left[0], right[0])))
+    values = all_values(*doubled((program, dots, left[0], right[0])))[:, :, begin:]
     expected = start + np.einsum(
-        "ipj,pj,iqj->piq", values, damping if damped else np.ones((p, n)), coefs.astype(float)
+        "ipj,pj,iqj->piq",
+        values,
+        (damping if damped else np.ones((p, n)))[:, begin:],
+        coefs.astype(float)[:, :, begin:],
     )
     out = start.copy()
     for s, e in ((0, p // 2), (p // 2, p)):
-        _tiles.kernel_sums(s, e, program, dots, left[0], right[0], damping, coefs, out)
+        _tiles.kernel_sums(s, e, begin, program, dots, left[0], right[0], damping, coefs, out)
     check(out, expected, dtype)
 
 

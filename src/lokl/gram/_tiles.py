@@ -332,6 +332,34 @@ def mix_sparse(s, e, program, lists, panels, left, rows, right, out, out_rows, a
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
+def mix_triangle(start, stop, order, program, lists, panels, side, rows, out, accumulate):
+    """Upper triangle of the matrix of all samples with themselves, by panels of columns.
+
+    ``order[start:stop]`` are the panels; other arguments as in :func:`mix_sparse`, `side` being
+    both sides. Entries below the diagonal are written only inside a panel's own rows.
+    """
+    width = panels.shape[2]
+    n = rows.shape[0]
+    for place in range(start, stop):
+        first = order[place] * width
+        last = min(first + width, n)
+        above = rows[:last]
+        mix_sparse(first, last, program, lists, panels, side, above, side, out, above, accumulate)
+
+
+@njit(cache=True, nogil=True)
+def mirror(start, stop, matrix):
+    """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
+    block = 32
+    for first in range(start, stop, block):
+        last = min(first + block, stop)
+        for above in range(0, last, block):
+            for i in range(above, min(above + block, last)):
+                for j in range(max(first, i + 1), last):
+                    matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def dots_sparse(s, e, lists, panels, rows, out):
     """Inner products of the sparse samples `rows` with the samples ``s:e`` of some panels."""
     pointers, indices, entries = lists
@@ -353,19 +381,19 @@ def _inner(a, b):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def kernel_sums(start, stop, program, dots, left_norms, right_norms, damping, coefs, out):
+def kernel_sums(start, stop, begin, program, dots, left_norms, right_norms, damping, coefs, out):
     """Sums over the right samples, kernel by kernel: ``out[p, i, q] += <k_i(p, :), coefs[i, q]>``.
 
-    Rows ``start:stop`` only. `damping` (rows, columns) multiplies every kernel value where given
-    (pair-normalised mixing); one of shape (0, 0) stands for none. Tiles are summed in the dtype of
-    the data, their sums in float64.
+    Rows ``start:stop`` and columns from `begin` on only. `damping` (rows, columns) multiplies every
+    kernel value where given (pair-normalised mixing); one of shape (0, 0) stands for none. Tiles
+    are summed in the dtype of the data, their sums in float64.
     """
     operations, gammas, coefs0, degrees, _ = program
     n = dots.shape[1]
     values = np.empty(TILE, dots.dtype)
     damped = np.empty(TILE, dots.dtype)
     for p in range(start, stop):
-        for first in range(0, n, TILE):
+        for first in range(begin, n, TILE):
             last = min(first + TILE, n)
             size = last - first
             for i in range(operations.shape[0]):

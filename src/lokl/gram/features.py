@@ -111,10 +111,22 @@ class Features:
         part.norms = self.norms[index]
         return part
 
-    def dots(self, rows: Array, right: "Features", out: Array) -> None:
-        """Write the inner products of the samples `rows` with all samples of `right`."""
+    def dots(self, rows: Array, right: "Features", out: Array, begin: int = 0) -> int:
+        """Write the inner products of the samples `rows` with the samples of `right`.
+
+        Samples of `right` before `begin` may be left out; returns the first that was not.
+        """
         if self.layout == "panels":
-            work = (self.lists, right.panels, rows, out)
-            in_parallel(_tiles.dots_sparse, right.n_samples, right.width, *work)
-        else:
-            multiply(self.X[rows], right.X.T, out)
+            begin = begin // right.width * right.width
+
+            def task(start: int, stop: int) -> None:
+                work = (self.lists, right.panels, rows, out)
+                _tiles.dots_sparse(begin + start, begin + stop, *work)
+
+            in_parallel(task, right.n_samples - begin, right.width)
+            return begin
+        if self.layout == "dense":
+            multiply(self.X[rows], right.X[begin:].T, out[:, begin:])
+            return begin
+        multiply(self.X[rows], right.X.T, out)
+        return 0

@@ -139,7 +139,7 @@ class GatedGram:
     @cached_property
     def whole(self) -> Array:
         """The whole matrix, read-only: for problems so small that it is one working set."""
-        matrix = self.mixture.block(self.points, self.points)
+        matrix = self.mixture.symmetric(self.points)
         matrix.flags.writeable = False
         return matrix
 
@@ -248,6 +248,11 @@ class GatedGram:
             work = (self._cache.slab, self._fetch(index[part]), coef[part], target)
             in_parallel(_tiles.subtract_rows, self.n_samples, TILE, *work)
 
+    def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
+        """Do the same on :attr:`whole`."""
+        work = (self.whole, index, coef, target)
+        in_parallel(_tiles.subtract_rows, self.n_samples, TILE, *work)
+
     def dot(self, coef: Array) -> Array:
         """``K @ coef`` for coefficients of shape (n_samples,) or (n_samples, n_columns)."""
         columns = column(coef)
@@ -287,6 +292,4 @@ class GatedGram:
         columns = column(coef)
         support = np.flatnonzero((columns != 0).any(axis=1))
         points = self.points if gates is None else self.points.regated(gates)
-        part = points.take(support)
-        sums = self.mixture.kernel_sums(points, part, columns[support], support)
-        return np.asarray(np.einsum("jir,jirt,jt->ir", part.gates, sums, columns[support]))
+        return self.mixture.forms(points, support, columns[support])

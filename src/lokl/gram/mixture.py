@@ -8,6 +8,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._lazy import CompiledModule
 from lokl._threads import in_parallel, multiply
+from lokl.gram.features import TILE
 from lokl.gram.groups import LARGEST_VALUE, make_groups
 from lokl.gram.points import Points, as_rank
 from lokl.kernels.base import Kernel
@@ -17,6 +18,8 @@ _tiles = CompiledModule("lokl.gram._tiles")
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
 # and to be touched without many page faults; never fewer rows than a matrix product is good at.
 _BUFFER, _FEWEST_ROWS = 2**17, 32
+# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
+_FORMS_BUFFER = 2**19
 
 StoredDots = Callable[[int, Array], Array | None]
 
@@ -146,11 +149,12 @@ class Mixture:
         right: Points,
         buffer: Array,
         stored: StoredDots | None = None,
+        begin: int = 0,
     ) -> Array:
         dots = None if stored is None else stored(k, rows)
         if dots is None:
             dots = buffer[: len(rows)]
-            left.features[k].dots(rows, right.features[k], dots)
+            left.features[k].dots(rows, right.features[k], dots, begin)
         return dots
 
     def _add_others(
@@ -169,6 +173,36 @@ class Mixture:
         out = np.empty((left.n_samples, right.n_samples), dtype=self.dtype)
         rows = np.arange(left.n_samples)
         self.fill(left, rows, right, out, rows)
+        return out
+
+    def symmetric(self, points: Points) -> Array:
+        """``k(points, points)``; of sparse layouts only half is computed."""
+        panels = all(group.layout == "panels" for group in self.groups) and self.groups
+        if not panels or self.others or self.pair_normalized:
+            return self.block(points, points)
+        n = points.n_samples
+        out = np.empty((n, n), dtype=self.dtype)
+        weights, factors, _ = self._sides(points, points)
+        rows = np.arange(n)
+        for k, group in enumerate(self.groups):
+            features = points.features[k]
+            count = -(-n // features.width)
+            # Long and short columns in turn: equal shares of them are equal work.
+            order = np.empty(count, dtype=np.int64)
+            order[::2] = np.arange((count + 1) // 2)
+            order[1::2] = np.arange(count - 1, (count + 1) // 2 - 1, -1)
+            work = (
+                order,
+                group.program(weights, self.dtype),
+                features.lists,
+                features.panels,
+                (features.norms, factors[list(group.members)]),
+                rows,
+                out,
+                k > 0,
+            )
+            in_parallel(_tiles.mix_triangle, count, 1, *work)
+        in_parallel(_tiles.mirror, n, 256, out)
         return out
 
     def diag(self, points: Points) -> Array:
@@ -228,6 +262,7 @@ class Mixture:
                 members = list(group.members)
                 sums = np.zeros((len(rows), len(members), rank * tasks))
                 work = (
+                    0,
                     group.program(np.zeros(self.n_kernels), self.dtype),
                     self._dots(k, left, rows, right, buffer),
                     left.features[k].norms[rows],
@@ -243,6 +278,48 @@ class Mixture:
                 result[part][:, i] = (values * damping if damping.size else values) @ loads[i].T
         result *= left.scales[chosen, :, np.newaxis]
         return result.reshape(len(chosen), self.n_kernels, rank, tasks)
+
+    def forms(self, points: Points, chosen: Array, coef: Array) -> Array:
+        """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)`` over the chosen samples, (m, rank).
+
+        Kernels are symmetric: pairs are looked at once and count twice.
+        """
+        if self.pair_normalized or self.others:
+            sums = self.kernel_sums(points, points.take(chosen), coef, chosen)
+            return np.asarray(np.einsum("jir,jirt,jt->ir", points.gates[chosen], sums, coef))
+        right = points.take(chosen)
+        n, rank, tasks = len(chosen), right.gates.shape[2], coef.shape[1]
+        gated = (right.gates * right.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
+        loads = (gated * coef[:, np.newaxis, np.newaxis, :]).reshape(
+            n, self.n_kernels, rank * tasks
+        )
+        turned = np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=self.dtype)
+        result = np.zeros((self.n_kernels, rank * tasks))
+        chunks = _chunks(n, n, _FORMS_BUFFER) if n else []
+        buffer = self._buffer(chunks, right)
+        for part in chunks:
+            rows = chosen[part]
+            # Columns before the rows have had their turn, those after count for both.
+            once = turned.copy()
+            once[:, :, : part.start] = 0.0
+            once[:, :, part.stop :] *= 2.0
+            for k, group in enumerate(self.groups):
+                members = list(group.members)
+                sums = np.zeros((len(rows), len(members), rank * tasks))
+                begin = part.start // TILE * TILE
+                work = (
+                    begin,
+                    group.program(np.zeros(self.n_kernels), self.dtype),
+                    self._dots(k, points, rows, right, buffer, begin=begin),
+                    points.features[k].norms[rows],
+                    right.features[k].norms,
+                    np.empty((0, 0), dtype=self.dtype),
+                    once[members],
+                    sums,
+                )
+                in_parallel(_tiles.kernel_sums, len(rows), 8, *work)
+                result[members] += (loads[part][:, members] * sums).sum(axis=0)
+        return result.reshape(self.n_kernels, rank, tasks).sum(axis=2)
 
     def apart(self, left: Points, rows: Array, right: Points) -> Array:
         """Rows of every gated kernel by itself, (len(rows), n_kernels, n_right); rank one only."""
@@ -274,8 +351,8 @@ class Mixture:
         return np.asarray((left.gates[:, :, :, np.newaxis] * sums).sum(axis=2))
 
 
-def _chunks(n_rows: int, n_columns: int) -> list[slice]:
-    step = int(np.clip(_BUFFER // max(n_columns, 1), _FEWEST_ROWS, 1024))
+def _chunks(n_rows: int, n_columns: int, buffer: int = _BUFFER) -> list[slice]:
+    step = int(np.clip(buffer // max(n_columns, 1), _FEWEST_ROWS, 1024))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 

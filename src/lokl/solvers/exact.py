@@ -21,8 +21,8 @@ _smo = CompiledModule("lokl.solvers._smo")
 
 logger = logging.getLogger("lokl")
 
-# Up to here the whole matrix is one working set.
-_SMALL = 2048
+# Up to here the whole matrix is one working set, and up to there it is solved in float64.
+_SMALL, _PRECISE = 2048, 1024
 # Smaller working sets start from the largest violation, not from a sample of the data.
 _FEW = 64
 # Rounds of polishing a small problem, and the violation that counts as none.
@@ -75,7 +75,7 @@ class Exact(Solver):
         self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
     ) -> GatedGram:
         dtype = self.dtype
-        if dtype == "auto" and (X.shape[0] <= _SMALL or self.tol < 1e-4):
+        if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < 1e-4):
             dtype = "float64"
         return GatedGram(kernels, X, gates, cache_size=self.cache_size, dtype=dtype, **options)
 
@@ -163,7 +163,10 @@ class _State:
         coef = problem.feasible(np.asarray(start, dtype=np.float64))
         gradient = problem.target - problem.ridge * coef
         support = np.flatnonzero(coef)
-        if gram.needs_rows and len(support) <= gram.capacity // 2:
+        if len(support) and gram.n_samples <= _SMALL and gram.fits:
+            # The solver works on the whole matrix anyway.
+            gram.subtract_whole(support, coef[support], gradient)
+        elif gram.needs_rows and len(support) <= gram.capacity // 2:
             # The solver will ask for these rows, and there is room to keep them.
             gram.subtract(support, coef[support], gradient)
         else:

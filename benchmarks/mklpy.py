@@ -1,0 +1,130 @@
+"""EasyMKL and the uniform mix of eleven kernels against MKLpy, in an environment of its own."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import (
+    MissingDataError,
+    Options,
+    Ratio,
+    Report,
+    Timing,
+    fresh_process,
+    load_a9a,
+    main,
+)
+
+SIZES = (2000, 5000, 10_000)
+# Megabytes that MKLpy needs for a matrix of each kernel and its copies, seen at 10,000 rows.
+_NEEDED = 18_000
+ENVIRONMENT = Path(__file__).parents[1] / ".venv-mklpy"
+METHODS = {"EasyMKL": "EasyMKL", "uniform": "AverageMKL"}
+
+
+def environment() -> Path:
+    """Python of the peer's environment, made on first use; never one of ours."""
+    python = ENVIRONMENT / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    ready = ENVIRONMENT / "ready"
+    if not ready.exists():
+        venv.create(ENVIRONMENT, with_pip=True, clear=True)
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "-q", "MKLpy"], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise MissingDataError(f"MKLpy cannot be installed: {done.stderr.strip()[-300:]}")
+        ready.touch()
+    return python
+
+
+def peer(python: Path, data: str, method: str) -> dict[str, Any]:
+    worker = Path(__file__).with_name("mklpy_peer.py")
+    done = subprocess.run([python, worker, data, method], capture_output=True, text=True)
+    if done.returncode:
+        raise MissingDataError(f"MKLpy failed: {done.stderr.strip()[-300:]}")
+    record: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return record
+
+
+def ours(data: str, method: str) -> None:
+    """Fit once and write what it took: the whole life of a fresh process."""
+    import resource
+    import time
+
+    from lokl import EasyMKLClassifier, UniformMKLClassifier
+    from lokl.kernels import Linear, Polynomial, rbf_ladder
+
+    stored = np.load(data)
+    X, y = stored["X"], stored["y"]
+    simple = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag")]
+    kind: Any = EasyMKLClassifier if method == "EasyMKL" else UniformMKLClassifier
+    model = kind([*simple, *rbf_ladder()])
+    # Compiled loops are read from disk once a process, at any size.
+    model.fit(X[:100], y[:100])
+    kind(model.kernels).fit(np.tile(X[:1100], (2, 1)), np.tile(y[:1100], 2))
+    begun = time.perf_counter()
+    model.fit(X, y)
+    elapsed = time.perf_counter() - begun
+    weights = getattr(model, "weights_", np.full(11, 1 / 11))
+    record = {
+        "seconds": elapsed,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "weights": np.asarray(weights).tolist(),
+    }
+    sys.stdout.write(json.dumps(record))
+
+
+def available() -> float:
+    """Megabytes of memory that are free."""
+    text = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
+    lines = dict(line.split(":", 1) for line in text.splitlines())
+    return float(lines.get("MemAvailable", "0").split()[0]) / 1024
+
+
+def run(options: Options, report: Report) -> None:
+    X, _, y, _ = load_a9a(options.rows)
+    python = environment()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            data = str(Path(folder, f"{size}.npz"))
+            np.savez(data, X=X[:size], y=y[:size])
+            if available() < _NEEDED * (size / SIZES[-1]) ** 2:
+                report.note(f"{size} rows left out: MKLpy needs more memory than there is")
+                continue
+            for name, theirs in METHODS.items():
+                code = f"from benchmarks.mklpy import ours; ours({data!r}, {name!r})"
+                mine = [fresh_process(code)[1] for _ in range(max(options.repeats, 3))]
+                repeats = options.peer_repeats if size < SIZES[-1] else 1
+                other = [peer(python, data, theirs) for _ in range(max(repeats, 1))]
+                quick = Timing([record["seconds"] for record in mine])
+                slow = Timing([record["seconds"] for record in other])
+                apart = np.abs(np.subtract(mine[0]["weights"], other[0]["weights"])).max()
+                speed = Ratio(slow.median / quick.median)
+                rows.append(
+                    {
+                        "method": name,
+                        "rows": size,
+                        "lokl": quick,
+                        "MKLpy": slow,
+                        "of which kernels": Timing([record["kernels"] for record in other]),
+                        "lokl faster": speed,
+                        "lokl, peak MB": round(max(record["peak"] for record in mine)),
+                        "MKLpy, peak MB": round(max(record["peak"] for record in other)),
+                        "weights apart": float(apart),
+                    }
+                )
+                what = f"{name}, {size} rows"
+                report.quality(f"{what}: largest difference of weights", float(apart), "<=", 1e-3)
+                report.target(f"{what}: times as fast", speed, ">=", 10.0)
+    report.table("a9a, linear, quadratic and nine RBF kernels; from samples to fitted model", rows)
+
+
+if __name__ == "__main__":
+    main(run)
