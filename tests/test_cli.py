@@ -15,7 +15,17 @@ def test_demo_shows_every_kernel_and_method():
     assert result.exit_code == 0, result.output
     for word in ("iris", "linear", "quadratic", "rbf", "uniform mix", "accuracy", "support"):
         assert word in result.stdout
-    for method in ("LMKL", "C-LMKL", "SwMKL", "SAMKL", "LD-MKL", "GS-MKL", "PCK-LMKL"):
+    for method in (
+        "LMKL",
+        "C-LMKL",
+        "SwMKL",
+        "SAMKL",
+        "LD-MKL",
+        "GS-MKL",
+        "PCK-LMKL",
+        "SimpleMKL",
+        "EasyMKL",
+    ):
         assert method in result.stdout
 
 
@@ -45,7 +55,7 @@ def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch):
 def test_demo_records_are_json_and_repeatable():
     arguments = ["demo", "--data", "iris", "--data", "wine", "--repeats", "2", "--json"]
     first, second = (json.loads(runner.invoke(app, arguments).stdout) for _ in range(2))
-    assert [r["data"] for r in first] == ["iris"] * 11 + ["wine"] * 11
+    assert [r["data"] for r in first] == ["iris"] * 16 + ["wine"] * 16
     for a, b in zip(first, second, strict=True):
         assert {**a, "fit_seconds": 0} == {**b, "fit_seconds": 0}
         assert a["accuracy"] > 0.8

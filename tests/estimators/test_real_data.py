@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lokl.kernels import RBF, per_view
+from lokl.kernels import RBF, Polynomial, per_view
 
 
 def read(folder, name):
@@ -55,3 +55,19 @@ def test_patients_without_the_protein_view(lokl_data, name):
     trust = model.gate(scale.transform(fresh))
     assert (trust[:, 2] == 0).all()
     assert model.score(scale.transform(fresh), truth) > 0.8
+
+
+@pytest.mark.parametrize("name", ["diabetes_scale", "german.numer_scale", "liver-disorders_scale"])
+def test_the_published_uniform_mix_is_saturated(lokl_data, name):
+    """Trace-normalised kernels at C = 1: the larger class for everybody, and as many support
+    points as in the paper's last table, twice the share of the smaller class."""
+    X, y = read(lokl_data, name)
+    kernels = [Polynomial(2).normalized("trace"), RBF(0.25).normalized("trace")]
+    with pytest.warns(UserWarning, match="the machine is saturated"):
+        model = make("UniformMKLClassifier", kernels, tol=1e-3).fit(X, y)
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    assert len(np.unique(model.predict(X))) == 1
+    assert model.score(X, y) == pytest.approx(shares.max())
+    assert model.support_fraction_ == pytest.approx(2 * shares.min(), abs=0.06)
+    sane = [kernel.kernel.normalized("mean_diag") for kernel in kernels]
+    assert make("UniformMKLClassifier", sane, tol=1e-3).fit(X, y).score(X, y) > shares.max() + 0.04

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import polynomial_kernel
 
 from lokl.kernels import (
     RBF,
+    AnisotropicRBF,
     Callable,
     Chi2,
     Cosine,
@@ -80,6 +81,8 @@ CASES = [
             RBF(0.4),
             RBF("scale"),
             RBF("median"),
+            AnisotropicRBF([0.4, 0.0, 1.5, 0.1]),
+            AnisotropicRBF([0.4, 2.0]).on([1, 3]),
             Laplacian(),
             Laplacian(0.6),
             Cosine(),

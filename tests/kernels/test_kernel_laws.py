@@ -165,6 +165,7 @@ def test_term_is_the_kernel_taken_apart(case, seed, as_csr):
     sides, factors = [], []
     for side in (X, Z):
         seen = side if term.columns is None else side[:, list(term.columns)]
+        seen = seen if term.stretch is None else seen * np.array(term.stretch)
         given_as = sparse.csr_matrix(seen) if as_csr else seen
         factors.append(np.ones(len(side)) if term.factor is None else term.factor(given_as))
         sides.append(seen)

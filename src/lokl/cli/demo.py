@@ -22,7 +22,12 @@ _LOADERS = {
     "iris": datasets.load_iris,
 }
 
-_LOCALIZED = {
+_METHODS = {
+    "LpMKL": "l_p-norm MKL",
+    "SimpleMKL": "SimpleMKL",
+    "GMKL": "SPG-GMKL",
+    "EasyMKL": "EasyMKL",
+    "MWUMKL": "MWUMKL",
     "LMKL": "LMKL",
     "CLMKL": "C-LMKL",
     "SwMKL": "SwMKL",
@@ -80,7 +85,7 @@ def _models() -> dict[str, Any]:
     }
     models = {name: UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
     models["uniform mix"] = UniformMKLClassifier(kernels)
-    for name, label in _LOCALIZED.items():
+    for name, label in _METHODS.items():
         models[label] = getattr(lokl, f"{name}Classifier")(kernels, random_state=0)
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 

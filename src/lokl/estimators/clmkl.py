@@ -122,7 +122,7 @@ class CLMKLClassifier(_CLMKL, GatedClassifier):
         distance of the samples to their own centre.
     hard : bool, default=False
         Every sample belongs to one cluster alone.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=100

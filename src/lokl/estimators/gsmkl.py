@@ -55,7 +55,7 @@ class GSMKLClassifier(_GSMKL, GatedClassifier):
     clustering : {"auto", "exact", "sample", "approximate"}, default="auto"
         As in :class:`CLMKLClassifier`.
     sample_size : int, default=1000
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=100

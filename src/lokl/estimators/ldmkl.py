@@ -298,7 +298,7 @@ class LDMKLClassifier(_LDMKL, KernelClassifier):
     closeness : {"decay", "within"}, default="decay"
         Success in regression: ``exp(-residual / median residual)``, or whether the residual is
         within `epsilon`. Not used for classes.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=-1

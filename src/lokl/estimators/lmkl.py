@@ -146,7 +146,7 @@ class LMKLClassifier(_LMKL, GatedClassifier):
         Trust below 0.001 becomes none, trust above 0.999 full.
     ridge : float, default=0.0
         Penalty ``ridge / 2 |V|^2`` on the parameters of the gate.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=100

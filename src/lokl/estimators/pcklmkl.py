@@ -142,7 +142,7 @@ class PCKLMKLClassifier(_PCKLMKL, GatedClassifier):
         Cost of margin violations.
     p : float, default=2.0
         Norm of the weights: 1 is sparse, larger is more even.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=100

@@ -296,7 +296,7 @@ class SAMKLClassifier(_SAMKL, GatedClassifier):
         New samples choose by their scores, or by regressors of the training samples' choices.
     least_uses : int, default=0
         Samples that must use every kernel, by an integer program ("confidence" and "label").
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that a machine leaves.
     max_iter : int, default=20

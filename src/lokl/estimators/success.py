@@ -87,7 +87,7 @@ def learn_success(learner: Any, training: Training) -> list[Single]:
         return list(parallel(joblib.delayed(task.classify)(i) for i in numbers))
     machines = list(parallel(joblib.delayed(task.machines)(i) for i in numbers))
     scale = _common_scale(training, machines)
-    return list(parallel(joblib.delayed(task.judge)(*machine, scale) for machine in machines))
+    return list(parallel(joblib.delayed(task.judge)(machine, scale) for machine in machines))
 
 
 def share_memory(solver: Solver, parts: int) -> Solver:
@@ -98,7 +98,15 @@ def share_memory(solver: Solver, parts: int) -> Solver:
     return shared
 
 
-Alone = tuple[int, Array, GatedGram, list[Dual], Array]
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """One kernel by itself: number, samples that have its view, matrix, machines, decisions."""
+
+    number: int
+    rows: Array
+    gram: GatedGram
+    duals: list[Dual]
+    decision: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,24 +121,22 @@ class _Task:
     def machines(self, i: int) -> Alone:
         """Kernel `i` alone: its samples, matrix, machines and residuals."""
         alone = self._alone(i)
-        alone[2].release()
+        alone.gram.release()
         return alone
 
     def classify(self, i: int) -> Single:
         """Machines, correct decisions and their regressor, all on the same stored rows."""
-        _, rows, gram, duals, decision = self._alone(i)
-        return self._regress(i, rows, gram, duals, _correct(self._targets(rows), decision))
+        alone = self._alone(i)
+        return self._regress(alone, _correct(self._targets(alone.rows), alone.decision))
 
-    def judge(
-        self, i: int, rows: Array, gram: GatedGram, duals: list[Dual], decision: Array, scale: float
-    ) -> Single:
+    def judge(self, alone: Alone, scale: float) -> Single:
         """Success of a regression machine, and its regressor."""
-        residuals = np.abs(self._targets(rows) - decision).mean(axis=1)
+        residuals = np.abs(self._targets(alone.rows) - alone.decision).mean(axis=1)
         if self.learner.closeness == "within":
             success = (residuals <= self.learner.epsilon).astype(float)
         else:
             success = np.exp(-residuals / scale)
-        return self._regress(i, rows, gram, duals, success)
+        return self._regress(alone, success)
 
     def _targets(self, rows: Array) -> Array:
         return np.column_stack([problem.target[rows] for problem in self.training.problems])
@@ -146,7 +152,7 @@ class _Task:
             decision = self._held_out(gram, problems)
         else:
             decision = np.column_stack([dual.decision for dual in duals])
-        return i, rows, gram, duals, decision
+        return Alone(i, rows, gram, duals, decision)
 
     def _held_out(self, gram: GatedGram, problems: list[Problem]) -> Array:
         """Decisions on samples left out in turn; all folds share the stored rows."""
@@ -165,11 +171,10 @@ class _Task:
                 decision[left, t] = held.decision[left]
         return decision
 
-    def _regress(
-        self, i: int, rows: Array, gram: GatedGram, duals: list[Dual], success: Array
-    ) -> Single:
+    def _regress(self, alone: Alone, success: Array) -> Single:
         """Regress success, on the same rows unless another kernel is asked for."""
-        training, kernel, own = self.training, self.training.kernels[i], gram
+        training, i, rows = self.training, alone.number, alone.rows
+        kernel, own = training.kernels[i], alone.gram
         if isinstance(self.learner.regressor, Kernel):
             X = training.X if len(rows) == training.n_samples else training.X[rows]
             kernel = self.learner.regressor.bind(X, training.weight[rows])
@@ -183,16 +188,25 @@ class _Task:
             dual.intercept,
         )
         own.release()
-        gram.release()
-        return Single(training.kernels[i], rows, gram, duals, success, dual.decision, regressor)
+        alone.gram.release()
+        return Single(
+            training.kernels[i],
+            rows,
+            alone.gram,
+            alone.duals,
+            success,
+            dual.decision,
+            regressor,
+        )
 
 
 def _common_scale(training: Training, machines: Sequence[Alone]) -> float:
     """Median absolute residual over all kernels: what counts as close."""
     residuals, weights = [], []
-    for _, rows, _, _, decision in machines:
+    for alone in machines:
+        rows = alone.rows
         targets = np.column_stack([problem.target[rows] for problem in training.problems])
-        residuals.append(np.abs(targets - decision).mean(axis=1))
+        residuals.append(np.abs(targets - alone.decision).mean(axis=1))
         weights.append(training.weight[rows])
     values, weight = np.concatenate(residuals), np.concatenate(weights)
     order = np.argsort(values, kind="stable")

@@ -31,7 +31,7 @@ class UniformMKLClassifier(_Uniform, GatedClassifier):
         A mapping gives the kernels names.
     C : float, default=1.0
         Cost of margin violations.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
         Largest violation of the optimality conditions that is left. Below 1e-4 everything is
         computed in float64.
@@ -103,7 +103,7 @@ class UniformMKLRegressor(_Uniform, GatedRegressor):
         Cost of residuals beyond `epsilon`.
     epsilon : float, default=0.1
         Residuals up to here are free.
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     tol : float, default=1e-3
     max_iter : int, default=-1
     cache_size : float, default=512

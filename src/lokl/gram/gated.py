@@ -150,6 +150,8 @@ class GatedGram:
             raise ValueError(
                 f"gates have shape {self.points.gates.shape[:2]}, got {gates.shape[:2]}"
             )
+        if np.array_equal(gates, self.points.gates):
+            return
         self.points = self.points.regated(gates)
         for stale in ("_linear_features", "whole"):
             self.__dict__.pop(stale, None)

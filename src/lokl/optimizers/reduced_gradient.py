@@ -12,8 +12,8 @@ from lokl.optimizers.steps import Step
 
 # Smaller weights are none.
 _NONE = 1e-8
-# The search along a direction ends where the slope is this share of the first one.
-_FLAT = 0.1
+# The search along a direction ends with this share of what the planes say can be gained.
+_ENOUGH = 0.8
 _TRIALS = 12
 # Falls of the objective below this share of it are rounding.
 _NOISE = 1e-10
@@ -43,6 +43,44 @@ class Point:
         return Step(self.weights[np.newaxis], self.objective, gap, self.solution)
 
 
+class Planes:
+    """What every machine solved so far says about all other weights.
+
+    Coefficients `u` that are feasible once are so always, so the optimum at weights ``d`` is at
+    least ``linear(u) - d'S(u) / 2``: a plane below a convex function.
+    """
+
+    def __init__(self) -> None:
+        self._linear: list[float] = []
+        self._forms: list[Array] = []
+
+    def add(self, point: Point) -> None:
+        """Remember a machine."""
+        self._linear.append(point.objective + 0.5 * float(point.weights @ point.S))
+        self._forms.append(point.S)
+
+    def along(self, start: Array, D: Array, longest: float) -> tuple[float, float]:
+        """Where on ``start + s D`` the planes are lowest, and how low."""
+        forms = np.array(self._forms)
+        heights = np.array(self._linear) - 0.5 * forms @ start
+        slopes = -0.5 * forms @ D
+        s = 0.0
+        while True:
+            # The steepest of the planes that are highest here; the next one to rise above it.
+            top = float((heights + s * slopes).max())
+            touching = heights + s * slopes >= top - 1e-12 * abs(top)
+            slope = float(slopes[touching].max())
+            if slope >= 0.0:
+                return s, top
+            steeper = slopes > slope
+            with np.errstate(divide="ignore", invalid="ignore"):
+                crossing = (top - s * slope - heights[steeper]) / (slopes[steeper] - slope)
+            crossing = crossing[crossing > s]
+            if not len(crossing) or crossing.min() >= longest:
+                return longest, float((heights + longest * slopes).max())
+            s = float(crossing.min())
+
+
 def reduced_gradient(machines: Machines, base: Array, *, tol: float = 0.01) -> Iterator[Step]:
     """Yield points of falling objective on the simplex, to a certified relative gap.
 
@@ -69,12 +107,19 @@ def reduced_gradient(machines: Machines, base: Array, *, tol: float = 0.01) -> I
 
 def descend(evaluate: Callable[[Array], Point], n_kernels: int, tol: float) -> Iterator[Step]:
     """Walk from equal weights, whatever solves the machines."""
-    current = evaluate(np.full(n_kernels, 1.0 / n_kernels))
+    planes = Planes()
+
+    def explore(weights: Array) -> Point:
+        point = evaluate(_on_simplex(weights))
+        planes.add(point)
+        return point
+
+    current = explore(np.full(n_kernels, 1.0 / n_kernels))
     while True:
         yield current.step()
         if current.gap <= tol * abs(current.objective):
             return
-        found = _search(evaluate, current)
+        found = _search(explore, planes, current)
         if found.objective >= current.objective - _NOISE * abs(current.objective):
             return
         current = found
@@ -91,7 +136,8 @@ def _direction(d: Array, gradient: Array) -> tuple[Array, int]:
     return D, top
 
 
-def _search(evaluate: Callable[[Array], Point], current: Point) -> Point:
+def _search(explore: Callable[[Array], Point], planes: Planes, current: Point) -> Point:
+    """Lowest point along the reduced gradient, weights that reach zero leaving on the way."""
     D, top = _direction(current.weights, current.gradient)
     best = current
     while True:
@@ -101,15 +147,13 @@ def _search(evaluate: Callable[[Array], Point], current: Point) -> Point:
         ratios = np.where(falling, -best.weights / np.where(falling, D, -1.0), np.inf)
         first = int(np.argmin(ratios))
         longest = float(ratios[first])
-        corner = best.weights + longest * D
-        corner[first] = 0.0
-        trial = evaluate(_on_simplex(corner))
-        if trial.objective >= best.objective:
-            return _along(evaluate, best, trial, D, longest)
-        best = trial
-        # The weight is gone: the largest one takes over its part of the direction.
-        if first == top:
+        found, reached = _along(explore, planes, best, D, longest)
+        if found.objective >= best.objective:
             return best
+        best = found
+        if not reached or first == top:
+            return best
+        # The weight is gone: the largest one takes over its part of the direction.
         D[top] += D[first]
         D[first] = 0.0
         if float(D @ best.gradient) >= 0.0:
@@ -117,34 +161,28 @@ def _search(evaluate: Callable[[Array], Point], current: Point) -> Point:
 
 
 def _along(
-    evaluate: Callable[[Array], Point], near: Point, far: Point, D: Array, longest: float
-) -> Point:
-    """Lowest point between two, by the secant rule on the slope of a convex function."""
-    left, right = 0.0, longest
-    slope_left, slope_right = float(D @ near.gradient), float(D @ far.gradient)
-    first, best = slope_left, near
-    if slope_left >= 0.0:
-        return near
+    explore: Callable[[Array], Point], planes: Planes, near: Point, D: Array, longest: float
+) -> tuple[Point, bool]:
+    """Lowest point of a segment, and whether it is the far end.
+
+    Each trial is where the planes are lowest, and adds a plane; most trials are spared because
+    machines of earlier rounds have already said that nothing is to be gained there.
+    """
+    best, reached = near, False
     for _ in range(_TRIALS):
-        if slope_right <= 0.0:
-            # Machines of finite precision: the slope does not say where, so the middle.
-            s = 0.5 * (left + right)
-        else:
-            s = left + (right - left) * slope_left / (slope_left - slope_right)
-        point = evaluate(_on_simplex(near.weights + s * D))
+        s, lowest = planes.along(near.weights, D, longest)
+        promised = near.objective - lowest
+        if promised <= _NOISE * abs(near.objective):
+            break
+        if near.objective - best.objective >= _ENOUGH * promised:
+            break
+        at_end = s >= longest
+        point = explore(near.weights + s * D)
         if point.objective < best.objective:
-            best = point
-        slope = float(D @ point.gradient)
-        if abs(slope) <= _FLAT * abs(first) and best is not near:
-            return best
-        if slope < 0.0:
-            left, slope_left = s, slope
-            # An end that stays put counts half, so that the other end moves too.
-            slope_right *= 0.5
-        else:
-            right, slope_right = s, slope
-            slope_left *= 0.5
-    return best
+            best, reached = point, at_end
+        if at_end and point.objective < near.objective:
+            break
+    return best, reached
 
 
 def _on_simplex(d: Array) -> Array:

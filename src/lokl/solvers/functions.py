@@ -50,7 +50,7 @@ def solve_svc(
     C : float or array of shape (n_samples,), default=1.0
         Cost, also by sample; 0 leaves a sample out.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-    solver : {"exact", "libsvm"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     start : array of shape (n_samples,), optional
         Signed coefficients to start from.
     **settings
