@@ -20,8 +20,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
+
+from lokl import datasets
 
 # Tables keep their width in log files.
 console = Console(width=None if sys.stdout.isatty() else 165)
@@ -128,17 +129,18 @@ def fresh_process(code: str, **environment: str) -> tuple[float, Any]:
     return elapsed, json.loads(done.stdout) if done.stdout else None
 
 
+def load_set(name: str, **settings: Any) -> Any:
+    """A data set that is on this machine: a benchmark never downloads."""
+    try:
+        return datasets.load(name, download=False, **settings)
+    except datasets.MissingDatasetError as reason:
+        raise MissingDataError(str(reason)) from None
+
+
 def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any, Any]:
-    """Samples and labels of a LIBSVM file in LOKL_DATA; `rows` takes a seeded sample of them."""
-    folder = os.environ.get("LOKL_DATA")
-    if not folder:
-        raise MissingDataError("set LOKL_DATA to the folder of the LIBSVM files")
-    found = [path for end in ("", ".bz2") if (path := Path(folder, name + end)).is_file()]
-    if not found:
-        raise MissingDataError(f"{folder} has neither {name} nor {name}.bz2")
-    X, y = load_svmlight_file(str(found[0]))
-    # The loader counts in 64 bits, which LibSVM refuses.
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    """Samples and labels of a LIBSVM file; `rows` takes a seeded sample of them."""
+    found = load_set(name, sparse=True)
+    X, y = found.data, found.target
     if rows is not None and rows < X.shape[0]:
         chosen = np.random.RandomState(0).permutation(X.shape[0])[:rows]
         X, y = X[chosen], y[chosen]

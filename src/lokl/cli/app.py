@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from lokl import __version__
+from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
 
 app = typer.Typer(
@@ -36,3 +37,4 @@ def options(
 
 
 app.command(epilog="Example: `lokl demo --data wine --repeats 10`")(demo)
+app.add_typer(datasets, name="datasets")

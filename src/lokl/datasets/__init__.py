@@ -1,5 +1,19 @@
-"""Data sets: generators of problems whose answer is known."""
+"""Data sets: by name from disk or network, and generated ones whose answer is known."""
 
-from lokl.datasets.generators import make_two_regions
+from lokl.datasets.download import fetch
+from lokl.datasets.errors import DatasetError, MissingDatasetError
+from lokl.datasets.generators import make_two_regions, make_views
+from lokl.datasets.loader import load
+from lokl.datasets.registry import Record, available, info
 
-__all__ = ["make_two_regions"]
+__all__ = [
+    "DatasetError",
+    "MissingDatasetError",
+    "Record",
+    "available",
+    "fetch",
+    "info",
+    "load",
+    "make_two_regions",
+    "make_views",
+]

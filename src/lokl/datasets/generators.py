@@ -61,3 +61,88 @@ def _sample(rng: np.random.RandomState, count: int, allowed: Any) -> Array:
         drawn = rng.uniform(-1.4, 1.4, size=(4 * count, 2))
         kept = np.vstack([kept, drawn[allowed(drawn)]])
     return kept[:count]
+
+
+def make_views(
+    n_samples: int = 400,
+    n_views: int = 3,
+    *,
+    n_features: int = 4,
+    separation: float = 2.0,
+    missing: float = 0.0,
+    random_state: Any = None,
+) -> tuple[Array, Array, dict[str, slice], Array]:
+    """Several views, each of which knows the class in one region only.
+
+    A view shows two clouds, ``separation`` standard deviations from their middle. In its own region
+    they are the classes; elsewhere the cloud of a sample is drawn by lot. Every view shows the
+    region, too: regions differ by a shift across the direction between the clouds.
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+    n_views : int, default=3
+        At least 2; there are as many regions.
+    n_features : int, default=4
+        Columns of each view, at least 2.
+    separation : float, default=2.0
+        Distance of each cloud from the middle, in standard deviations of the noise.
+    missing : float, default=0.0
+        Share of views that are lost, as whole views of a sample that are NaN. Every sample keeps
+        one at least, so this is at most ``1 - 1 / n_views``.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : array of shape (n_samples, n_views * n_features)
+    y : array of shape (n_samples,)
+        Labels 0 and 1.
+    views : dict of str to slice
+        Columns of each view, for `lokl.kernels.per_view`.
+    region : array of shape (n_samples,)
+        Position of the view that knows the class.
+
+    Examples
+    --------
+    >>> from lokl.datasets import make_views
+    >>> X, y, views, region = make_views(100, 2, missing=0.25, random_state=0)
+    >>> X.shape, views
+    ((100, 8), {'view 1': slice(0, 4, None), 'view 2': slice(4, 8, None)})
+    """
+    if n_samples < 1 or n_views < 2 or n_features < 2:
+        raise ValueError(
+            "make_views needs n_samples of at least 1, n_views and n_features of at least 2; "
+            f"got {n_samples!r}, {n_views!r} and {n_features!r}"
+        )
+    if not 0 <= missing <= 1 - 1 / n_views:
+        raise ValueError(
+            f"missing must be at least 0 and at most 1 - 1 / n_views = {1 - 1 / n_views:.3g}, "
+            f"so that every sample keeps a view; got {missing!r}"
+        )
+    rng = check_random_state(random_state)
+    region = rng.randint(n_views, size=n_samples)
+    y = rng.randint(2, size=n_samples)
+    blocks = []
+    for view in range(n_views):
+        cloud = np.where(region == view, y, rng.randint(2, size=n_samples))
+        # Two orthonormal directions: between the clouds, and from region to region.
+        across, along = np.linalg.qr(rng.normal(size=(n_features, 2)))[0].T
+        noise = rng.normal(size=(n_samples, n_features))
+        middle = 2.0 * separation * (region - (n_views - 1) / 2)
+        blocks.append(
+            noise + np.outer(separation * (2 * cloud - 1), across) + np.outer(middle, along)
+        )
+    X = np.stack(blocks, axis=1)
+    X[_lost(rng, n_samples, n_views, missing)] = np.nan
+    views = {f"view {v + 1}": slice(v * n_features, (v + 1) * n_features) for v in range(n_views)}
+    return X.reshape(n_samples, -1), y, views, region
+
+
+def _lost(rng: np.random.RandomState, n_samples: int, n_views: int, share: float) -> Array:
+    """Mask of lost views: exactly that share of all, and one kept for each sample."""
+    may_go = np.arange(n_views) != rng.randint(n_views, size=(n_samples, 1))
+    candidates = np.flatnonzero(may_go)
+    count = min(round(share * n_samples * n_views), len(candidates))
+    lost = np.zeros(n_samples * n_views, dtype=bool)
+    lost[rng.choice(candidates, size=count, replace=False)] = True
+    return lost.reshape(n_samples, n_views)

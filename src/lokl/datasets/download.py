@@ -1,0 +1,147 @@
+"""Downloads into the cache: checked first, then put in place in one step."""
+
+import logging
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lokl.datasets.errors import DatasetError, MissingDatasetError
+from lokl.datasets.registry import Record, info
+from lokl.datasets.storage import cache_folder, digest, locate, read
+
+logger = logging.getLogger("lokl")
+
+
+def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
+    """Make sure that a data set is on this machine, and return the paths of its files.
+
+    The folder named by the environment variable LOKL_DATA is searched first, then the cache: the
+    folder named by LOKL_CACHE, or the usual place for caches. What is in neither is downloaded
+    into the cache, and so is a file of the cache that is damaged.
+
+    Parameters
+    ----------
+    name : str
+        One of `available()`.
+    progress : object, optional
+        Progress bar as pooch takes it; True is that of tqdm.
+
+    Returns
+    -------
+    paths : tuple of Path
+        Empty for data that is part of scikit-learn.
+    """
+    record = info(name)
+    if record.format == "scikit-learn":
+        return ()
+    place, paths = locate(record)
+    if paths and (place == "LOKL_DATA" or fault(record, paths) is None):
+        return paths
+    return (download(record, cache_folder(), progress=progress),)
+
+
+def download(record: Record, folder: Path | None, *, progress: Any = None) -> Path:
+    """Download the file of a record into a folder and return its path.
+
+    It is written beside its place under another name and moved when it is whole and checked.
+    Several processes may do so at once: each moves a whole file, the last one stays.
+    """
+    if record.url is None:
+        raise MissingDatasetError(
+            f"{record.name} cannot be downloaded; put {', '.join(record.files)} into a folder "
+            "and name it in LOKL_DATA"
+        )
+    try:
+        import pooch
+    except ImportError as reason:
+        raise ImportError(
+            "downloads need pooch; install it with: pip install 'lokl[data]'"
+        ) from reason
+    # Without LOKL_CACHE the folder is not known before pooch is.
+    folder = folder or Path(pooch.os_cache("lokl"))
+    place = folder / Path(urlsplit(record.url).path).name
+    # The ending stays: it tells the compression.
+    temporary = folder / f".{uuid.uuid4().hex}-{place.name}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        logger.info("downloading %s", record.url)
+        _receive(record, temporary, progress)
+        problem = fault(record, (temporary,))
+        if problem:
+            raise DatasetError(
+                f"the download of {record.name} from {record.url} {problem}; it was deleted. "
+                "Try again, or put the file into a folder and name it in LOKL_DATA"
+            )
+        os.replace(temporary, place)
+    except DatasetError:
+        raise
+    except OSError as reason:
+        raise DatasetError(
+            f"cannot write {record.name} into the cache {folder}: {reason.strerror or reason}; "
+            "name another folder in LOKL_CACHE"
+        ) from reason
+    finally:
+        _remove(temporary)
+    if not (record.sha256 and record.published):
+        # A warning only in the sense of the log level: users see it without set-up.
+        logger.warning(
+            "%s: no sha256 of the published file is known, only its rows were counted", record.name
+        )
+    return place
+
+
+def fault(record: Record, paths: tuple[Path, ...]) -> str | None:
+    """Say what is wrong with the files of a record; None is nothing."""
+    try:
+        contents = [read(path) for path in paths]
+    except DatasetError as reason:
+        return f"is damaged ({reason.__cause__})"
+    if record.sha256 and record.published:
+        found = digest(contents)
+        if found != record.sha256:
+            return f"is damaged or not the known file: sha256 {found}, expected {record.sha256}"
+        return None
+    rows = sum(1 for line in contents[0].splitlines() if line.strip())
+    return None if rows == record.n else f"is damaged: {rows} rows, expected {record.n}"
+
+
+def _receive(record: Record, path: Path, progress: Any) -> None:
+    """Write what the server sends; an OSError of its own means that the disk refused."""
+    import pooch
+    import requests
+
+    host = urlsplit(str(record.url)).netloc
+    # A server that compresses on the way would give progress another total.
+    receive = pooch.HTTPDownloader(
+        progressbar=progress or False,
+        chunk_size=1 << 16,
+        timeout=30,
+        headers={"Accept-Encoding": "identity"},
+    )
+    try:
+        with path.open("xb") as stream:
+            receive(record.url, stream, None)
+    except requests.RequestException as reason:
+        answer = getattr(reason, "response", None)
+        if answer is not None:
+            what = f"{host} answers {answer.status_code} to {record.url}"
+        elif isinstance(reason, requests.Timeout):
+            what = f"{host} does not answer"
+        elif isinstance(reason, requests.exceptions.ChunkedEncodingError):
+            what = f"the connection to {host} broke off"
+        else:
+            what = f"no connection to {host}"
+        raise MissingDatasetError(
+            f"cannot download {record.name}: {what}. Put {record.files[0]} into a folder and name "
+            f"it in LOKL_DATA, or run `lokl datasets fetch {record.name}` when the network is back"
+        ) from reason
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        # A folder that is none cannot hold a rest either.
+        logger.debug("no %s to remove", path)

@@ -1,0 +1,80 @@
+"""Where data sets lie on this machine, and their contents without compression."""
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lokl.datasets.errors import DatasetError, MissingDatasetError
+from lokl.datasets.registry import Record
+
+_OPEN: dict[str, Any] = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+def data_folder() -> Path | None:
+    """Return the user's own folder of data sets, which LOKL_DATA names."""
+    name = os.environ.get("LOKL_DATA")
+    if not name:
+        return None
+    folder = Path(name)
+    if not folder.is_dir():
+        raise MissingDatasetError(f"LOKL_DATA is {name!r}, which is not a folder")
+    return folder
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of downloads; it may not exist yet. None without pooch, which knows it."""
+    name = os.environ.get("LOKL_CACHE")
+    if name:
+        return Path(name)
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("lokl"))
+
+
+def locate(record: Record) -> tuple[str, tuple[Path, ...]]:
+    """Return ("LOKL_DATA" or "cache", paths), or ("", ()) where the files are in neither."""
+    own = data_folder()
+    if own and (paths := find(record, own)):
+        return "LOKL_DATA", paths
+    # Asked for last: without LOKL_CACHE it imports pooch.
+    cache = cache_folder()
+    if cache and (paths := find(record, cache)):
+        return "cache", paths
+    return "", ()
+
+
+def find(record: Record, folder: Path) -> tuple[Path, ...]:
+    """Return the paths of all files of a record, or nothing where one is missing."""
+    found = []
+    for file in record.files:
+        paths = [folder / (file + end) for end in _OPEN]
+        there = [path for path in paths if path.is_file()]
+        if not there:
+            return ()
+        found.append(there[0])
+    return tuple(found)
+
+
+def read(path: Path) -> bytes:
+    """Return the contents of a file, decompressed by the ending of its name."""
+    try:
+        with _OPEN.get(path.suffix, open)(path, "rb") as stream:
+            return bytes(stream.read())
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as reason:
+        raise DatasetError(f"cannot read {path}: {reason}") from reason
+
+
+def digest(contents: Iterable[bytes]) -> str:
+    """Return the sha256 of contents one after the other."""
+    total = hashlib.sha256()
+    for part in contents:
+        total.update(part)
+    return total.hexdigest()
