@@ -101,7 +101,15 @@ def _fail(reason: Exception, code: int) -> Any:
 
 def _progress() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    return Progress(*columns, TransferSpeedColumn(), console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    return Progress(
+        *columns,
+        TransferSpeedColumn(),
+        console=console,
+        transient=True,
+        # An error stays one line in a log.
+        disable=not console.is_terminal,
+    )
 
 
 class _Bar:

@@ -66,7 +66,9 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
     temporary = folder / f".{uuid.uuid4().hex}-{place.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        logger.info("downloading %s", record.url)
+        if progress is None:
+            # A warning only in the sense of the log level: users see it without set-up.
+            logger.warning("downloading %s from %s", record.name, record.url)
         _receive(record, temporary, progress)
         problem = fault(record, (temporary,))
         if problem:
@@ -85,7 +87,6 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
     finally:
         _remove(temporary)
     if not (record.sha256 and record.published):
-        # A warning only in the sense of the log level: users see it without set-up.
         logger.warning(
             "%s: no sha256 of the published file is known, only its rows were counted", record.name
         )
@@ -135,7 +136,7 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
             what = f"no connection to {host}"
         raise MissingDatasetError(
             f"cannot download {record.name}: {what}. Put {record.files[0]} into a folder and name "
-            f"it in LOKL_DATA, or run `lokl datasets fetch {record.name}` when the network is back"
+            f"it in LOKL_DATA, or try `lokl datasets fetch {record.name}` later"
         ) from reason
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,19 @@ from lokl.datasets.errors import DatasetError
 from lokl.datasets.registry import Record
 
 
-def parse(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
-    """Return data, target and what else a record has, from the contents of its files."""
+def parse(record: Record, contents: Sequence[bytes], path: Path) -> dict[str, Any]:
+    """Return data, target and what else a record has; errors name `path`."""
     readers = {"libsvm": libsvm, "mat": mat, "tcga": tcga}
     try:
         parsed = readers[record.format](record, contents)
-    except (ValueError, KeyError, IndexError, TypeError, NotImplementedError) as reason:
-        raise DatasetError(f"{record.files[0]} is not what {record.name} is: {reason}") from reason
+    except MemoryError:
+        raise
+    except Exception as reason:
+        # Damaged bytes make the readers of others fail in a dozen ways.
+        raise DatasetError(f"{path} is not what {record.name} is: {reason}") from reason
     if parsed["data"].shape != (record.n, record.d):
         raise DatasetError(
-            f"{record.files[0]} has shape {parsed['data'].shape}, but {record.name} has "
+            f"{path} has shape {parsed['data'].shape}, but {record.name} has "
             f"{(record.n, record.d)}; it is damaged or another version"
         )
     return parsed

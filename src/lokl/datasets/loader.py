@@ -102,7 +102,8 @@ def _stored(record: Record, download: bool) -> dict[str, Any]:
         )
     if record.sha256 not in (None, found):
         logger.info("%s has sha256 %s, the known file has %s", paths[0], found, record.sha256)
-    return {**parse(record, contents), "sha256": found, "checked": found == record.sha256}
+    parsed = parse(record, contents, paths[0])
+    return {**parsed, "sha256": found, "checked": found == record.sha256}
 
 
 def _or_fetch(record: Record) -> str:

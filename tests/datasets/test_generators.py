@@ -1,0 +1,77 @@
+"""Generated problems: shapes, seeds and the answer they promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lokl import UniformMKLClassifier
+from lokl.datasets import make_two_regions, make_views
+from lokl.kernels import RBF, per_view
+
+
+@given(
+    n_samples=st.integers(1, 40),
+    n_views=st.integers(2, 5),
+    n_features=st.integers(2, 4),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 2**16),
+)
+def test_views(n_samples, n_views, n_features, share, seed):
+    missing = share * (1 - 1 / n_views)
+    settings = {"n_features": n_features, "missing": missing, "random_state": seed}
+    X, y, views, region = make_views(n_samples, n_views, **settings)
+    assert X.shape == (n_samples, n_views * n_features)
+    assert y.shape == region.shape == (n_samples,)
+    assert set(y) <= {0, 1}
+    assert set(region) <= set(range(n_views))
+    lost = np.stack([np.isnan(X[:, view]).all(axis=1) for view in views.values()], axis=1)
+    np.testing.assert_array_equal(np.repeat(lost, n_features, axis=1), np.isnan(X))
+    assert lost.sum() == round(missing * n_samples * n_views)
+    assert not lost.all(axis=1).any()
+    again = make_views(n_samples, n_views, **settings)
+    np.testing.assert_array_equal(X, again[0])
+    np.testing.assert_array_equal(y, again[1])
+    np.testing.assert_array_equal(region, again[3])
+
+
+def test_each_view_knows_the_class_in_its_own_region_only():
+    X, y, views, region = make_views(900, random_state=0)
+    for k, kernel in enumerate(per_view(RBF("scale"), views).values()):
+        for place in range(3):
+            here = np.flatnonzero(region == place)
+            train, test = here[::2], here[1::2]
+            model = UniformMKLClassifier([kernel]).fit(X[train], y[train])
+            score = model.score(X[test], y[test])
+            assert score > 0.9 if place == k else score < 0.65
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_samples": 0}, "got 0, 3 and 4"),
+        ({"n_views": 1}, "n_views and n_features of at least 2"),
+        ({"n_features": 1}, "n_features of at least 2"),
+        ({"missing": 0.7}, r"at most 1 - 1 / n_views = 0\.667.*got 0\.7"),
+        ({"missing": -0.1}, "missing must be at least 0"),
+        ({"missing": float("nan")}, "missing must be at least 0"),
+    ],
+)
+def test_bad_settings_of_views(settings, words):
+    with pytest.raises(ValueError, match=words):
+        make_views(**settings)
+
+
+def test_two_regions_are_repeatable():
+    X, y = make_two_regions(101, random_state=3)
+    again = make_two_regions(101, random_state=3)
+    assert X.shape == (101, 2)
+    assert (X[:, 0] < 0).sum() == 50
+    np.testing.assert_array_equal(X, again[0])
+    np.testing.assert_array_equal(y, again[1])
+
+
+@pytest.mark.parametrize("settings", [{"n_samples": 3}, {"gap": 1.0}, {"gap": -0.1}])
+def test_bad_settings_of_two_regions(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        make_two_regions(**settings)

@@ -1,0 +1,33 @@
+"""What scikit-learn writes, the reader reads."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+from dataset_cases import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from lokl.datasets.formats import libsvm
+
+values = st.floats(-1e12, 1e12, allow_nan=False) | st.just(0.0)
+
+
+@given(
+    X=hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=values),
+    seed=st.integers(0, 99),
+    as_csr=st.booleans(),
+    extra=st.integers(0, 3),
+)
+def test_round_trip(X, seed, as_csr, extra):
+    y = np.random.RandomState(seed).randint(-1, 3, size=len(X))
+    text = io.BytesIO()
+    dump_svmlight_file(sparse.csr_matrix(X) if as_csr else X, y, text, zero_based=False)
+    found = libsvm(replace(tiny(), d=X.shape[1] + extra), [text.getvalue()])
+    assert found["data"].shape == (len(X), X.shape[1] + extra)
+    # Sixteen digits are written.
+    np.testing.assert_allclose(found["data"].toarray()[:, : X.shape[1]], X, rtol=1e-15)
+    np.testing.assert_array_equal(found["target"], y)

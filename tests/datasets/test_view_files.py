@@ -1,0 +1,71 @@
+"""Views side by side, from files made here."""
+
+import bz2
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from lokl.datasets import DatasetError, info, load
+from lokl.datasets.registry import RECORDS
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder named by LOKL_DATA, with small sets under the names of two real ones."""
+    monkeypatch.setenv("LOKL_DATA", str(tmp_path))
+    monkeypatch.setenv("LOKL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(RECORDS, "webkb", replace(info("webkb"), n=3, d=5))
+    monkeypatch.setitem(RECORDS, "breast_tcga", replace(info("breast_tcga"), n=2, d=3))
+    (tmp_path / "multiview" / "breast_tcga").mkdir(parents=True)
+    return tmp_path
+
+
+def matlab():
+    cells = np.empty((2, 1), dtype=object)
+    cells[0, 0] = np.arange(6, dtype=np.uint8).reshape(3, 2)
+    cells[1, 0] = np.arange(9.0).reshape(3, 3)
+    content = io.BytesIO()
+    savemat(content, {"X": cells, "y": np.array([[1], [2], [1]], dtype=np.uint8)})
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("end", ["", ".bz2"])
+def test_cells_of_matlab(own, end):
+    content = bz2.compress(matlab()) if end else matlab()
+    (own / f"multiview/WebKB.mat{end}").write_bytes(content)
+    found = load("webkb")
+    assert found.views == {"anchor": slice(0, 2), "content": slice(2, 5)}
+    np.testing.assert_array_equal(found.data[:, found.views["anchor"]], [[0, 1], [2, 3], [4, 5]])
+    assert found.data.dtype == float
+    assert found.target.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("length", [0, 100, 200, 300])
+def test_a_damaged_matlab_file_is_named(own, length):
+    (own / "multiview/WebKB.mat").write_bytes(matlab()[:length])
+    with pytest.raises(DatasetError, match=r"WebKB\.mat is not what webkb is"):
+        load("webkb")
+
+
+def test_tables_with_a_test_part(own):
+    folder = own / "multiview" / "breast_tcga"
+    for k, view in enumerate(("mrna", "mirna", "protein")):
+        text = f"sample,gene\nA,{k}.5\nB,{k}e-2\n".encode()
+        (folder / f"{view}_train.csv.bz2").write_bytes(bz2.compress(text))
+    for view in ("mrna", "mirna"):
+        (folder / f"{view}_test.csv").write_text("sample,gene\nC,7\n")
+    (folder / "subtype_train.csv").write_text("subtype\nBasal\nLumA\n")
+    (folder / "subtype_test.csv").write_text("subtype\nHer2\n")
+    found = load("breast_tcga")
+    np.testing.assert_array_equal(found.data, [[0.5, 1.5, 2.5], [0, 0.01, 0.02]])
+    np.testing.assert_array_equal(found.data_test, [[7, 7, np.nan]])
+    assert found.target.tolist() == ["Basal", "LumA"]
+    assert found.target_test.tolist() == ["Her2"]
+    assert found.views["protein"] == slice(2, 3)
+    # A set of which one file is missing is not there.
+    (folder / "subtype_test.csv").unlink()
+    with pytest.raises(DatasetError, match="breast_tcga is not on this machine"):
+        load("breast_tcga", download=False)
