@@ -127,6 +127,8 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
     except requests.RequestException as reason:
         answer = getattr(reason, "response", None)
         if answer is not None:
+            # pooch leaves its connection open.
+            answer.close()
             what = f"{host} answers {answer.status_code} to {record.url}"
         elif isinstance(reason, requests.Timeout):
             what = f"{host} does not answer"
