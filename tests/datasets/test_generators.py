@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl import UniformMKLClassifier
+from lokl import LMKLClassifier, UniformMKLClassifier
 from lokl.datasets import make_two_regions, make_views
-from lokl.kernels import RBF, per_view
+from lokl.kernels import RBF, Linear, per_view
 
 
 @given(
@@ -44,6 +44,17 @@ def test_each_view_knows_the_class_in_its_own_region_only():
             model = UniformMKLClassifier([kernel]).fit(X[train], y[train])
             score = model.score(X[test], y[test])
             assert score > 0.9 if place == k else score < 0.65
+
+
+def test_a_gate_finds_the_view_that_knows():
+    X, y, views, region = make_views(600, random_state=0)
+    kernels = per_view(Linear(), views)
+    train, test = slice(0, 300), slice(300, 600)
+    fixed = UniformMKLClassifier(kernels).fit(X[train], y[train])
+    gated = LMKLClassifier(kernels, random_state=0).fit(X[train], y[train])
+    assert fixed.score(X[test], y[test]) < 0.75
+    assert gated.score(X[test], y[test]) > 0.92
+    assert (gated.gate(X[test]).argmax(axis=1) == region[test]).mean() > 0.95
 
 
 @pytest.mark.parametrize(

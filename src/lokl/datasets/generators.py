@@ -76,7 +76,8 @@ def make_views(
 
     A view shows two clouds, ``separation`` standard deviations from their middle. In its own region
     they are the classes; elsewhere the cloud of a sample is drawn by lot. Every view shows the
-    region, too: regions differ by a shift across the direction between the clouds.
+    region, too: regions differ by a shift across the direction between the clouds. With linear
+    kernels of the views no fixed mix can tell the classes apart; a gate that is linear in X can.
 
     Parameters
     ----------

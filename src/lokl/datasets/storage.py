@@ -21,7 +21,7 @@ def data_folder() -> Path | None:
     name = os.environ.get("LOKL_DATA")
     if not name:
         return None
-    folder = Path(name)
+    folder = Path(name).expanduser()
     if not folder.is_dir():
         raise MissingDatasetError(f"LOKL_DATA is {name!r}, which is not a folder")
     return folder
@@ -31,7 +31,7 @@ def cache_folder() -> Path | None:
     """Return the folder of downloads; it may not exist yet. None without pooch, which knows it."""
     name = os.environ.get("LOKL_CACHE")
     if name:
-        return Path(name)
+        return Path(name).expanduser()
     try:
         import pooch
     except ImportError:
