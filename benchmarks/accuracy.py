@@ -58,7 +58,7 @@ METHODS = {
 # LMKL's authors scale kernels to a unit diagonal; for the others its mean is one.
 UNIT_DIAGONAL = ("LMKL",)
 # Of mushrooms every setting is near 100 %: fewer splits and widths.
-FEWER = {"mushrooms": (5, GAMMAS[::4])}
+FEWER = {"mushrooms": (5, GAMMAS[::2])}
 
 
 def split_scores(

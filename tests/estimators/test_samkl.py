@@ -28,7 +28,7 @@ def test_all_kernels_on_is_l_p_norm_learning():
 @pytest.mark.parametrize("bounds", [(1, 1), (1, 2), (2, 3), (None, None)])
 def test_switches_keep_their_bounds(latent, bounds):
     k_min, k_max = bounds
-    model = make("SAMKLClassifier", KERNELS, latent=latent, k_min=k_min, k_max=k_max)
+    model = make("SAMKLClassifier", KERNELS, latent=latent, k_min=k_min, k_max=k_max, max_iter=100)
     model.fit(X, labels(X))
     least, most = k_min or 2, k_max or 3
     used = (model.gate(FRESH) > 0).sum(axis=1)
@@ -38,7 +38,8 @@ def test_switches_keep_their_bounds(latent, bounds):
 
 
 def test_the_objective_falls_with_labels():
-    model = make("SAMKLClassifier", KERNELS, latent="label", k_min=1).fit(X, labels(X))
+    model = make("SAMKLClassifier", KERNELS, latent="label", k_min=1, max_iter=100)
+    model.fit(X, labels(X))
     assert (np.diff(model.history_) <= 0).all()
     # Labels are memorised: the machine has an easy life in training.
     assert model.history_[-1] < 0.8 * model.history_[0]

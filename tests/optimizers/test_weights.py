@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
+from lokl.gates.weighted import weigh
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial
-from lokl.optimizers import Machines, reduced_gradient, spectral
+from lokl.optimizers import Machines, Solution, reduced_gradient, spectral
 from lokl.optimizers.product import ProductObjective
+from lokl.optimizers.reduced_gradient import Planes, Point
 from lokl.optimizers.regularizers import Entropy, HalfSquaredNorm, SumOfWeights
 from lokl.optimizers.weights import WeightObjective
 from lokl.solvers import Exact, epsilon_insensitive, hinge
@@ -180,3 +182,37 @@ def test_a_kernel_that_says_nothing_gets_no_weight():
     for step in reduced_gradient(machines, base, tol=1e-5):
         weights = step.params[0]
     assert weights[0] > 0.95
+
+
+@given(seed=st.integers(0, 1000), count=st.integers(1, 8), longest=st.floats(0.1, 3.0))
+def test_planes_are_lowest_where_they_say(seed, count, longest):
+    rng = np.random.RandomState(seed)
+    planes, points = Planes(), []
+    for _ in range(count):
+        weights, S = rng.dirichlet(np.ones(3)), rng.exponential(size=3)
+        points.append(Point(weights, float(rng.normal()), Solution([], weights), S))
+        planes.add(points[-1])
+    start, D = rng.dirichlet(np.ones(3)), rng.normal(size=3)
+
+    def height(s):
+        d = start + s * D
+        return max(p.objective + 0.5 * (p.weights - d) @ p.S for p in points)
+
+    s, lowest = planes.along(start, D, longest)
+    assert 0 <= s <= longest
+    assert lowest == pytest.approx(height(s), abs=1e-9)
+    grid = np.linspace(0.0, longest, 201)
+    assert lowest <= min(height(x) for x in grid) + 1e-9
+
+
+def test_planes_lie_below_the_objective():
+    *_, base, machines = case()
+    planes = Planes()
+    for weights in np.random.RandomState(0).dirichlet(np.ones(3), size=6):
+        solution = machines.solve(weigh(base, weights[np.newaxis]))
+        forms = machines.gram.kernel_forms(solution.coef, base).sum(axis=1)
+        # Those of other weights first: what they say here must not be above the truth.
+        if planes._linear:
+            said = planes.along(weights, np.zeros(3), 1.0)[1]
+            assert said <= solution.objective * (1 + 1e-8)
+        planes.add(Point(weights, solution.objective, solution, forms))
