@@ -261,3 +261,24 @@ def test_several_targets_share_the_weights(kind):
     model = kind(SCALED).fit(X, targets)
     assert model.predict(FRESH).shape == (len(FRESH), 2)
     assert model.weights_.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "scale"),
+    [
+        ("LpMKL", {"p": 1}, 1.0),
+        ("LpMKL", {"p": 2}, np.sqrt(2.0)),
+        ("LpMKL", {"p": np.inf}, 2.0),
+        ("SimpleMKL", {}, 1.0),
+        ("EasyMKL", {}, 1.0),
+        ("GMKL", {"constraint": "simplex"}, 1.0),
+        ("GMKL", {"regularizer": "entropy"}, 1.0),
+        ("MWUMKL", {"solver": "exact"}, 1.0),
+    ],
+)
+def test_equal_kernels_are_one_kernel_on_the_scale_of_their_weights(name, settings, scale):
+    model = make(f"{name}Classifier", [RBF(0.5), RBF(0.5)], C=2.0, **settings).fit(X, Y)
+    plain = SVC(gamma=0.5, C=2.0 * scale, tol=1e-6).fit(X, Y)
+    np.testing.assert_allclose(
+        model.decision_function(FRESH), plain.decision_function(FRESH), atol=1e-3
+    )
