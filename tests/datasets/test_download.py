@@ -84,6 +84,7 @@ def test_what_no_sha256_is_known_of_is_counted_and_said(server, cache, caplog):
         ("tiny.gz", gzip.compress(TEXT)[:-8], "is damaged .*; it was deleted"),
         ("tiny.xz", b"no archive", "is damaged .*; it was deleted"),
     ],
+    ids=["other text", "torn bz2", "torn gz", "no xz"],
 )
 def test_a_damaged_download_is_deleted_and_said(server, cache, path, content, words):
     server.pages[path] = content

@@ -7,6 +7,7 @@ import typer
 from lokl import __version__
 from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
+from lokl.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="lokl",
@@ -38,3 +39,4 @@ def options(
 
 app.command(epilog="Example: `lokl demo --data wine --repeats 10`")(demo)
 app.add_typer(datasets, name="datasets")
+app.command(epilog="Example: `lokl reproduce table2 --quick --datasets Diabetes`")(reproduce)

@@ -1,0 +1,188 @@
+"""Tables: cells, the choice of a width, the paper's bold rule, and the command."""
+
+import csv
+import io
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from lokl.cli.app import app
+from lokl.paper import PUBLISHED, SETS, TABLES, Cell, make_cells, make_table
+from lokl.paper.methods import DICTIONARIES, GAMMAS
+
+runner = CliRunner()
+
+
+def record(method="SwMKL", accuracy=0.75, data="diabetes_scale", gamma=1.0, split=0, **others):
+    cell = Cell(data, method, "quadratic, Gaussian", gamma, split=split)
+    measured = {"accuracy": accuracy, "support": 0.5, "fit_seconds": 0.1, "error": None}
+    return {**vars(cell), **measured, **others}
+
+
+def test_a_full_table_has_every_cell_once():
+    cells = make_cells("table2")
+    assert len(set(cells)) == len(cells) == 4 * len(GAMMAS) * (4 * 100 + 3 * 20)
+    assert {cell.solver for cell in cells} == {"exact"}
+    assert {cell.solver for cell in make_cells("table3", repeats=1)} == {"mwu"}
+    assert {cell.method for cell in make_cells("table4", repeats=1)} == set(
+        TABLES["table4"].methods
+    )
+
+
+def test_cells_can_be_chosen():
+    cells = make_cells(
+        "table2",
+        sets=["liver"],
+        methods=["ld-mkl"],
+        repeats=2,
+        dictionaries=["nine Gaussians", "quadratic, Gaussian"],
+        solver="libsvm",
+    )
+    assert {cell.data for cell in cells} == {"liver-disorders_scale"}
+    assert {cell.method for cell in cells} == {"LD-MKL"}
+    assert len(cells) == 2 + 2 * len(GAMMAS)
+    nested = make_cells("table2", sets=["Liver"], methods=["SwMKL"], repeats=3, selection="nested")
+    assert [(c.gamma, c.selection) for c in nested] == [(None, "nested")] * 3
+    quick = make_cells("table2", quick=True)
+    assert {cell.rows for cell in quick} == {1000}
+    assert len(quick) == 7 * 4 * 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "table5"}, "unknown table 'table5'; did you mean"),
+        ({"table": "table2", "sets": ["Diabetis"]}, "did you mean 'Diabetes'"),
+        (
+            {"table": "table2", "methods": ["LDMKL"]},
+            "unknown method 'LDMKL'; did you mean 'LD-MKL'",
+        ),
+        ({"table": "table2", "dictionaries": ["x"]}, "unknown dictionary 'x'"),
+        ({"table": "table2", "selection": "test"}, "unknown selection 'test'"),
+    ],
+)
+def test_names_that_are_not_known(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_cells(**arguments)
+
+
+def test_the_best_width_is_shown_and_compared():
+    records = [record(accuracy=0.70 + 0.01 * s, gamma=0.5, split=s) for s in range(3)]
+    records += [record(accuracy=0.76 + 0.01 * s, gamma=2.0, split=s) for s in range(3)]
+    (entry,) = make_table("table2", records).entries
+    assert (entry.set, entry.method, entry.gamma, entry.splits) == ("Diabetes", "SwMKL", 2.0, 3)
+    assert entry.mean == pytest.approx(77.0)
+    assert entry.spread == pytest.approx(1.0)
+    assert entry.published == 77.0
+    assert entry.difference == pytest.approx(0.0)
+    assert not entry.outside
+    far = make_table("table2", [record(accuracy=0.6)]).entries[0]
+    assert far.outside
+
+
+def test_bold_is_ahead_of_all_others_by_both_deviations():
+    def table(ahead, name="table2", **others):
+        records = [record("SwMKL", 0.7 + d, split=s) for s, d in enumerate((-0.01, 0.01))]
+        records += [
+            record("LD-MKL", 0.7 + ahead + d, split=s, **others)
+            for s, d in enumerate((-0.01, 0.01))
+        ]
+        return [entry.bold for entry in make_table(name, records).entries]
+
+    # Both deviations are about 1.41 points.
+    assert table(0.028) == [False, False]
+    assert table(0.029) == [False, True]
+    # Fewer support points are better.
+    assert table(0.0, "table4", support=0.4) == [False, True]
+    assert table(0.0, "table4", support=0.6) == [True, False]
+    assert make_table("table2", [record()]).entries[0].bold is False
+
+
+def test_failures_are_counted_not_hidden():
+    records = [record(error="ValueError: no"), record(split=1)]
+    (entry,) = make_table("table2", records).entries
+    assert (entry.splits, entry.failures) == (1, 1)
+    (entry,) = make_table("table2", records[:1]).entries
+    assert entry.mean is None
+    assert "failed" in make_table("table2", records[:1]).markdown()
+
+
+def test_a_table_reads_back_from_every_form():
+    table = make_table("table2", [record(), record("LMKL", 0.8)])
+    rows = list(csv.DictReader(io.StringIO(table.csv())))
+    assert [row["method"] for row in rows] == ["SwMKL", "LMKL"]
+    assert float(rows[0]["mean"]) == pytest.approx(75.0)
+    assert json.loads(table.json())["entries"][1]["method"] == "LMKL"
+    lines = table.markdown().splitlines()
+    assert all(line.count("|") == 9 for line in lines if line.startswith("|"))
+
+
+def test_published_numbers_belong_to_known_sets_and_methods():
+    for name, sets in PUBLISHED.items():
+        assert set(sets) == set(SETS)
+        for values in sets.values():
+            assert set(values) <= set(TABLES[name].methods)
+            assert all(0 <= value.mean <= 100 and value.spread >= 0 for value in values.values())
+
+
+@pytest.mark.parametrize("dictionary", DICTIONARIES)
+@pytest.mark.parametrize("method", TABLES["table4"].methods)
+def test_every_method_and_dictionary_runs(method, dictionary):
+    from lokl.paper import run_cell
+
+    done = run_cell(Cell("iris", method, dictionary, 0.25, rows=60))
+    assert done["error"] is None
+    assert done["accuracy"] > 0.2
+
+
+def test_nested_selection_chooses_a_width_of_the_grid():
+    from lokl.paper import run_cell
+
+    done = run_cell(Cell("iris", "UNIFORM", "quadratic, Gaussian", None, "nested", rows=60))
+    assert done["error"] is None
+    assert done["chosen_gamma"] in GAMMAS
+
+
+def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):
+    arguments = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL"]
+    arguments += ["--methods", "C-LMKL", "--jobs", "1", "-o", str(tmp_path)]
+    first = runner.invoke(app, arguments)
+    assert first.exit_code == 0, first.output
+    assert "Liver" in first.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "records.jsonl",
+        "table2.csv",
+        "table2.json",
+        "table2.md",
+    ]
+    before = (tmp_path / "records.jsonl").read_bytes()
+    assert before.count(b"\n") == 2 * 3 * 3
+    second = runner.invoke(app, [*arguments, "--json"])
+    assert second.exit_code == 0, second.output
+    assert (tmp_path / "records.jsonl").read_bytes() == before
+    assert json.loads(second.stdout)["entries"][0]["splits"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["table9"], "unknown table 'table9'"),
+        (["table2", "--datasets", "Mushrom"], "did you mean 'Mushroom'"),
+        (["table2", "--methods", "magic"], "unknown method 'magic'"),
+    ],
+)
+def test_bad_input_of_the_command(arguments, words, tmp_path):
+    result = runner.invoke(app, ["reproduce", *arguments, "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    place = tmp_path / "file"
+    place.write_text("")
+    arguments = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL"]
+    result = runner.invoke(app, [*arguments, "--jobs", "1", "-o", str(place)])
+    assert result.exit_code in (1, 2)
+    assert len(result.stderr.strip().splitlines()) == 1
