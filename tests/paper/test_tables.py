@@ -167,7 +167,7 @@ def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["table9"], "unknown table 'table9'"),
+        (["table9"], "unknown table or figure 'table9'"),
         (["table2", "--datasets", "Mushrom"], "did you mean 'Mushroom'"),
         (["table2", "--methods", "magic"], "unknown method 'magic'"),
     ],

@@ -16,9 +16,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
+_FIGURES = ("figure1", "figure2")
+
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table2, table3, table4 or all.")],
+    table: Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")],
     datasets: Annotated[
         list[str] | None,
         typer.Option("--datasets", help="Of the paper, again for more.", show_default=False),
@@ -51,7 +53,7 @@ def reproduce(
     ] = Path("reproduced"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
 ) -> None:
-    """Recompute tables of "A Unified View of Localized Kernel Learning".
+    """Recompute tables and figures of "A Unified View of Localized Kernel Learning".
 
     Finished fits are kept in OUTPUT/records.jsonl: a run that was interrupted goes on where it
     stopped.
@@ -59,9 +61,12 @@ def reproduce(
     Example: lokl reproduce table2 --quick --datasets Diabetes
     """
     from lokl.paper import TABLES, RecordFile, make_cells, make_table, run
+    from lokl.paper.tables import nearest
 
     try:
-        names = list(TABLES) if table == "all" else [table]
+        wanted_name = nearest("table or figure", table, [*TABLES, *_FIGURES, "all"])
+        names = list(TABLES) if wanted_name == "all" else [wanted_name]
+        names = [name for name in names if name in TABLES]
         wanted = {
             name: make_cells(
                 name,
@@ -98,6 +103,33 @@ def reproduce(
             _show(made)
         for error in sorted({str(record["error"]) for record in found if record["error"]}):
             typer.echo(f"failed: {error}", err=True)
+    for name in _FIGURES if wanted_name == "all" else [wanted_name]:
+        if name in _FIGURES:
+            _draw(name, output, datasets, seed, console)
+
+
+def _draw(name: str, folder: Path, sets: list[str] | None, seed: int, console: Console) -> None:
+    """Draw a figure as PNG and SVG."""
+    from lokl.paper.figures import figure1, figure2, measure_memory, records_of
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if name == "figure1":
+            figure = figure1(seed)
+        else:
+            with console.status("measuring memory, each fit in its own process"):
+                measured = measure_memory(sets)
+            (folder / "figure2.json").write_text(records_of(measured))
+            figure = figure2(measured)
+        for ending in ("png", "svg"):
+            figure.savefig(folder / f"{name}.{ending}", dpi=150)
+    except ImportError as reason:
+        typer.echo(f"no {name}: {reason}", err=True)
+        raise typer.Exit(2) from None
+    except OSError as reason:
+        typer.echo(f"cannot write to {folder}: {reason.strerror or reason}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{name}: {folder / name}.png and .svg")
 
 
 def _advance(progress: Progress, task: Any, record: dict[str, Any]) -> None:

@@ -1,0 +1,162 @@
+"""Figures 1 and 2 of the paper: two regions, and memory against the number of samples."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lokl.datasets import MissingDatasetError, load, make_two_regions
+from lokl.inspection import plot_regions
+from lokl.kernels import RBF, Polynomial
+from lokl.paper.published import SETS
+from lokl.paper.tables import nearest
+
+_MEGABYTE = 2**20
+# Larger sets are not measured with a stored matrix.
+_MOST_STORED = 9000
+# Kernels of the paper's figure: quadratic and Gaussian.
+_KERNELS = 2
+
+
+def figure1(seed: int = 0, C: float = 10.0) -> Any:
+    """Two regions that need different kernels: the uniform mix, twice, and LD-MKL.
+
+    The uniform mix is drawn with the kernels as they are, and with kernels of trace one, whose
+    machine is saturated: it has several times the support points and one decision.
+    """
+    import warnings
+
+    from lokl import LDMKLClassifier, UniformMKLClassifier
+
+    X, y = make_two_regions(random_state=seed)
+    kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}
+    traced = {name: kernel.normalized("trace") for name, kernel in kernels.items()}
+    models = {
+        "UNIFORM": UniformMKLClassifier(kernels, C),
+        "UNIFORM, trace one": UniformMKLClassifier(traced, C),
+        "LD-MKL": LDMKLClassifier(kernels, C, temperature=0.1, random_state=seed),
+    }
+    with warnings.catch_warnings():
+        # That the second one is saturated is the point of the figure.
+        warnings.filterwarnings("ignore", message="the machine is saturated")
+        fitted = {name: model.fit(X, y) for name, model in models.items()}
+    return plot_regions(fitted, X, y)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peak memory of one fit over that of the process before it, in MB."""
+
+    set: str
+    rows: int
+    solver: str
+    peak: float
+
+
+def least_memory(solver: str, n: Any, m: int = _KERNELS) -> Any:
+    """MB that a method needs at least: a stored matrix, or vectors of multiplicative weights."""
+    n = np.asarray(n, dtype=float)
+    return (8.0 * n**2 if solver == "libsvm" else 8.0 * (m + 4) * n) / _MEGABYTE
+
+
+def measure_memory(
+    sets: Sequence[str] | None = None,
+    solvers: Sequence[str] = ("libsvm", "mwu", "exact"),
+    on_measured: Callable[[Memory], None] | None = None,
+) -> list[Memory]:
+    """Fit the uniform mix on every set that is here, each in a fresh process."""
+    found = []
+    for name in [nearest("data set", given, SETS) for given in sets or SETS]:
+        try:
+            rows = load(SETS[name].name, download=False).data.shape[0]
+        except MissingDatasetError:
+            continue
+        for solver in solvers:
+            if solver == "libsvm" and rows > _MOST_STORED:
+                continue
+            code = f"from lokl.paper.figures import _report_peak as r; r({name!r}, {solver!r})"
+            done = subprocess.run(
+                [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+            )
+            found.append(Memory(name, rows, solver, json.loads(done.stdout)))
+            if on_measured is not None:
+                on_measured(found[-1])
+    return found
+
+
+def _report_peak(name: str, solver: str) -> None:
+    """Write the peak of one fit: the whole life of a fresh process."""
+    from lokl import UniformMKLClassifier
+
+    bunch = load(SETS[name].name, download=False, sparse=False)
+    X, y = bunch.data, bunch.target
+    model = UniformMKLClassifier([Polynomial(2).normalized("mean_diag"), RBF(0.25)], solver=solver)
+    # Compiled loops and buffers of the libraries are not the fit's.
+    model.fit(X[:300], y[:300])
+    before = _resident(start_anew=True)
+    model.fit(X, y)
+    sys.stdout.write(json.dumps(_resident() - before))
+
+
+def _resident(start_anew: bool = False) -> float:
+    """Largest memory of this process so far, in MB; counted from now on where the system can."""
+    status = Path("/proc/self/status")
+    try:
+        if start_anew:
+            Path("/proc/self/clear_refs").write_text("5")
+        key = "VmRSS" if start_anew else "VmHWM"
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return float(lines[key].split()[0]) / 1024
+    except (OSError, KeyError):
+        import resource
+
+        # Kilobytes, but bytes on a Mac.
+        unit = _MEGABYTE if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def figure2(measured: Sequence[Memory]) -> Any:
+    """Least and measured memory against the number of samples, on logarithmic axes."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg", force=False)
+        import matplotlib.pyplot as plt
+    except ImportError as reason:
+        raise ImportError(
+            "figures need matplotlib; install it with: pip install 'lokl[paper]'"
+        ) from reason
+    figure, axes = plt.subplots(figsize=(6.4, 4.8), constrained_layout=True)
+    n = np.geomspace(300, 40_000, 50)
+    styles = {"libsvm": ("o", "LibSVM"), "mwu": ("s", "MWU"), "exact": ("^", "exact")}
+    for k, (solver, (marker, label)) in enumerate(styles.items()):
+        colour = f"C{k}"
+        if solver != "exact":
+            axes.loglog(n, least_memory(solver, n), color=colour, label=f"{label}, least")
+        own = [m for m in measured if m.solver == solver and m.peak > 0]
+        axes.loglog(
+            [m.rows for m in own],
+            [m.peak for m in own],
+            marker,
+            color=colour,
+            label=f"{label}, measured",
+        )
+    axes.set(xlabel="samples", ylabel="MB")
+    axes.legend()
+    return figure
+
+
+def records_of(measured: Sequence[Memory]) -> str:
+    """Return measurements as JSON, with the least memory beside them."""
+    rows = [
+        {**asdict(m), "least": float(least_memory(m.solver, m.rows))}
+        if m.solver != "exact"
+        else asdict(m)
+        for m in measured
+    ]
+    return json.dumps(rows, indent=1)
