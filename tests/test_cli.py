@@ -1,4 +1,5 @@
 import json
+import subprocess
 import sys
 
 import pytest
@@ -77,3 +78,10 @@ def test_an_unknown_data_set_names_the_known_ones():
 
 def test_version():
     assert runner.invoke(app, ["--version"]).stdout.strip() == f"lokl {__version__}"
+
+
+def test_the_package_is_the_command_too():
+    done = subprocess.run(
+        [sys.executable, "-m", "lokl", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("lokl ")

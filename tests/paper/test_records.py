@@ -40,12 +40,15 @@ def test_equal_cells_give_equal_records():
     assert without_times([run_cell(CELLS[1])]) == without_times([run_cell(CELLS[1])])
 
 
-def test_a_failure_is_a_record(tmp_path):
+def test_a_failure_is_a_record_and_tried_again(tmp_path):
     bad = Cell("iris", "UNIFORM", "quadratic, Gaussian", -1.0)
     record = run_cell(bad)
     assert "gamma must be a positive finite number" in record["error"]
     records = RecordFile(tmp_path / "records.jsonl")
     assert [r["error"] is None for r in run([bad, CELLS[0]], records)] == [False, True]
+    again = []
+    run([bad, CELLS[0]], RecordFile(tmp_path / "records.jsonl"), on_record=again.append)
+    assert [Cell.of(record) for record in again] == [bad]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

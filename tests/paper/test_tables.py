@@ -179,7 +179,18 @@ def test_bad_input_of_the_command(arguments, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_sets_that_are_not_here(tmp_path, monkeypatch):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for variable in ("LOKL_DATA", "LOKL_CACHE"):
+        monkeypatch.setenv(variable, str(empty))
+    result = runner.invoke(app, ["reproduce", "table2", "--quick", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert "LOKL_DATA" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, lokl_data):
     place = tmp_path / "file"
     place.write_text("")
     arguments = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL"]

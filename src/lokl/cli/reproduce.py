@@ -82,11 +82,23 @@ def reproduce(
             for name in names
         }
         records = RecordFile(output / "records.jsonl")
+        named = {cell.data for cells in wanted.values() for cell in cells}
+        lacking = {data for data in named if not _is_here(data)}
+        if named and named == lacking:
+            raise ValueError(
+                f"{', '.join(sorted(named))}: not on this machine; name a folder of the files in "
+                "LOKL_DATA, or see `lokl datasets fetch`"
+            )
     except (ValueError, OSError) as reason:
         typer.echo(str(reason), err=True)
         raise typer.Exit(2) from None
     console = Console(stderr=True)
-    for name, cells in wanted.items():
+    for data in sorted(lacking):
+        typer.echo(
+            f"left out: {data} is not on this machine; see `lokl datasets fetch {data}`", err=True
+        )
+    for name, all_cells in wanted.items():
+        cells = [cell for cell in all_cells if cell.data not in lacking]
         missing = sum(cell not in records for cell in cells)
         try:
             with _progress(console) as progress:
@@ -106,6 +118,15 @@ def reproduce(
     for name in _FIGURES if wanted_name == "all" else [wanted_name]:
         if name in _FIGURES:
             _draw(name, output, datasets, seed, console)
+
+
+def _is_here(data: str) -> bool:
+    """Whether the files of a data set are on this machine."""
+    from lokl.datasets import info
+    from lokl.datasets.storage import locate
+
+    record = info(data)
+    return record.format == "scikit-learn" or bool(locate(record)[1])
 
 
 def _draw(name: str, folder: Path, sets: list[str] | None, seed: int, console: Console) -> None:
@@ -150,6 +171,7 @@ def _progress(console: Console) -> Progress:
 
 def _write(folder: Path, table: Any) -> None:
     """Write all forms of a table; each file is whole or not there."""
+    folder.mkdir(parents=True, exist_ok=True)
     for ending, text in (
         ("md", table.markdown()),
         ("csv", table.csv()),

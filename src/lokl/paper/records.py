@@ -50,7 +50,9 @@ class RecordFile:
         return iter(self._records.values())
 
     def __contains__(self, cell: Cell) -> bool:
-        return cell.key in self._records
+        """Whether a cell is done; one that failed is not, what it lacked may be there now."""
+        record = self._records.get(cell.key)
+        return record is not None and record["error"] is None
 
     def add(self, record: dict[str, Any]) -> None:
         """Write one record; it is on the disk when this returns."""
