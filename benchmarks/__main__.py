@@ -23,6 +23,7 @@ NAMES = (
     "simplemkl",
     "mklpy",
     "mwu",
+    "runner",
 )
 
 

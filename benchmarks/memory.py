@@ -1,14 +1,8 @@
 """Peak memory of fits on a9a (24,420 x 123) in fresh processes: one kernel, and SwMKL of three."""
 
-import contextlib
-import ctypes
-import gc
 import json
-import re
 import sys
-import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,63 +20,12 @@ from benchmarks.common import (
     main,
     signs,
 )
+from lokl._memory import Peak
 
 GAMMA, MEGABYTE = 1 / 16, 2**20
 SIZES = (64, 512, 2048)
 # Beyond samples and cache: panels, the working set, buffers of the libraries.
 ALLOWANCE = 300
-
-
-class Peak:
-    """Largest resident memory inside a with block, over that at its start, in MB."""
-
-    def __enter__(self) -> "Peak":
-        gc.collect()
-        # Freed memory that the process still holds would hide a part of the increase.
-        with contextlib.suppress(AttributeError, OSError, TypeError):
-            ctypes.CDLL(None).malloc_trim(0)
-        self._sampler: _Sampler | None = None
-        try:
-            # Linux forgets the peak so far.
-            Path("/proc/self/clear_refs").write_text("5")
-            self._before = _status("VmRSS")
-        except OSError:
-            self._sampler = _Sampler()
-            self._before = self._sampler.peak
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        peak = self._sampler.stop() if self._sampler else _status("VmHWM")
-        self.increase = peak - self._before
-
-
-class _Sampler(threading.Thread):
-    """Asks for the resident memory every few milliseconds, where the system keeps no peak."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        import psutil
-
-        self._memory = psutil.Process().memory_info
-        self._done = threading.Event()
-        self.peak = self._memory().rss / MEGABYTE
-        self.start()
-
-    def run(self) -> None:
-        while not self._done.wait(0.003):
-            self.peak = max(self.peak, self._memory().rss / MEGABYTE)
-
-    def stop(self) -> float:
-        self._done.set()
-        self.join()
-        return self.peak
-
-
-def _status(key: str) -> float:
-    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    if found is None:
-        raise OSError(f"/proc/self/status has no {key}")
-    return int(found[1]) / 1024
 
 
 def measure(size: float, rows: int | None) -> None:
@@ -94,7 +37,7 @@ def measure(size: float, rows: int | None) -> None:
     # Compiled loops, thread pools and buffers of the libraries are not the fit's.
     UniformMKLClassifier([RBF(GAMMA)], cache_size=16).fit(X[:2500], y[:2500])
     model = UniformMKLClassifier([RBF(GAMMA)], cache_size=size)
-    with Peak() as peak:
+    with Peak(tidy=True) as peak:
         begun = time.perf_counter()
         model.fit(X, y)
         elapsed = time.perf_counter() - begun
@@ -118,7 +61,7 @@ def measure_combined(size: float, rows: int | None) -> None:
     kernels = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag"), RBF(GAMMA)]
     SwMKLClassifier(kernels, cache_size=16).fit(X[:2500], y[:2500])
     model = SwMKLClassifier(kernels, cache_size=size)
-    with Peak() as peak:
+    with Peak(tidy=True) as peak:
         begun = time.perf_counter()
         model.fit(X, y)
         elapsed = time.perf_counter() - begun

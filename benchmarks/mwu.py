@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Options, Report, Timing, fresh_process, load_a9a, main, signs
-from benchmarks.memory import Peak
+from lokl._memory import Peak
 
 GAMMA, EPSILON = 1 / 16, 0.01
 SIZES = (3000, 6000, 12_000, 24_000)
@@ -43,7 +43,7 @@ def measure(name: str, count: int, rows: int | None) -> None:
 
     # Compiled loops, thread pools and buffers of the libraries are not the fit's.
     solve(2500)
-    with Peak() as peak:
+    with Peak(tidy=True) as peak:
         begun = time.perf_counter()
         dual = solve(len(X))
         elapsed = time.perf_counter() - begun
@@ -67,7 +67,7 @@ def measure_kernels(rows: int | None) -> None:
     simple = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag")]
     model = MWUMKLClassifier([*simple, *rbf_ladder()], epsilon=EPSILON)
     model.fit(X[:2500], y[:2500])
-    with Peak() as peak:
+    with Peak(tidy=True) as peak:
         begun = time.perf_counter()
         model.fit(X, y)
         elapsed = time.perf_counter() - begun

@@ -18,7 +18,8 @@ extensions = [
     "sphinx.ext.autosummary",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build"]
+# Results are included by the page that discusses them.
+exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 
 html_theme = "furo"

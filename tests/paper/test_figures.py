@@ -52,8 +52,8 @@ def test_measurements_are_drawn_on_logarithmic_axes():
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert {text.get_text() for text in axes.get_legend().get_texts()} >= {
         "LibSVM, least",
-        "MWU, measured",
-        "exact, measured",
+        "MWU, cache 16 MB, measured",
+        "exact, cache 512 MB, measured",
     }
 
 

@@ -1,10 +1,18 @@
 """``lokl reproduce``: the paper's tables, recomputed beside the published numbers."""
 
-from functools import partial
+import io
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
+import joblib
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -23,15 +31,19 @@ def reproduce(
     table: Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")],
     datasets: Annotated[
         list[str] | None,
-        typer.Option("--datasets", help="Of the paper, again for more.", show_default=False),
+        typer.Option("--datasets", help="Of the paper, with commas.", show_default=False),
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option("--methods", help="Method, again for more.", show_default=False),
+        typer.Option("--methods", help="With commas, or again.", show_default=False),
     ] = None,
     dictionary: Annotated[
         list[str] | None,
         typer.Option(help="Kernels, again for more; the best is shown.", show_default=False),
+    ] = None,
+    gamma: Annotated[
+        list[float] | None,
+        typer.Option(help="Width to try, again for more; nine without.", show_default=False),
     ] = None,
     repeats: Annotated[
         int | None,
@@ -46,7 +58,13 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Three splits and widths, 1,000 rows.")
     ] = False,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Show what OUTPUT has of a table, fit nothing.")
+    ] = False,
     jobs: Annotated[int, typer.Option(help="Processes, -1 for all cores.")] = -1,
+    backend: Annotated[
+        str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")
+    ] = "processes",
     seed: Annotated[int, typer.Option(min=0, help="Decides everything.")] = 0,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of records and tables.")
@@ -60,64 +78,165 @@ def reproduce(
 
     Example: lokl reproduce table2 --quick --datasets Diabetes
     """
-    from lokl.paper import TABLES, RecordFile, make_cells, make_table, run
+    from lokl.paper import SETS, TABLES, RecordFile, make_cells
+    from lokl.paper.methods import method_names
     from lokl.paper.tables import nearest
 
     try:
-        wanted_name = nearest("table or figure", table, [*TABLES, *_FIGURES, "all"])
-        names = list(TABLES) if wanted_name == "all" else [wanted_name]
-        names = [name for name in names if name in TABLES]
-        wanted = {
-            name: make_cells(
-                name,
-                sets=datasets,
-                methods=methods,
-                repeats=repeats,
-                dictionaries=dictionary or ("quadratic, Gaussian",),
-                selection=selection,
-                solver=solver,
-                seed=seed,
-                quick=quick,
-            )
-            for name in names
-        }
+        chosen = nearest("table or figure", table, [*TABLES, *_FIGURES, "all"])
         records = RecordFile(output / "records.jsonl")
-        named = {cell.data for cells in wanted.values() for cell in cells}
-        lacking = {data for data in named if not _is_here(data)}
-        if named and named == lacking:
-            raise ValueError(
-                f"{', '.join(sorted(named))}: not on this machine; name a folder of the files in "
-                "LOKL_DATA, or see `lokl datasets fetch`"
-            )
+        names = [name for name in TABLES if chosen in (name, "all")]
+        common: dict[str, Any] = {
+            "sets": _apart(datasets, [*SETS, *(known.name for known in SETS.values())]),
+            "methods": _apart(methods, method_names()),
+            "gammas": gamma,
+            "selection": selection,
+            "solver": solver,
+            "seed": seed,
+            "quick": quick,
+        }
+        lacking: set[str] = set()
+        if recorded:
+            wanted = {name: _recorded(name, records, common) for name in names}
+        else:
+            wanted = {
+                name: make_cells(
+                    name,
+                    repeats=repeats,
+                    dictionaries=dictionary or ("quadratic, Gaussian",),
+                    **common,
+                )
+                for name in names
+            }
+            lacking = _lacking({cell.data for cells in wanted.values() for cell in cells})
     except (ValueError, OSError) as reason:
-        typer.echo(str(reason), err=True)
-        raise typer.Exit(2) from None
+        _stop(str(reason), 2)
     console = Console(stderr=True)
     for data in sorted(lacking):
         typer.echo(
             f"left out: {data} is not on this machine; see `lokl datasets fetch {data}`", err=True
         )
-    for name, all_cells in wanted.items():
-        cells = [cell for cell in all_cells if cell.data not in lacking]
-        missing = sum(cell not in records for cell in cells)
-        try:
-            with _progress(console) as progress:
-                task = progress.add_task(name, total=missing)
-                found = run(cells, records, jobs=jobs, on_record=partial(_advance, progress, task))
-            made = make_table(name, found)
-            _write(output, made)
-        except OSError as reason:
-            typer.echo(f"cannot write to {output}: {reason.strerror or reason}", err=True)
-            raise typer.Exit(1) from None
+    for name, cells in wanted.items():
+        here = [cell for cell in cells if cell.data not in lacking]
+        with _clear_errors(output, records):
+            made = _make(name, here, records, jobs, backend, output, console)
         if as_json:
             typer.echo(made.json())
         else:
             _show(made)
-        for error in sorted({str(record["error"]) for record in found if record["error"]}):
-            typer.echo(f"failed: {error}", err=True)
-    for name in _FIGURES if wanted_name == "all" else [wanted_name]:
-        if name in _FIGURES:
-            _draw(name, output, datasets, seed, console)
+    if chosen in ("figure2", "all"):
+        with _clear_errors(output, records):
+            common["sets"] = _present(common["sets"])
+    for name in _FIGURES:
+        if chosen in (name, "all"):
+            with _clear_errors(output, records):
+                _draw(name, output, common["sets"], seed, console)
+
+
+def _apart(values: list[str] | None, known: Iterable[str]) -> list[str] | None:
+    """Take lists with commas apart; some names have a comma themselves."""
+    if values is None:
+        return None
+    names = {name.casefold() for name in known}
+    parts: list[str] = []
+    for value in values:
+        whole = value.casefold() in names
+        parts += [value] if whole else [part.strip() for part in value.split(",") if part.strip()]
+    return parts
+
+
+def _recorded(name: str, records: Any, settings: dict[str, Any]) -> list[Any]:
+    """Return the cells of a table that have a record; none is an error."""
+    from lokl.paper import recorded_cells
+
+    found = [cell for cell in recorded_cells(name, records, **settings) if cell in records]
+    if not found:
+        raise ValueError(f"{records.path} has no records of {name}; leave out --recorded")
+    return found
+
+
+def _present(sets: list[str] | None) -> list[str]:
+    """Return the sets of the paper that are on this machine; none is an error."""
+    from lokl.paper import SETS
+    from lokl.paper.tables import paper_names
+
+    names = paper_names(sets)
+    lacking = _lacking({SETS[name].name for name in names})
+    return [name for name in names if SETS[name].name not in lacking]
+
+
+def _lacking(named: set[str]) -> set[str]:
+    """Return the sets that are not on this machine; all of them is an error."""
+    lacking = {data for data in named if not _is_here(data)}
+    if named and named == lacking:
+        raise ValueError(
+            f"{', '.join(sorted(named))}: not on this machine; name a folder of the files in "
+            "LOKL_DATA, or see `lokl datasets fetch`"
+        )
+    return lacking
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(code) from None
+
+
+@contextmanager
+def _clear_errors(output: Path, records: Any) -> Iterator[None]:
+    """Turn what can go wrong outside of fits into one line; records stay what they are."""
+    try:
+        yield
+    except (ImportError, ValueError) as reason:
+        _stop(str(reason), 2)
+    except OSError as reason:
+        _stop(
+            f"cannot write to {output}: {reason.strerror or reason}; {len(records)} records there "
+            "are whole, and the same command goes on from them",
+            1,
+        )
+    except KeyboardInterrupt:
+        _stop(
+            f"interrupted; {len(records)} records are in {output}, and the same command goes on "
+            "from them",
+            130,
+        )
+
+
+def _make(
+    name: str,
+    cells: list[Any],
+    records: Any,
+    jobs: int,
+    backend: str,
+    output: Path,
+    console: Console,
+) -> Any:
+    """Do a table's cells, and write and return the table."""
+    from lokl.paper import make_table, overhead, run
+
+    new: list[dict[str, Any]] = []
+    with _progress(console) as progress:
+        task = progress.add_task(name, total=sum(cell not in records for cell in cells))
+
+        def advance(record: dict[str, Any]) -> None:
+            new.append(record)
+            progress.advance(task)
+
+        begun = time.perf_counter()
+        found = run(cells, records, jobs=jobs, backend=backend, on_record=advance)
+        seconds = time.perf_counter() - begun
+    made = make_table(name, found)
+    _write(output, made)
+    for error in sorted({str(record["error"]) for record in found if record["error"]}):
+        typer.echo(f"failed: {error}", err=True)
+    if new:
+        text = f"{name}: {len(new)} fits in {timedelta(seconds=round(seconds))}"
+        # Workers of a cluster elsewhere are not counted here.
+        if backend in ("processes", "dask"):
+            extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
+            text += f"; {100 * extra:.1f} % beside the fits themselves"
+        typer.echo(text, err=True)
+    return made
 
 
 def _is_here(data: str) -> bool:
@@ -133,28 +252,19 @@ def _draw(name: str, folder: Path, sets: list[str] | None, seed: int, console: C
     """Draw a figure as PNG and SVG."""
     from lokl.paper.figures import figure1, figure2, measure_memory, records_of
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if name == "figure1":
-            figure = figure1(seed)
-        else:
-            with console.status("measuring memory, each fit in its own process"):
-                measured = measure_memory(sets)
-            (folder / "figure2.json").write_text(records_of(measured))
-            figure = figure2(measured)
-        for ending in ("png", "svg"):
-            figure.savefig(folder / f"{name}.{ending}", dpi=150)
-    except ImportError as reason:
-        typer.echo(f"no {name}: {reason}", err=True)
-        raise typer.Exit(2) from None
-    except OSError as reason:
-        typer.echo(f"cannot write to {folder}: {reason.strerror or reason}", err=True)
-        raise typer.Exit(1) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "figure1":
+        figure = figure1(seed)
+    else:
+        with console.status("measuring memory, each fit in its own process"):
+            measured = measure_memory(sets)
+        _replace(folder / "figure2.json", records_of(measured).encode())
+        figure = figure2(measured)
+    for ending in ("png", "svg"):
+        stream = io.BytesIO()
+        figure.savefig(stream, format=ending, dpi=110)
+        _replace(folder / f"{name}.{ending}", stream.getvalue())
     typer.echo(f"{name}: {folder / name}.png and .svg")
-
-
-def _advance(progress: Progress, task: Any, record: dict[str, Any]) -> None:
-    progress.advance(task)
 
 
 def _progress(console: Console) -> Progress:
@@ -170,31 +280,66 @@ def _progress(console: Console) -> Progress:
 
 
 def _write(folder: Path, table: Any) -> None:
-    """Write all forms of a table; each file is whole or not there."""
+    """Write all forms of a table, and what its numbers depend on."""
+    from lokl.paper import environment
+
     folder.mkdir(parents=True, exist_ok=True)
     for ending, text in (
         ("md", table.markdown()),
         ("csv", table.csv()),
-        ("json", table.json()),
+        ("json", json.dumps({**table.as_dict(), "environment": environment()}, indent=1)),
     ):
-        place = folder / f"{table.name}.{ending}"
-        temporary = place.with_suffix(f".{ending}.part")
-        temporary.write_text(text)
+        _replace(folder / f"{table.name}.{ending}", text.encode())
+
+
+def _replace(place: Path, content: bytes) -> None:
+    """Write a file that is whole or as it was before."""
+    temporary = place.with_name(place.name + ".part")
+    try:
+        temporary.write_bytes(content)
         temporary.replace(place)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+# Columns that every terminal has room for, and others in the order in which they are added.
+_NEEDED = ("set", "method", "ours", "published", "difference", "gamma")
+_WELCOME = ("fit s", "splits", "published s", "fit MB", "kernels")
+# Of a file or a pipe.
+_UNLIMITED = 160
 
 
 def _show(table: Any) -> None:
-    from lokl.paper.tables import LEGEND, cells_of
+    """Print a table that fits the terminal."""
+    from lokl.paper.tables import COLUMNS, LEGEND, cells_of
 
-    shown = Table(title=table.title, caption=LEGEND)
-    for column in ("set", "method"):
-        shown.add_column(column)
-    for column in ("ours", "published", "difference", "fit s"):
-        shown.add_column(column, justify="right")
-    for column in ("kernels", "splits"):
-        shown.add_column(column)
-    for entry in table.entries:
-        cells = cells_of(entry)
-        cells[2] = cells[2].replace("**", "[bold]", 1).replace("**", "[/bold]", 1)
-        shown.add_row(*cells)
-    Console().print(shown)
+    console = Console()
+    rows = [dict(zip(COLUMNS, cells_of(entry), strict=True)) for entry in table.entries]
+    width = {name: max(len(name), *(len(row[name]) for row in rows)) + 2 for name in COLUMNS}
+    room = console.width if console.is_terminal else _UNLIMITED
+    names = set(_NEEDED)
+    for name in _WELCOME:
+        if sum(width[own] for own in names) + width[name] <= room:
+            names.add(name)
+    shown = Table(title=table.title, caption=LEGEND, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in COLUMNS:
+        if name in names:
+            left = name in ("set", "method", "kernels")
+            shown.add_column(name, justify="left" if left else "right", no_wrap=True)
+    before = None
+    for row in rows:
+        if before is not None and row["set"] != before:
+            shown.add_section()
+        texts = {**row, "set": "" if row["set"] == before else row["set"]}
+        before = row["set"]
+        shown.add_row(
+            *(
+                re.sub(r"\*\*(.*)\*\*", r"[bold]\1[/bold]", texts[name])
+                for name in COLUMNS
+                if name in names
+            )
+        )
+    if not console.is_terminal:
+        console = Console(width=_UNLIMITED)
+    console.print(shown)

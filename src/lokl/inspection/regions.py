@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 _GRID = 160
+# Share of an even trust from which on the margins of a kernel are drawn.
+_TRUSTED = 0.9
 
 
 def plot_regions(models: Any, X: Any, y: Any) -> Any:
@@ -21,6 +23,8 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     -------
     matplotlib.figure.Figure
         One panel for each model. Colour: the share of each kernel in the trust of the place.
+        Solid line: the decision. Dotted lines: the margins; of every expert, in the colour of its
+        kernel and where that is trusted, for a model of experts.
     """
     plt, palette = _matplotlib()
     X, y = np.asarray(X, dtype=float), np.asarray(y)
@@ -43,13 +47,21 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
             origin="lower",
             extent=extent,
             aspect="auto",
+            interpolation="none",
         )
         decision = model.decision_function(grid).reshape(_GRID, _GRID)
         panel.contour(*axes, decision, levels=[0.0], colors="black", linewidths=1.5)
-        edge = 1.0 if np.abs(decision).max() > 1.0 else 0.5
-        panel.contour(
-            *axes, decision, levels=[-edge, edge], colors="black", linewidths=0.7, linestyles=":"
-        )
+        for values, colour in _margins(model, grid, trust, colours):
+            # A machine that is sure of nothing has no margin to draw.
+            if np.nanmin(values) < 1.0 and np.nanmax(values) > -1.0:
+                panel.contour(
+                    *axes,
+                    values.reshape(_GRID, _GRID),
+                    levels=[-1.0, 1.0],
+                    colors=[colour],
+                    linewidths=1.0,
+                    linestyles=":",
+                )
         for label, marker in zip(np.unique(y), "ox", strict=False):
             own = X[y == label]
             panel.scatter(own[:, 0], own[:, 1], s=12, marker=marker, color="0.25", linewidths=0.8)
@@ -70,6 +82,19 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
         ]
         panel.legend(handles=handles, loc="upper right", title="trusted kernel")
     return figure
+
+
+def _margins(model: Any, grid: Any, trust: Any, colours: Any) -> list[tuple[Any, Any]]:
+    """Values whose levels -1 and 1 are margins, each with its colour."""
+    if not hasattr(model, "experts_"):
+        return [(model.decision_function(grid), "black")]
+    found = []
+    for i, (expert, colour) in enumerate(zip(model.experts_, colours, strict=True)):
+        trusted = trust[:, i] >= _TRUSTED / trust.shape[1]
+        if trusted.any():
+            said = expert.decide(grid, trust.shape[1] * trust[:, i])[:, 0]
+            found.append((np.where(trusted, said, np.nan), 0.7 * colour))
+    return found
 
 
 def _matplotlib() -> tuple[Any, Any]:

@@ -1,10 +1,11 @@
 """The experiments of "A Unified View of Localized Kernel Learning", recomputed."""
 
 from lokl.paper.cells import Cell, run_cell
+from lokl.paper.environment import environment
 from lokl.paper.published import PUBLISHED, SETS, Value
 from lokl.paper.records import RecordFile
-from lokl.paper.runner import run
-from lokl.paper.tables import TABLES, ResultTable, make_cells, make_table
+from lokl.paper.runner import overhead, run
+from lokl.paper.tables import TABLES, ResultTable, make_cells, make_table, recorded_cells
 
 __all__ = [
     "PUBLISHED",
@@ -14,8 +15,11 @@ __all__ = [
     "RecordFile",
     "ResultTable",
     "Value",
+    "environment",
     "make_cells",
     "make_table",
+    "overhead",
+    "recorded_cells",
     "run",
     "run_cell",
 ]

@@ -3,6 +3,7 @@
 import json
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from lokl._memory import Peak
 from lokl.datasets import load
 from lokl.paper.methods import GAMMAS, build
 
@@ -55,7 +57,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Text that is equal for equal cells."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(vars(self), sort_keys=True)
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> "Cell":
@@ -65,37 +67,47 @@ class Cell:
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Fit and score; a failure is a record, too."""
-    record: dict[str, Any] = asdict(cell)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            record.update(_measure(cell))
-        record["warnings"] = sorted({type(w.message).__name__ for w in caught})
-        record["error"] = None
+            measured = _measure(cell)
     except Exception as reason:
-        record["error"] = f"{type(reason).__name__}: {reason}"
-    return record
+        return failed(cell, f"{type(reason).__name__}: {reason}")
+    names = sorted({type(w.message).__name__ for w in caught})
+    return {**asdict(cell), **measured, "warnings": names, "error": None}
+
+
+def failed(cell: Cell, why: str) -> dict[str, Any]:
+    """Return the record of a cell that came to nothing."""
+    return {**asdict(cell), "error": why}
 
 
 def _measure(cell: Cell) -> dict[str, Any]:
-    X, y = _samples(cell.data, cell.rows, cell.seed)
-    X, X_test, y, y_test = train_test_split(
-        X, y, test_size=0.25, random_state=cell.seed + cell.split
-    )
+    X, X_test, y, y_test = _split(cell.data, cell.rows, cell.seed, cell.split)
+    _warm_up(cell.method, cell.dictionary, cell.solver)
     gamma = _nested(cell, X, y) if cell.selection == "nested" else cell.gamma
     model = build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
-    _warm_up(cell.method, cell.dictionary, cell.solver)
-    begun = time.perf_counter()
-    model.fit(X, y)
-    fitted = time.perf_counter()
-    accuracy = float(np.mean(model.predict(X_test) == y_test))
+    fit_seconds, fit_memory, _ = _timed(lambda: model.fit(X, y))
+    predict_seconds, predict_memory, labels = _timed(lambda: model.predict(X_test))
     return {
-        "accuracy": accuracy,
+        "accuracy": float(np.mean(labels == y_test)),
         "support": float(model.support_fraction_),
-        "fit_seconds": fitted - begun,
-        "predict_seconds": time.perf_counter() - fitted,
+        "fit_seconds": fit_seconds,
+        "predict_seconds": predict_seconds,
+        "fit_memory": fit_memory,
+        "predict_memory": predict_memory,
         "chosen_gamma": gamma,
     }
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, float | None, Any]:
+    """Seconds and peak memory, in MB, of some work, and what it returns."""
+    with Peak() as peak:
+        begun = time.perf_counter()
+        result = work()
+        seconds = time.perf_counter() - begun
+    memory = None if peak.increase is None else round(peak.increase, 1)
+    return round(seconds, 6), memory, result
 
 
 @lru_cache
@@ -106,8 +118,15 @@ def _warm_up(method: str, dictionary: str, solver: str) -> None:
 
 
 @lru_cache(maxsize=1)
+def _split(name: str, rows: int | None, seed: int, split: int) -> Any:
+    """Training and test part; a worker does many cells of one split in a row."""
+    X, y = _samples(name, rows, seed)
+    return train_test_split(X, y, test_size=0.25, random_state=seed + split)
+
+
+@lru_cache(maxsize=1)
 def _samples(name: str, rows: int | None, seed: int) -> tuple[Any, Any]:
-    """Samples and labels; a worker does many cells of one data set in a row."""
+    """All samples and labels of a set."""
     bunch = load(name, download=False)
     X, y = bunch.data, bunch.target
     if rows is not None and rows < X.shape[0]:

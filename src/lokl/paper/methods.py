@@ -36,6 +36,7 @@ def _models() -> dict[str, Builder]:
         "LD-MKL": simple(lokl.LDMKLClassifier),
         "LD-MKL, margin 0": simple(lokl.LDMKLClassifier, margin=0.0),
         "C-LMKL": simple(lokl.CLMKLClassifier),
+        "C-LMKL, two clusters": simple(lokl.CLMKLClassifier, n_clusters=2),
         "MWUMKL": lambda kernels, C, solver, seed: lokl.MWUMKLClassifier(
             kernels, C, random_state=seed
         ),

@@ -1,12 +1,18 @@
 """Cells, done in parallel and never twice."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any
 
 import joblib
+from joblib.externals.loky import ProcessPoolExecutor
 
-from lokl.paper.cells import Cell, run_cell
+from lokl.paper.cells import Cell, failed, run_cell
 from lokl.paper.records import RecordFile
+
+Work = Callable[[Cell], dict[str, Any]]
 
 
 def run(
@@ -14,28 +20,133 @@ def run(
     records: RecordFile,
     *,
     jobs: int | None = None,
+    backend: str = "processes",
     on_record: Callable[[dict[str, Any]], None] | None = None,
+    work: Work = run_cell,
 ) -> list[dict[str, Any]]:
     """Do the cells that have no record yet, and return the records of all.
 
     Every record is written when its cell is done: an interrupted run loses only the cells that
-    were at work.
+    were at work. A cell that takes its process with it, for lack of memory, say, is a failed
+    cell.
 
     Parameters
     ----------
     cells : sequence of Cell
     records : RecordFile
     jobs : int or None, default=None
-        Processes; None is one, -1 all cores.
+        Processes; None is one, -1 all cores, or all workers of a cluster.
+    backend : str, default="processes"
+        ``"processes"`` of this machine; ``"dask"``, a Dask cluster on this machine for the time
+        of the run; or the address of a Dask scheduler, whose workers need lokl and the data.
     on_record : callable, optional
         Called with every new record.
+    work : callable, default=run_cell
+        Turns a cell into its record.
     """
-    # Cells of one data set follow each other, so that a worker reads it once.
-    missing = sorted((c for c in dict.fromkeys(cells) if c not in records), key=lambda c: c.data)
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size="auto")
-    for record in parallel(joblib.delayed(run_cell)(cell) for cell in missing):
+    missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
+    # Cells of one split of one data set follow each other: a worker keeps the last one.
+    missing.sort(key=lambda cell: (cell.data, cell.split))
+    done = _by_processes(missing, jobs, work)
+    if backend != "processes":
+        done = _by_dask(missing, jobs, backend, work)
+    for record in done if missing else ():
         records.add(record)
         if on_record is not None:
             on_record(record)
-    by_key = {Cell.of(record).key: record for record in records}
-    return [by_key[cell.key] for cell in dict.fromkeys(cells)]
+    return [records.of(cell) for cell in dict.fromkeys(cells)]
+
+
+def _by_processes(cells: Sequence[Cell], jobs: int | None, work: Work) -> Iterator[dict[str, Any]]:
+    """Yield records as they come, whatever happens to the processes."""
+    left = {cell.key: cell for cell in cells}
+    while left:
+        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+        try:
+            for record in parallel(joblib.delayed(work)(cell) for cell in list(left.values())):
+                del left[Cell.of(record).key]
+                yield record
+        except BrokenProcessPool:
+            # One of the cells at work killed a process, and which one is not known: one at a
+            # time until it is found.
+            for record in _one_by_one(list(left.values()), work):
+                del left[Cell.of(record).key]
+                yield record
+
+
+def _one_by_one(cells: Sequence[Cell], work: Work) -> Iterator[dict[str, Any]]:
+    """Do cells in one process apart, until one of them kills it."""
+    with ProcessPoolExecutor(1) as pool:
+        for cell in cells:
+            try:
+                record = pool.submit(work, cell).result()
+            except BrokenProcessPool as reason:
+                yield _dead(cell, reason)
+                return
+            yield record
+
+
+def _dead(cell: Cell, reason: Exception) -> dict[str, Any]:
+    return failed(cell, f"the process died, perhaps for lack of memory ({reason})")
+
+
+def _by_dask(
+    cells: Sequence[Cell], jobs: int | None, backend: str, work: Work
+) -> Iterator[dict[str, Any]]:
+    """Yield records as the workers of a cluster finish them."""
+    from dask.distributed import as_completed
+
+    with _client(backend, jobs) as client:
+        # Keys of their own: a cell that failed before is done again.
+        futures = client.map(work, cells, pure=False)
+        by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
+        for future in as_completed(futures):
+            reason = future.exception()
+            yield _dead(by_key[future.key], reason) if reason else future.result()
+            # The scheduler may forget what is on the disk.
+            future.release()
+
+
+@contextmanager
+def _client(backend: str, jobs: int | None) -> Iterator[Any]:
+    """Connect to a cluster, or to one made for the purpose."""
+    try:
+        import dask
+        from dask.distributed import Client, LocalCluster
+    except ImportError as reason:
+        raise ImportError(
+            f"backend {backend!r} needs Dask; install it with: pip install 'lokl[dask]'"
+        ) from reason
+    if backend == "dask":
+        # One cell at a time and thread: time and memory of a fit are its own, and when a process
+        # dies, it is known whose fault it was.
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.scheduler.worker-saturation": 1.0,
+        }
+        with (
+            dask.config.set(settings),
+            LocalCluster(
+                n_workers=joblib.effective_n_jobs(jobs),
+                threads_per_worker=1,
+                dashboard_address=None,
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(backend, timeout=10)
+    except (OSError, ValueError) as reason:
+        raise ValueError(
+            f"no Dask scheduler answers at {backend!r} ({reason}); backends are 'processes', "
+            "'dask' for a cluster on this machine, or an address such as tcp://host:8786"
+        ) from reason
+    with client:
+        yield client
+
+
+def overhead(records: Sequence[dict[str, Any]], seconds: float, jobs: int) -> float:
+    """Time of `jobs` processes that went into anything but fits and predictions, over theirs."""
+    busy = math.fsum(r["fit_seconds"] + r["predict_seconds"] for r in records if not r["error"])
+    return jobs * seconds / busy - 1.0 if busy else math.nan

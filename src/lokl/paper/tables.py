@@ -5,14 +5,20 @@ import difflib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from statistics import fmean, stdev
 from typing import Any
 
 from lokl.paper.cells import Cell
 from lokl.paper.methods import DICTIONARIES, GAMMAS, WITHOUT_GAMMA, method_names
-from lokl.paper.published import PUBLISHED, SETS
+from lokl.paper.published import (
+    OVERLAPPING_TIMES,
+    PUBLISHED,
+    SETS,
+    breaks_bold_rule,
+    is_ahead,
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ TABLES = {
         (*_LOCALIZED, "MWUMKL", "UNIFORM", "UNIFORM, trace", "GMKL"),
     ),
 }
+SOLVERS = ("exact", "libsvm", "mwu")
 # A look at every set and method in minutes.
 _QUICK_REPEATS, _QUICK_ROWS = 3, 1000
 
@@ -63,6 +70,12 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 
 
+def paper_names(sets: Sequence[str] | None) -> list[str]:
+    """Return names of data sets as the paper has them, also of those named as in the collection."""
+    collected = {value.name: name for name, value in SETS.items()}
+    return [collected.get(name) or nearest("data set", name, SETS) for name in sets or SETS]
+
+
 def make_cells(
     table: str,
     *,
@@ -70,6 +83,7 @@ def make_cells(
     methods: Sequence[str] | None = None,
     repeats: int | None = None,
     dictionaries: Sequence[str] = ("quadratic, Gaussian",),
+    gammas: Sequence[float] | None = None,
     selection: str = "paper",
     solver: str | None = None,
     seed: int = 0,
@@ -87,7 +101,10 @@ def make_cells(
         Splits; None is the paper's number.
     dictionaries : sequence of str
         Of the kernels, which the paper does not state.
+    gammas : sequence of float, optional
+        Widths of the paper's grid to choose from; all nine without.
     selection : {"paper", "nested"}, default="paper"
+        Nested selection always has all nine.
     solver : str, optional
         Another solver than the table's.
     seed : int, default=0
@@ -96,10 +113,15 @@ def make_cells(
     """
     spec = TABLES[nearest("table", table, TABLES)]
     selection = nearest("selection", selection, ("paper", "nested"))
-    names = [nearest("data set", name, SETS) for name in sets or SETS]
+    solver = nearest("solver", solver or spec.solver, SOLVERS)
+    names = paper_names(sets)
     chosen = [nearest("method", name, method_names()) for name in methods or spec.methods]
     lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries]
-    widths: Sequence[float | None] = GAMMAS[::4] if quick else GAMMAS
+    strange = [gamma for gamma in gammas or () if gamma not in GAMMAS]
+    if strange:
+        grid = ", ".join(f"{gamma:g}" for gamma in GAMMAS)
+        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose of {grid}")
+    widths: Sequence[float | None] = gammas or (GAMMAS[::4] if quick else GAMMAS)
     if selection == "nested":
         widths = [None]
     cells = []
@@ -113,7 +135,7 @@ def make_cells(
                 dictionary,
                 gamma,
                 "paper" if dictionary in WITHOUT_GAMMA else selection,
-                solver or spec.solver,
+                solver,
                 split,
                 seed=seed,
                 rows=_QUICK_ROWS if quick else None,
@@ -121,6 +143,50 @@ def make_cells(
             for gamma, split in product(own, range(count))
         ]
     return cells
+
+
+def recorded_cells(
+    table: str,
+    records: Iterable[dict[str, Any]],
+    *,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    gammas: Sequence[float] | None = None,
+    selection: str = "paper",
+    solver: str | None = None,
+    seed: int = 0,
+    quick: bool = False,
+) -> list[Cell]:
+    """Return the cells of a table that have a record, whatever their splits and widths.
+
+    Parameters
+    ----------
+    table : str
+    records : iterable of dict
+    sets, methods, gammas, selection, solver, seed, quick
+        As in :func:`make_cells`.
+    """
+    wanted = make_cells(
+        table,
+        sets=sets,
+        methods=methods,
+        repeats=1,
+        dictionaries=list(DICTIONARIES),
+        gammas=gammas,
+        selection=selection,
+        solver=solver,
+        seed=seed,
+        quick=quick,
+    )
+
+    def kind(cell: Cell) -> Cell:
+        return replace(cell, gamma=None, split=0)
+
+    kinds = {kind(cell): place for place, cell in enumerate(wanted)}
+    found = [cell for record in records if kind(cell := Cell.of(record)) in kinds]
+    if gammas:
+        found = [cell for cell in found if cell.gamma in gammas]
+    return sorted(found, key=lambda cell: (kinds[kind(cell)], cell.gamma or 0.0, cell.split))
 
 
 @dataclass(frozen=True)
@@ -132,7 +198,11 @@ class Entry:
     set, method : str
     mean, spread : float or None
         Of the quantity over the splits; None where all cells failed.
-    published, published_spread : float or None
+    published, published_spread, published_seconds : float or None
+    published_bold, published_bold_seconds : bool
+        As printed.
+    breaks_rule, breaks_rule_seconds : bool
+        Whether the paper's rule for bold does not hold there.
     difference : float or None
     outside : bool
         Whether ours is farther from the published mean than its standard deviation.
@@ -140,7 +210,8 @@ class Entry:
         Better than all other methods on the set by both standard deviations: the paper's rule.
     accuracy : float or None
         In %, whatever the table shows.
-    fit_seconds : float or None
+    fit_seconds, fit_memory : float or None
+        Mean time and largest memory, in MB over that before, of the fits.
     dictionary : str or None
     gamma : float or None
         Of the best mean accuracy; None where each split chose its own.
@@ -153,11 +224,17 @@ class Entry:
     spread: float | None
     published: float | None
     published_spread: float | None
+    published_seconds: float | None
+    published_bold: bool
+    published_bold_seconds: bool
+    breaks_rule: bool
+    breaks_rule_seconds: bool
     difference: float | None
     outside: bool
     bold: bool
     accuracy: float | None
     fit_seconds: float | None
+    fit_memory: float | None
     dictionary: str | None
     gamma: float | None
     splits: int
@@ -177,8 +254,8 @@ class ResultTable:
         lines = [
             f"**{self.title}**",
             "",
-            "| set | method | ours | published | difference | fit s | kernels | splits |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- |",
+            f"| {' | '.join(COLUMNS)} |",
+            f"|{' --- |' * len(COLUMNS)}",
         ]
         lines += [" | ".join(["", *cells_of(entry), ""]).strip() for entry in self.entries]
         return "\n".join([*lines, "", LEGEND, ""])
@@ -191,50 +268,88 @@ class ResultTable:
         writer.writerows(asdict(entry) for entry in self.entries)
         return stream.getvalue()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the table as plain values."""
+        return asdict(self)
+
     def json(self) -> str:
         """Return the table as JSON."""
-        return json.dumps(asdict(self), indent=1)
+        return json.dumps(self.as_dict(), indent=1)
 
 
 # What is not known of a method whose cells all failed.
-_MEASURED = ("mean", "spread", "difference", "accuracy", "fit_seconds", "dictionary", "gamma")
+_MEASURED = (
+    "mean",
+    "spread",
+    "difference",
+    "accuracy",
+    "fit_seconds",
+    "fit_memory",
+    "dictionary",
+    "gamma",
+)
 
+COLUMNS = (
+    "set",
+    "method",
+    "ours",
+    "published",
+    "difference",
+    "fit s",
+    "published s",
+    "fit MB",
+    "kernels",
+    "gamma",
+    "splits",
+)
 LEGEND = (
     "Mean (standard deviation) over the splits. Bold: better than all others of the set by both "
-    "deviations. *: farther from the published mean than its deviation."
+    "deviations. *: farther from the published mean than its deviation. †: printed in bold, "
+    "against the paper's own rule."
 )
 
 
 def cells_of(entry: Entry) -> list[str]:
-    """Texts of one row."""
+    """Texts of one row, under ``COLUMNS``."""
     ours = "failed" if entry.mean is None else f"{entry.mean:.2f} ({entry.spread:.2f})"
-    theirs = "-"
+    theirs = seconds = "-"
     if entry.published is not None:
         theirs = f"{entry.published:g} ({entry.published_spread:g})"
+    if entry.published_seconds is not None:
+        seconds = f"{entry.published_seconds:g}"
     difference = "-" if entry.difference is None else f"{entry.difference:+.2f}"
-    kernels = entry.dictionary or "-"
-    if entry.gamma is not None:
-        kernels += f", gamma {entry.gamma:g}"
     splits = str(entry.splits) + (f", {entry.failures} failed" if entry.failures else "")
     return [
         entry.set,
         entry.method,
-        f"**{ours}**" if entry.bold else ours,
-        theirs,
+        _bold(ours, entry.bold),
+        _bold(theirs, entry.published_bold, entry.breaks_rule),
         difference + (" *" if entry.outside else ""),
         "-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}",
-        kernels,
+        _bold(seconds, entry.published_bold_seconds, entry.breaks_rule_seconds),
+        _megabytes(entry.fit_memory),
+        entry.dictionary or "-",
+        "-" if entry.gamma is None else f"{entry.gamma:g}",
         splits,
     ]
+
+
+def _megabytes(peak: float | None) -> str:
+    # Small fits find room in memory that the process has already.
+    return "-" if peak is None else f"{peak:.0f}" if peak >= 1 else "< 1"
+
+
+def _bold(text: str, bold: bool, breaks_rule: bool = False) -> str:
+    return (f"**{text}**" if bold else text) + (" †" if breaks_rule else "")
 
 
 def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
     """Sum up the records of a table's cells."""
     spec = TABLES[nearest("table", table, TABLES)]
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    paper_names = {value.name: name for name, value in SETS.items()}
+    titles = {value.name: name for name, value in SETS.items()}
     for record in records:
-        name = paper_names.get(record["data"], record["data"])
+        name = titles.get(record["data"], record["data"])
         groups.setdefault((name, record["method"]), []).append(record)
     entries = [_entry(table, spec, key, group) for key, group in groups.items()]
     return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
@@ -246,21 +361,31 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
     for record in group:
         if record["error"] is None:
             settings.setdefault((record["dictionary"], record["gamma"]), []).append(record)
-    published = PUBLISHED[table].get(name, {}).get(method.split(",")[0])
+    # Variants of a method stand beside its published result.
+    base = method.split(",")[0]
+    published = PUBLISHED[table].get(name, {}).get(base)
     known: dict[str, Any] = {
         "set": name,
         "method": method,
         "published": published.mean if published else None,
         "published_spread": published.spread if published else None,
+        "published_seconds": published.seconds if published else None,
+        "published_bold": published is not None and published.bold,
+        "published_bold_seconds": published is not None and published.bold_seconds,
+        "breaks_rule": published is not None and breaks_bold_rule(table, name, base),
+        "breaks_rule_seconds": (table, name, base) in OVERLAPPING_TIMES,
         "bold": False,
         "failures": sum(record["error"] is not None for record in group),
     }
     if not settings:
         known.update(dict.fromkeys(_MEASURED))
         return Entry(**known, outside=False, splits=0)
-    # As in the paper: the setting with the best mean accuracy on the test parts.
+    # As in the paper: the setting with the best mean accuracy on the test parts. A setting whose
+    # splits are not all done yet may owe its mean to luck.
+    most = max(len(own) for own in settings.values())
     (dictionary, gamma), best = max(
-        settings.items(), key=lambda item: fmean(r["accuracy"] for r in item[1])
+        (item for item in settings.items() if len(item[1]) == most),
+        key=lambda item: fmean(r["accuracy"] for r in item[1]),
     )
     values = [100.0 * record[spec.quantity] for record in best]
     mean = fmean(values)
@@ -272,6 +397,7 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
         outside=published is not None and abs(mean - published.mean) > published.spread,
         accuracy=100.0 * fmean(record["accuracy"] for record in best),
         fit_seconds=fmean(record["fit_seconds"] for record in best),
+        fit_memory=max((m for r in best if (m := r.get("fit_memory")) is not None), default=None),
         dictionary=dictionary,
         gamma=gamma,
         splits=len(best),
@@ -280,20 +406,18 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
 
 def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
     """Set bold by the paper's rule: ahead of every other method by both deviations."""
-    sign = -1.0 if lower else 1.0
     marked = []
     for entry in entries:
         others = [
-            e for e in entries if e.set == entry.set and e is not entry and e.mean is not None
+            (e.mean, e.spread or 0.0)
+            for e in entries
+            if e.set == entry.set and e is not entry and e.mean is not None
         ]
         bold = (
             entry.mean is not None
             and entry.spread is not None
             and bool(others)
-            and all(
-                sign * entry.mean - entry.spread > sign * (e.mean or 0.0) + (e.spread or 0.0)
-                for e in others
-            )
+            and is_ahead(entry.mean, entry.spread, others, lower)
         )
-        marked.append(Entry(**{**asdict(entry), "bold": bold}))
+        marked.append(replace(entry, bold=bold))
     return marked
