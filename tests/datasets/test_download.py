@@ -154,15 +154,32 @@ download(tiny(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def start(server, cache, before=""):
+def start(server, cache, before="", stderr=subprocess.PIPE):
     """A process that downloads the small set."""
     paths = [Path(lokl.__file__).parents[1], Path(__file__).parent, os.environ.get("PYTHONPATH")]
     return subprocess.Popen(
         [sys.executable, "-c", FETCH.format(before=before), server.url("tiny"), str(cache)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)},
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     )
+
+
+def test_a_terminal_sees_a_bar_and_a_log_does_not(server, cache, monkeypatch):
+    """Standard error is a real pseudo-terminal, then a pipe."""
+    pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
+    monkeypatch.setenv("TERM", "xterm")
+    server.pages["tiny"] = TEXT
+    outside, inside = pty.openpty()
+    process = start(server, cache / "one", stderr=inside)
+    assert process.wait(timeout=120) == 0
+    os.close(inside)
+    with open(outside, "rb") as stream:
+        assert b"42/42 bytes" in stream.read1(65536)
+    process = start(server, cache / "two")
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0
+    assert "bytes" not in said
 
 
 def test_two_processes_at_once(server, cache):

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
 datasets = typer.Typer(
@@ -64,6 +63,7 @@ def fetch_sets(
     Example: lokl datasets fetch a9a w8a
     """
     from lokl.datasets import DatasetError, fetch, info
+    from lokl.datasets.progress import download_bar
 
     try:
         # A misspelt last name is told before the first download.
@@ -72,8 +72,7 @@ def fetch_sets(
         _fail(reason, 2)
     for record in records:
         try:
-            with _progress() as progress:
-                bar = _Bar(progress, record.name)
+            with download_bar(record.name) as bar:
                 paths = fetch(record.name, progress=bar)
         except (DatasetError, ImportError) as reason:
             _fail(reason, 1)
@@ -97,47 +96,3 @@ def _place(name: str) -> str:
 def _fail(reason: Exception, code: int) -> Any:
     typer.echo(str(reason), err=True)
     raise typer.Exit(code) from None
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    console = Console(stderr=True)
-    return Progress(
-        *columns,
-        TransferSpeedColumn(),
-        console=console,
-        transient=True,
-        # An error stays one line in a log.
-        disable=not console.is_terminal,
-    )
-
-
-class _Bar:
-    """A bar of rich, as pooch moves it."""
-
-    def __init__(self, progress: Progress, name: str):
-        self._progress = progress
-        self._name = name
-        self._task: Any = None
-
-    @property
-    def moved(self) -> bool:
-        return self._task is not None
-
-    @property
-    def total(self) -> int:
-        return 0
-
-    @total.setter
-    def total(self, size: int) -> None:
-        # Begun here: what needs no download shows no bar. A server may not tell the size.
-        self._task = self._progress.add_task(f"downloading {self._name}", total=size or None)
-
-    def update(self, count: int) -> None:
-        self._progress.advance(self._task, count)
-
-    def reset(self) -> None:
-        self._progress.reset(self._task)
-
-    def close(self) -> None:
-        self._progress.stop_task(self._task)

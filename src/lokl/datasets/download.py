@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lokl.datasets.errors import DatasetError, MissingDatasetError
+from lokl.datasets.progress import download_bar
 from lokl.datasets.registry import Record, info
 from lokl.datasets.storage import cache_folder, digest, locate, read
 
@@ -26,7 +27,8 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
     name : str
         One of `available()`.
     progress : object, optional
-        Progress bar as pooch takes it; True is that of tqdm.
+        Progress bar as pooch takes it; True is that of tqdm. Without one, there is a bar where
+        standard error is a terminal.
 
     Returns
     -------
@@ -69,7 +71,10 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
         if progress is None:
             # A warning only in the sense of the log level: users see it without set-up.
             logger.warning("downloading %s from %s", record.name, record.url)
-        _receive(record, temporary, progress)
+            with download_bar(record.name) as bar:
+                _receive(record, temporary, bar)
+        else:
+            _receive(record, temporary, progress)
         problem = fault(record, (temporary,))
         if problem:
             raise DatasetError(
@@ -116,7 +121,7 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
     host = urlsplit(str(record.url)).netloc
     # A server that compresses on the way would give progress another total.
     receive = pooch.HTTPDownloader(
-        progressbar=progress or False,
+        progressbar=progress,
         chunk_size=1 << 16,
         timeout=30,
         headers={"Accept-Encoding": "identity"},
