@@ -97,6 +97,9 @@ def test_the_best_width_is_shown_and_compared():
     assert entry.published == 77.0
     assert entry.difference == pytest.approx(0.0)
     assert not entry.outside
+    for order in ((4.0, 0.5, 1.0), (1.0, 4.0, 0.5)):
+        (tied,) = make_table("table2", [record(gamma=gamma) for gamma in order]).entries
+        assert tied.gamma == 0.5
     far = make_table("table2", [record(accuracy=0.6)]).entries[0]
     assert far.outside
 

@@ -80,7 +80,7 @@ def reproduce(
     """
     from lokl.paper import SETS, TABLES, RecordFile, make_cells
     from lokl.paper.methods import method_names
-    from lokl.paper.tables import nearest
+    from lokl.paper.plan import nearest
 
     try:
         chosen = nearest("table or figure", table, [*TABLES, *_FIGURES, "all"])
@@ -158,7 +158,7 @@ def _recorded(name: str, records: Any, settings: dict[str, Any]) -> list[Any]:
 def _present(sets: list[str] | None) -> list[str]:
     """Return the sets of the paper that are on this machine; none is an error."""
     from lokl.paper import SETS
-    from lokl.paper.tables import paper_names
+    from lokl.paper.plan import paper_names
 
     names = paper_names(sets)
     lacking = _lacking({SETS[name].name for name in names})

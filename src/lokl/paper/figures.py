@@ -13,8 +13,8 @@ from lokl._memory import Peak
 from lokl.datasets import MissingDatasetError, load, make_two_regions
 from lokl.inspection import plot_regions
 from lokl.kernels import RBF, Polynomial
+from lokl.paper.plan import paper_names
 from lokl.paper.published import SETS
-from lokl.paper.tables import paper_names
 
 _MEGABYTE = 2**20
 # Larger sets are not measured with a stored matrix.

@@ -1,0 +1,179 @@
+"""Which cells a table of the paper needs."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from lokl.paper.cells import Cell
+from lokl.paper.methods import DICTIONARIES, GAMMAS, WITHOUT_GAMMA, method_names
+from lokl.paper.published import SETS
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What a table shows.
+
+    Attributes
+    ----------
+    title : str
+    quantity : {"accuracy", "support"}
+    solver : str
+    methods : tuple of str
+    """
+
+    title: str
+    quantity: str
+    solver: str
+    methods: tuple[str, ...]
+
+
+_LOCALIZED = ("LMKL", "SwMKL", "LD-MKL", "C-LMKL")
+TABLES = {
+    "table2": TableSpec("Accuracy %, exact solver", "accuracy", "exact", _LOCALIZED),
+    "table3": TableSpec("Accuracy %, multiplicative weights", "accuracy", "mwu", _LOCALIZED),
+    "table4": TableSpec(
+        "Support points, % of the training samples",
+        "support",
+        "exact",
+        (*_LOCALIZED, "MWUMKL", "UNIFORM", "UNIFORM, trace", "GMKL"),
+    ),
+}
+SOLVERS = ("exact", "libsvm", "mwu")
+# A look at every set and method in minutes.
+_QUICK_REPEATS, _QUICK_ROWS = 3, 1000
+
+
+def nearest(what: str, name: str, known: Iterable[str]) -> str:
+    """Return the known name, or raise with those that look like it."""
+    known = list(known)
+    if name in known:
+        return name
+    folded = {other.lower(): other for other in known}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    close = difflib.get_close_matches(name, known) or difflib.get_close_matches(
+        name.lower(), folded
+    )
+    hint = f"did you mean {folded.get(close[0], close[0])!r}?" if close else "choose one of"
+    raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
+
+
+def paper_names(sets: Sequence[str] | None) -> list[str]:
+    """Return names of data sets as the paper has them, also of those named as in the collection."""
+    collected = {value.name: name for name, value in SETS.items()}
+    return [collected.get(name) or nearest("data set", name, SETS) for name in sets or SETS]
+
+
+def make_cells(
+    table: str,
+    *,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    repeats: int | None = None,
+    dictionaries: Sequence[str] = ("quadratic, Gaussian",),
+    gammas: Sequence[float] | None = None,
+    selection: str = "paper",
+    solver: str | None = None,
+    seed: int = 0,
+    quick: bool = False,
+) -> list[Cell]:
+    """Return all cells of a table.
+
+    Parameters
+    ----------
+    table : str
+        One of ``TABLES``.
+    sets, methods : sequences of str, optional
+        Only these.
+    repeats : int, optional
+        Splits; None is the paper's number.
+    dictionaries : sequence of str
+        Of the kernels, which the paper does not state.
+    gammas : sequence of float, optional
+        Widths of the paper's grid to choose from; all nine without.
+    selection : {"paper", "nested"}, default="paper"
+        Nested selection always has all nine.
+    solver : str, optional
+        Another solver than the table's.
+    seed : int, default=0
+    quick : bool, default=False
+        Three splits, three widths, at most 1,000 rows of a set.
+    """
+    spec = TABLES[nearest("table", table, TABLES)]
+    selection = nearest("selection", selection, ("paper", "nested"))
+    solver = nearest("solver", solver or spec.solver, SOLVERS)
+    names = paper_names(sets)
+    chosen = [nearest("method", name, method_names()) for name in methods or spec.methods]
+    lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries]
+    strange = [gamma for gamma in gammas or () if gamma not in GAMMAS]
+    if strange:
+        grid = ", ".join(f"{gamma:g}" for gamma in GAMMAS)
+        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose of {grid}")
+    widths: Sequence[float | None] = gammas or (GAMMAS[::4] if quick else GAMMAS)
+    if selection == "nested":
+        widths = [None]
+    cells = []
+    for name, method, dictionary in product(names, chosen, lists):
+        count = repeats or (_QUICK_REPEATS if quick else SETS[name].repeats)
+        own = [None] if dictionary in WITHOUT_GAMMA else widths
+        cells += [
+            Cell(
+                SETS[name].name,
+                method,
+                dictionary,
+                gamma,
+                "paper" if dictionary in WITHOUT_GAMMA else selection,
+                solver,
+                split,
+                seed=seed,
+                rows=_QUICK_ROWS if quick else None,
+            )
+            for gamma, split in product(own, range(count))
+        ]
+    return cells
+
+
+def recorded_cells(
+    table: str,
+    records: Iterable[dict[str, Any]],
+    *,
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    gammas: Sequence[float] | None = None,
+    selection: str = "paper",
+    solver: str | None = None,
+    seed: int = 0,
+    quick: bool = False,
+) -> list[Cell]:
+    """Return the cells of a table that have a record, whatever their splits and widths.
+
+    Parameters
+    ----------
+    table : str
+    records : iterable of dict
+    sets, methods, gammas, selection, solver, seed, quick
+        As in :func:`make_cells`.
+    """
+    wanted = make_cells(
+        table,
+        sets=sets,
+        methods=methods,
+        repeats=1,
+        dictionaries=list(DICTIONARIES),
+        gammas=gammas,
+        selection=selection,
+        solver=solver,
+        seed=seed,
+        quick=quick,
+    )
+
+    def kind(cell: Cell) -> Cell:
+        return replace(cell, gamma=None, split=0)
+
+    kinds = {kind(cell): place for place, cell in enumerate(wanted)}
+    found = [cell for record in records if kind(cell := Cell.of(record)) in kinds]
+    if gammas:
+        found = [cell for cell in found if cell.gamma in gammas]
+    return sorted(found, key=lambda cell: (kinds[kind(cell)], cell.gamma or 0.0, cell.split))
