@@ -62,8 +62,11 @@ def test_the_command_draws(tmp_path, lokl_data):
     assert result.exit_code == 0, result.output
     assert {path.name for path in tmp_path.iterdir()} == {"figure1.png", "figure1.svg"}
     arguments = ["reproduce", "figure2", "--datasets", "Liver", "-o", str(tmp_path)]
-    result = runner.invoke(app, arguments)
+    result = runner.invoke(app, [*arguments, "--json"])
     assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    assert shown["files"] == [str(tmp_path / f"figure2.{ending}") for ending in ("png", "svg")]
     rows = json.loads((tmp_path / "figure2.json").read_text())
     assert [row["solver"] for row in rows] == ["libsvm", "mwu", "exact"]
+    assert rows == shown["measured"]
     assert (tmp_path / "figure2.svg").exists()

@@ -1,5 +1,8 @@
 """Records of finished cells: nothing is lost."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +75,21 @@ def test_equal_records_make_equal_archives(tmp_path):
         records.archive()
         written.append(records.archive_path.read_bytes())
     assert written[0] == written[1]
+
+
+def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path):
+    """Two processes write while this one opens the file, and mends it, again and again."""
+    code = (
+        "import sys; from lokl.paper import *; r = RecordFile(sys.argv[1])\n"
+        "for k in range(100):\n"
+        "    r.add({**vars(Cell(sys.argv[2], 'LMKL', 'x' * 3000, None, split=k)), 'error': None})"
+    )
+    path = tmp_path / "records.jsonl"
+    path.touch()
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b")
+    ]
+    while any(writer.poll() is None for writer in writers):
+        RecordFile(path)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert len(RecordFile(path)) == len(path.read_bytes().splitlines()) == 200

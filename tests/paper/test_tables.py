@@ -102,6 +102,9 @@ def test_the_best_width_is_shown_and_compared():
         assert tied.gamma == 0.5
     far = make_table("table2", [record(accuracy=0.6)]).entries[0]
     assert far.outside
+    # Published as 99.99 (0): what rounding may hide is no difference.
+    near = make_table("table2", [record("LMKL", accuracy=1.0, data="mushrooms")]).entries[0]
+    assert (near.published_spread, near.outside) == (0.0, False)
 
 
 def test_bold_is_ahead_of_all_others_by_both_deviations():
@@ -227,9 +230,9 @@ def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):
     assert "Liver" in first.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "records.jsonl",
-        "table2.csv",
-        "table2.json",
-        "table2.md",
+        "table2-quick.csv",
+        "table2-quick.json",
+        "table2-quick.md",
     ]
     before = (tmp_path / "records.jsonl").read_bytes()
     assert before.count(b"\n") == 2 * 3 * 3
@@ -237,15 +240,21 @@ def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):
     assert second.exit_code == 0, second.output
     assert (tmp_path / "records.jsonl").read_bytes() == before
     assert json.loads(second.stdout)["entries"][0]["splits"] == 3
-    written = json.loads((tmp_path / "table2.json").read_text())
+    written = json.loads((tmp_path / "table2-quick.json").read_text())
     assert written["environment"]["cores"] == os.cpu_count()
     assert written["environment"]["numpy"] == np.__version__
     # Whatever is recorded is shown without a fit, from an archive, too.
     RecordFile(tmp_path / "records.jsonl").archive()
     third = runner.invoke(app, ["reproduce", "table2", "--quick", "--recorded", *arguments[-2:]])
     assert third.exit_code == 0, third.output
-    assert json.loads((tmp_path / "table2.json").read_text())["entries"] == written["entries"]
+    assert json.loads((tmp_path / "table2-quick.json").read_text())["entries"] == written["entries"]
     assert not (tmp_path / "records.jsonl").exists()
+    # A look at a part of them writes nothing.
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    look = ["reproduce", "table2", "--quick", "--recorded", "--gamma", "1", "--methods", "SwMKL"]
+    fourth = runner.invoke(app, [*look, "--json", *arguments[-2:]])
+    assert [entry["gamma"] for entry in json.loads(fourth.stdout)["entries"]] == [1.0]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize(

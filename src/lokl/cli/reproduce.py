@@ -89,6 +89,7 @@ def reproduce(
         common: dict[str, Any] = {
             "sets": _apart(datasets, [*SETS, *(known.name for known in SETS.values())]),
             "methods": _apart(methods, method_names()),
+            "dictionaries": dictionary or ("quadratic, Gaussian",),
             "gammas": gamma,
             "selection": selection,
             "solver": solver,
@@ -99,15 +100,7 @@ def reproduce(
         if recorded:
             wanted = {name: _recorded(name, records, common) for name in names}
         else:
-            wanted = {
-                name: make_cells(
-                    name,
-                    repeats=repeats,
-                    dictionaries=dictionary or ("quadratic, Gaussian",),
-                    **common,
-                )
-                for name in names
-            }
+            wanted = {name: make_cells(name, repeats=repeats, **common) for name in names}
             lacking = _lacking({cell.data for cells in wanted.values() for cell in cells})
     except (ValueError, OSError) as reason:
         _stop(str(reason), 2)
@@ -116,21 +109,26 @@ def reproduce(
         typer.echo(
             f"left out: {data} is not on this machine; see `lokl datasets fetch {data}`", err=True
         )
+    results: list[dict[str, Any]] = []
     for name, cells in wanted.items():
         here = [cell for cell in cells if cell.data not in lacking]
         with _clear_errors(output, records):
-            made = _make(name, here, records, jobs, backend, output, console)
-        if as_json:
-            typer.echo(made.json())
-        else:
+            made = _make(name, here, records, jobs, backend, console)
+            # A look at some of the records leaves the files of all of them alone.
+            if not (recorded and (datasets or methods or gamma or dictionary)):
+                marks = [selection if selection != "paper" else None, solver]
+                _write(output, made, [*marks, "quick" if quick else None])
+        results.append(made.as_dict())
+        if not as_json:
             _show(made)
-    if chosen in ("figure2", "all"):
-        with _clear_errors(output, records):
-            common["sets"] = _present(common["sets"])
     for name in _FIGURES:
         if chosen in (name, "all"):
             with _clear_errors(output, records):
-                _draw(name, output, common["sets"], seed, console)
+                results.append(_draw(name, output, common["sets"], seed, console))
+            if not as_json:
+                typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
+    if as_json:
+        typer.echo(json.dumps(results if chosen == "all" else results[0], indent=1))
 
 
 def _apart(values: list[str] | None, known: Iterable[str]) -> list[str] | None:
@@ -208,10 +206,9 @@ def _make(
     records: Any,
     jobs: int,
     backend: str,
-    output: Path,
     console: Console,
 ) -> Any:
-    """Do a table's cells, and write and return the table."""
+    """Do a table's cells and return the table."""
     from lokl.paper import make_table, overhead, run
 
     new: list[dict[str, Any]] = []
@@ -225,8 +222,6 @@ def _make(
         begun = time.perf_counter()
         found = run(cells, records, jobs=jobs, backend=backend, on_record=advance)
         seconds = time.perf_counter() - begun
-    made = make_table(name, found)
-    _write(output, made)
     for error in sorted({str(record["error"]) for record in found if record["error"]}):
         typer.echo(f"failed: {error}", err=True)
     if new:
@@ -236,7 +231,7 @@ def _make(
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
             text += f"; {100 * extra:.1f} % beside the fits themselves"
         typer.echo(text, err=True)
-    return made
+    return make_table(name, found)
 
 
 def _is_here(data: str) -> bool:
@@ -248,23 +243,32 @@ def _is_here(data: str) -> bool:
     return record.format == "scikit-learn" or bool(locate(record)[1])
 
 
-def _draw(name: str, folder: Path, sets: list[str] | None, seed: int, console: Console) -> None:
-    """Draw a figure as PNG and SVG."""
-    from lokl.paper.figures import figure1, figure2, measure_memory, records_of
+def _draw(
+    name: str, folder: Path, sets: list[str] | None, seed: int, console: Console
+) -> dict[str, Any]:
+    """Draw a figure as PNG and SVG, and return what it shows."""
+    from lokl.inspection.plotting import pyplot
+    from lokl.paper.figures import figure1, figure2, measure_memory, with_least
 
-    folder.mkdir(parents=True, exist_ok=True)
+    # Told before minutes of measurements, not after.
+    pyplot()
+    shown: dict[str, Any] = {"name": name}
     if name == "figure1":
         figure = figure1(seed)
     else:
+        here = _present(sets)
         with console.status("measuring memory, each fit in its own process"):
-            measured = measure_memory(sets)
-        _replace(folder / "figure2.json", records_of(measured).encode())
+            measured = measure_memory(here)
+        shown["measured"] = with_least(measured)
         figure = figure2(measured)
+    folder.mkdir(parents=True, exist_ok=True)
+    if "measured" in shown:
+        _replace(folder / f"{name}.json", json.dumps(shown["measured"], indent=1).encode())
     for ending in ("png", "svg"):
         stream = io.BytesIO()
         figure.savefig(stream, format=ending, dpi=110)
         _replace(folder / f"{name}.{ending}", stream.getvalue())
-    typer.echo(f"{name}: {folder / name}.png and .svg")
+    return {**shown, "files": [str(folder / f"{name}.{ending}") for ending in ("png", "svg")]}
 
 
 def _progress(console: Console) -> Progress:
@@ -279,17 +283,21 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _write(folder: Path, table: Any) -> None:
-    """Write all forms of a table, and what its numbers depend on."""
+def _write(folder: Path, table: Any, marks: list[str | None]) -> None:
+    """Write all forms of a table, and what its numbers depend on.
+
+    Marks tell the files of other settings from those of the paper's.
+    """
     from lokl.paper import environment
 
     folder.mkdir(parents=True, exist_ok=True)
+    name = "-".join([table.name, *(mark for mark in marks if mark)])
     for ending, text in (
         ("md", table.markdown()),
         ("csv", table.csv()),
         ("json", json.dumps({**table.as_dict(), "environment": environment()}, indent=1)),
     ):
-        _replace(folder / f"{table.name}.{ending}", text.encode())
+        _replace(folder / f"{name}.{ending}", text.encode())
 
 
 def _replace(place: Path, content: bytes) -> None:

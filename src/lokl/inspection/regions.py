@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from lokl.inspection.plotting import pyplot
+
 _GRID = 160
 # Share of an even trust from which on the margins of a kernel are drawn.
 _TRUSTED = 0.9
@@ -26,7 +28,10 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
         Solid line: the decision. Dotted lines: the margins; of every expert, in the colour of its
         kernel and where that is trusted, for a model of experts.
     """
-    plt, palette = _matplotlib()
+    plt = pyplot()
+    from matplotlib.colors import to_rgb
+
+    palette = [to_rgb(colour) for colour in plt.rcParams["axes.prop_cycle"].by_key()["color"]]
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(f"regions are drawn in the plane: X has two columns, got shape {X.shape}")
@@ -95,17 +100,3 @@ def _margins(model: Any, grid: Any, trust: Any, colours: Any) -> list[tuple[Any,
             said = expert.decide(grid, trust.shape[1] * trust[:, i])[:, 0]
             found.append((np.where(trusted, said, np.nan), 0.7 * colour))
     return found
-
-
-def _matplotlib() -> tuple[Any, Any]:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg", force=False)
-        import matplotlib.pyplot as plt
-        from matplotlib.colors import to_rgb
-    except ImportError as error:
-        raise ImportError(
-            "plots need matplotlib; install it with: pip install 'lokl[plot]'"
-        ) from error
-    return plt, [to_rgb(colour) for colour in plt.rcParams["axes.prop_cycle"].by_key()["color"]]

@@ -12,6 +12,7 @@ import numpy as np
 from lokl._memory import Peak
 from lokl.datasets import MissingDatasetError, load, make_two_regions
 from lokl.inspection import plot_regions
+from lokl.inspection.plotting import pyplot
 from lokl.kernels import RBF, Polynomial
 from lokl.paper.plan import paper_names
 from lokl.paper.published import SETS
@@ -111,15 +112,7 @@ def _report_peak(name: str, solver: str) -> None:
 
 def figure2(measured: Sequence[Memory]) -> Any:
     """Least and measured memory against the number of samples, on logarithmic axes."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg", force=False)
-        import matplotlib.pyplot as plt
-    except ImportError as reason:
-        raise ImportError(
-            "figures need matplotlib; install it with: pip install 'lokl[paper]'"
-        ) from reason
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.8), constrained_layout=True)
     n = np.geomspace(300, 40_000, 50)
     styles = {
@@ -147,12 +140,11 @@ def figure2(measured: Sequence[Memory]) -> Any:
     return figure
 
 
-def records_of(measured: Sequence[Memory]) -> str:
-    """Return measurements as JSON, with the least memory beside them."""
-    rows = [
+def with_least(measured: Sequence[Memory]) -> list[dict[str, Any]]:
+    """Return measurements as plain values, with the least memory beside them."""
+    return [
         {**asdict(m), "least": float(least_memory(m.solver, m.rows))}
         if m.solver != "exact"
         else asdict(m)
         for m in measured
     ]
-    return json.dumps(rows, indent=1)

@@ -12,8 +12,11 @@ DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
     "quadratic, Gaussian": lambda gamma: [Polynomial(2), RBF(gamma)],
     "linear, quadratic, Gaussian": lambda gamma: [Linear(), Polynomial(2), RBF(gamma)],
     "nine Gaussians": lambda gamma: rbf_ladder(),
+    "quadratic, Gaussian, raw": lambda gamma: [Polynomial(2), RBF(gamma)],
 }
 GAMMAS = tuple(2.0**power for power in range(-4, 5))
+# Kernels as they are, whatever their scale.
+_RAW = ("quadratic, Gaussian, raw",)
 # A ladder has all widths already.
 WITHOUT_GAMMA = ("nine Gaussians",)
 
@@ -56,7 +59,7 @@ def build(
 ) -> Any:
     """Return an unfitted model."""
     how: Any = _NORMALIZATION.get(method, "mean_diag")
-    kernels: list[Kernel] = [
-        kernel.normalized(how) for kernel in DICTIONARIES[dictionary](gamma or 1.0)
-    ]
+    kernels = DICTIONARIES[dictionary](gamma or 1.0)
+    if dictionary not in _RAW:
+        kernels = [kernel.normalized(how) for kernel in kernels]
     return _models()[method](kernels, C, solver, seed)

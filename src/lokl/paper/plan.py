@@ -141,6 +141,7 @@ def recorded_cells(
     *,
     sets: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
+    dictionaries: Sequence[str] = ("quadratic, Gaussian",),
     gammas: Sequence[float] | None = None,
     selection: str = "paper",
     solver: str | None = None,
@@ -153,7 +154,7 @@ def recorded_cells(
     ----------
     table : str
     records : iterable of dict
-    sets, methods, gammas, selection, solver, seed, quick
+    sets, methods, dictionaries, gammas, selection, solver, seed, quick
         As in :func:`make_cells`.
     """
     wanted = make_cells(
@@ -161,7 +162,7 @@ def recorded_cells(
         sets=sets,
         methods=methods,
         repeats=1,
-        dictionaries=list(DICTIONARIES),
+        dictionaries=dictionaries,
         gammas=gammas,
         selection=selection,
         solver=solver,

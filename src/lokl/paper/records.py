@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,21 @@ from lokl.paper.cells import Cell
 # Seconds between two times that lines are forced onto the disk: a process that dies loses no
 # line, a machine that loses power the last second.
 _FORCED_EVERY = 1.0
+
+
+@contextmanager
+def _alone(stream: Any) -> Iterator[None]:
+    """Keep other runs that share a file from it; what one is writing is not torn for another."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    fcntl.flock(stream, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(stream, fcntl.LOCK_UN)
 
 
 class RecordFile:
@@ -57,10 +73,11 @@ class RecordFile:
 
     def _repair(self) -> None:
         """Cut off what follows the last end of a line."""
-        text = self.path.read_bytes()
-        whole = text.rfind(b"\n") + 1
-        if whole < len(text):
-            os.truncate(self.path, whole)
+        with self.path.open("r+b") as stream, _alone(stream):
+            text = stream.read()
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                stream.truncate(whole)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -81,7 +98,7 @@ class RecordFile:
         """Write one record whole, or raise and leave the file as it was."""
         line = json.dumps(record, sort_keys=True) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab", buffering=0) as stream:
+        with self.path.open("ab", buffering=0) as stream, _alone(stream):
             begin = stream.seek(0, os.SEEK_END)
             try:
                 if stream.write(line.encode()) < len(line.encode()):

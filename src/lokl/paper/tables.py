@@ -34,7 +34,7 @@ class Entry:
         Whether the paper's rule for bold does not hold there.
     difference : float or None
     outside : bool
-        Whether ours is farther from the published mean than its standard deviation.
+        Whether ours is farther from the published mean than its standard deviation and rounding.
     bold : bool
         Better than all other methods on the set by both standard deviations: the paper's rule.
     accuracy : float or None
@@ -117,6 +117,9 @@ _MEASURED = (
     "dictionary",
     "gamma",
 )
+
+# Most published means have one decimal.
+_ROUNDING = 0.05
 
 COLUMNS = (
     "set",
@@ -223,7 +226,7 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
         mean=mean,
         spread=stdev(values) if len(values) > 1 else 0.0,
         difference=None if published is None else mean - published.mean,
-        outside=published is not None and abs(mean - published.mean) > published.spread,
+        outside=published is not None and abs(mean - published.mean) > published.spread + _ROUNDING,
         accuracy=100.0 * fmean(record["accuracy"] for record in best),
         fit_seconds=fmean(record["fit_seconds"] for record in best),
         fit_memory=max((m for r in best if (m := r.get("fit_memory")) is not None), default=None),
