@@ -17,7 +17,7 @@ CELLS = [
     for s in range(3)
 ]
 # What the machine decides.
-MEASURED = ("fit_seconds", "predict_seconds", "fit_memory", "predict_memory")
+MEASURED = ("select_seconds", "fit_seconds", "predict_seconds", "fit_memory", "predict_memory")
 
 
 def without_times(records):
@@ -105,6 +105,8 @@ def test_a_cell_that_takes_its_process_along_is_a_failed_cell(tmp_path, backend)
 def test_overhead_is_what_is_not_in_fits():
     records = [{"fit_seconds": 3.0, "predict_seconds": 1.0, "error": None}] * 2
     assert overhead([*records, {"error": "no"}], seconds=5.0, jobs=2) == pytest.approx(0.25)
+    nested = [{**record, "select_seconds": 1.0} for record in records]
+    assert overhead(nested, seconds=5.0, jobs=2) == pytest.approx(0.0)
 
 
 def test_a_killed_run_goes_on_to_the_same_records(tmp_path):

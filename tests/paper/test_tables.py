@@ -220,6 +220,7 @@ def test_nested_selection_chooses_a_width_of_the_grid():
     done = run_cell(Cell("iris", "UNIFORM", "quadratic, Gaussian", None, "nested", rows=60))
     assert done["error"] is None
     assert done["chosen_gamma"] in GAMMAS
+    assert done["select_seconds"] > 0
 
 
 def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):

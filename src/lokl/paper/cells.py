@@ -85,13 +85,16 @@ def failed(cell: Cell, why: str) -> dict[str, Any]:
 def _measure(cell: Cell) -> dict[str, Any]:
     X, X_test, y, y_test = _split(cell.data, cell.rows, cell.seed, cell.split)
     _warm_up(cell.method, cell.dictionary, cell.solver)
-    gamma = _nested(cell, X, y) if cell.selection == "nested" else cell.gamma
+    gamma, select_seconds = cell.gamma, 0.0
+    if cell.selection == "nested":
+        select_seconds, _, gamma = _timed(lambda: _nested(cell, X, y))
     model = build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
     fit_seconds, fit_memory, _ = _timed(lambda: model.fit(X, y))
     predict_seconds, predict_memory, labels = _timed(lambda: model.predict(X_test))
     return {
         "accuracy": float(np.mean(labels == y_test)),
         "support": float(model.support_fraction_),
+        "select_seconds": select_seconds,
         "fit_seconds": fit_seconds,
         "predict_seconds": predict_seconds,
         "fit_memory": fit_memory,

@@ -148,5 +148,6 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
 
 def overhead(records: Sequence[dict[str, Any]], seconds: float, jobs: int) -> float:
     """Time of `jobs` processes that went into anything but fits and predictions, over theirs."""
-    busy = math.fsum(r["fit_seconds"] + r["predict_seconds"] for r in records if not r["error"])
+    parts = ("select_seconds", "fit_seconds", "predict_seconds")
+    busy = math.fsum(r.get(part, 0.0) for r in records if not r["error"] for part in parts)
     return jobs * seconds / busy - 1.0 if busy else math.nan
