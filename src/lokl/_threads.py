@@ -23,12 +23,17 @@ _ROWS_A_PRODUCT = 32
 _MANY_SAMPLES = 1500
 
 
-@lru_cache(maxsize=1)
 def n_threads() -> int:
     """Threads for one solve: the cores of this process, or fewer where the environment says.
 
-    joblib sets ``OMP_NUM_THREADS`` in its workers, so that nested parallelism stays flat.
+    joblib sets ``OMP_NUM_THREADS`` in its workers, so that nested parallelism stays flat. Inside
+    of `one_thread` it is one.
     """
+    return 1 if _alone.users else _usual_threads()
+
+
+@lru_cache(maxsize=1)
+def _usual_threads() -> int:
     cores = int(joblib.cpu_count())
     for variable in ("LOKL_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(variable, "")
@@ -40,7 +45,7 @@ def n_threads() -> int:
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     # Keyed by process: a pool does not survive a fork.
-    return ThreadPoolExecutor(n_threads(), thread_name_prefix="lokl")
+    return ThreadPoolExecutor(_usual_threads(), thread_name_prefix="lokl")
 
 
 def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any) -> None:
@@ -164,4 +169,36 @@ def one_pool(n_samples: int) -> Iterator[None]:
     try:
         yield
     finally:
+        quiet.leave()
+
+
+class _Alone:
+    """Counts who wants this process to work in one thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.users = 0
+
+    def change(self, by: int) -> None:
+        with self._lock:
+            self.users += by
+
+
+_alone = _Alone()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Do everything in this process in one thread: rounding then depends on nothing but inputs.
+
+    How sums are shared out among threads changes their last digits, and a method that is not
+    convex may go another way from there.
+    """
+    quiet = _quiet_blas(os.getpid())
+    quiet.enter()
+    _alone.change(1)
+    try:
+        yield
+    finally:
+        _alone.change(-1)
         quiet.leave()

@@ -9,8 +9,9 @@ from gram_cases import dense, threads
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_info
 
-from lokl._threads import in_parallel, n_threads
+from lokl._threads import _usual_threads, in_parallel, n_threads, one_thread
 from lokl.gram import GatedGram
 from lokl.gram.features import TILE
 from lokl.kernels import RBF, Linear
@@ -86,8 +87,27 @@ def test_the_environment_limits_threads(settings, count, monkeypatch):
     monkeypatch.delenv("LOKL_NUM_THREADS", raising=False)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    n_threads.cache_clear()
+    _usual_threads.cache_clear()
     try:
         assert n_threads() == count
     finally:
-        n_threads.cache_clear()
+        _usual_threads.cache_clear()
+
+
+def test_a_block_can_ask_for_one_thread():
+    def blas():
+        return {library["num_threads"] for library in threadpool_info() if _is_blas(library)}
+
+    before = blas()
+    seen = []
+    with threads(3), one_thread(), one_thread():
+        assert n_threads() == 1
+        assert blas() == {1}
+        in_parallel(lambda start, stop: seen.append((start, stop)), 1000, 10)
+    assert seen == [(0, 1000)]
+    assert n_threads() == _usual_threads()
+    assert blas() == before
+
+
+def _is_blas(library):
+    return library["user_api"] == "blas"

@@ -41,6 +41,27 @@ def test_equal_cells_give_equal_records():
     assert without_times([run_cell(CELLS[1])]) == without_times([run_cell(CELLS[1])])
 
 
+def test_records_do_not_depend_on_the_number_of_threads(lokl_data):
+    """LMKL is not convex: on these splits another rounding leads elsewhere."""
+    code = (
+        "import json; from lokl.paper import *; "
+        "cells = [Cell('diabetes_scale', 'LMKL', 'quadratic, Gaussian', 16.0, split=s) "
+        "for s in (4, 11, 15)]; print(json.dumps([run_cell(cell) for cell in cells]))"
+    )
+    found = []
+    for count in ("1", "2"):
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, count)}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        found.append(without_times(json.loads(done.stdout)))
+    assert found[0] == found[1]
+
+
 def test_a_failure_is_a_record_and_tried_again(tmp_path):
     bad = Cell("iris", "UNIFORM", "quadratic, Gaussian", -1.0)
     record = run_cell(bad)

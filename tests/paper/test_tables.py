@@ -214,6 +214,20 @@ def test_every_method_and_dictionary_runs(method, dictionary):
     assert done["accuracy"] > 0.2
 
 
+def test_normalisation_follows_the_method_and_the_dictionary():
+    from lokl.paper.methods import build
+
+    def how(method, dictionary):
+        kernels = build(method, dictionary, 1.0, 1.0, "exact", 0).kernels
+        return {getattr(kernel, "how", None) for kernel in kernels}
+
+    usual, raw = "quadratic, Gaussian", "quadratic, Gaussian, raw"
+    assert how("SwMKL", usual) == {"mean_diag"}
+    assert how("LMKL", usual) == {"unit_diag"}
+    assert how("SwMKL", raw) == how("LMKL", raw) == {None}
+    assert how("UNIFORM, trace", usual) == how("UNIFORM, trace", raw) == {"trace"}
+
+
 def test_nested_selection_chooses_a_width_of_the_grid():
     from lokl.paper import run_cell
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from lokl._memory import Peak
+from lokl._threads import one_thread
 from lokl.datasets import load
 from lokl.paper.methods import GAMMAS, build
 
@@ -66,9 +67,9 @@ class Cell:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit and score; a failure is a record, too."""
+    """Fit and score in one thread; a failure is a record, too."""
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             measured = _measure(cell)
     except Exception as reason:

@@ -20,8 +20,10 @@ _RAW = ("quadratic, Gaussian, raw",)
 # A ladder has all widths already.
 WITHOUT_GAMMA = ("nine Gaussians",)
 
-# How kernels are normalised: LMKL's authors use a unit diagonal, others none or a mean of one.
-_NORMALIZATION = {"LMKL": "unit_diag", "UNIFORM, trace": "trace"}
+# How kernels are normalised unless a dictionary is raw: LMKL's authors use a unit diagonal.
+_USUAL = {"LMKL": "unit_diag"}
+# Methods that are named after their normalisation have it with every dictionary.
+_ALWAYS = {"UNIFORM, trace": "trace"}
 
 
 def _models() -> dict[str, Builder]:
@@ -58,8 +60,9 @@ def build(
     method: str, dictionary: str, gamma: float | None, C: float, solver: Any, seed: int
 ) -> Any:
     """Return an unfitted model."""
-    how: Any = _NORMALIZATION.get(method, "mean_diag")
+    usual = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
+    how: Any = _ALWAYS.get(method, usual)
     kernels = DICTIONARIES[dictionary](gamma or 1.0)
-    if dictionary not in _RAW:
+    if how is not None:
         kernels = [kernel.normalized(how) for kernel in kernels]
     return _models()[method](kernels, C, solver, seed)

@@ -9,6 +9,7 @@ from typing import Any
 import joblib
 from joblib.externals.loky import ProcessPoolExecutor
 
+from lokl._threads import one_thread
 from lokl.paper.cells import Cell, failed, run_cell
 from lokl.paper.records import RecordFile
 
@@ -50,10 +51,12 @@ def run(
     done = _by_processes(missing, jobs, work)
     if backend != "processes":
         done = _by_dask(missing, jobs, backend, work)
-    for record in done if missing else ():
-        records.add(record)
-        if on_record is not None:
-            on_record(record)
+    # Cells ask for one thread each; where they run in this process, once for all is cheaper.
+    with one_thread():
+        for record in done if missing else ():
+            records.add(record)
+            if on_record is not None:
+                on_record(record)
     return [records.of(cell) for cell in dict.fromkeys(cells)]
 
 
