@@ -367,3 +367,12 @@ def test_a_scheduler_that_is_not_there(tmp_path, lokl_data):
     assert result.exit_code == 2
     assert "no Dask scheduler answers at 'magic'" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_dask_that_is_not_installed(tmp_path, lokl_data, monkeypatch):
+    for name in ("dask", "dask.distributed", "distributed"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = runner.invoke(app, [*SMALL, "--backend", "dask", "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "pip install 'lokl[dask]'" in result.stderr
+    assert not list(tmp_path.iterdir())

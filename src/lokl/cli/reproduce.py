@@ -25,6 +25,8 @@ from rich.progress import (
 from rich.table import Table
 
 _FIGURES = ("figure1", "figure2")
+# Seconds of a run whose overhead is worth a word.
+_LONG = 60.0
 
 
 def reproduce(
@@ -226,8 +228,8 @@ def _make(
         typer.echo(f"failed: {error}", err=True)
     if new:
         text = f"{name}: {len(new)} fits in {timedelta(seconds=round(seconds))}"
-        # Workers of a cluster elsewhere are not counted here.
-        if backend in ("processes", "dask"):
+        # Workers of a cluster elsewhere are not counted here; a short run only starts processes.
+        if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
             text += f"; {100 * extra:.1f} % beside the fits themselves"
         typer.echo(text, err=True)

@@ -97,9 +97,9 @@ def _by_dask(
     cells: Sequence[Cell], jobs: int | None, backend: str, work: Work
 ) -> Iterator[dict[str, Any]]:
     """Yield records as the workers of a cluster finish them."""
-    from dask.distributed import as_completed
-
     with _client(backend, jobs) as client:
+        from dask.distributed import as_completed
+
         # Keys of their own: a cell that failed before is done again.
         futures = client.map(work, cells, pure=False)
         by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
