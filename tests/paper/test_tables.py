@@ -7,13 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from lokl.cli.app import app
+from lokl.datasets.registry import RECORDS
 from lokl.paper import (
     PUBLISHED,
     SETS,
@@ -162,7 +167,7 @@ def test_a_table_reads_back_from_every_form():
     rows = list(csv.DictReader(io.StringIO(table.csv())))
     assert [row["method"] for row in rows] == ["SwMKL", "LMKL"]
     assert float(rows[0]["mean"]) == pytest.approx(75.0)
-    assert json.loads(table.json())["entries"][1]["method"] == "LMKL"
+    assert table.as_dict()["entries"][1]["method"] == "LMKL"
     lines = table.markdown().splitlines()
     assert all(line.count("|") == 12 for line in lines if line.startswith("|"))
 
@@ -304,10 +309,39 @@ def test_sets_that_are_not_here(tmp_path, monkeypatch, what):
     empty.mkdir()
     for variable in ("LOKL_DATA", "LOKL_CACHE"):
         monkeypatch.setenv(variable, str(empty))
-    result = runner.invoke(app, ["reproduce", what, "--quick", "-o", str(tmp_path / "out")])
+    arguments = ["reproduce", what, "--quick", "--no-download", "-o", str(tmp_path / "out")]
+    result = runner.invoke(app, arguments)
     assert result.exit_code == 2
     assert "LOKL_DATA" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_sets_are_fetched(tmp_path, monkeypatch, lokl_data):
+    """From a server on this machine, which has one of two sets."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "liver").write_bytes((lokl_data / "liver-disorders_scale").read_bytes())
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    monkeypatch.delenv("LOKL_DATA")
+    monkeypatch.setenv("LOKL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    arguments = ["reproduce", "table2", "--quick", "--datasets", "Liver,Breast", "--jobs", "1"]
+    arguments += ["--methods", "SwMKL", "-o", str(tmp_path / "out")]
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for name, page in (("liver-disorders_scale", "liver"), ("breast-cancer_scale", "none")):
+            changed = replace(RECORDS[name], url=f"{address}/{page}", files=(page,))
+            monkeypatch.setitem(RECORDS, name, changed)
+        result = runner.invoke(app, arguments)
+        server.shutdown()
+        thread.join()
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "cache" / "liver").exists()
+    assert "left out: breast-cancer_scale: " in result.stderr
+    assert "answers 404" in result.stderr
+    assert "Liver" in result.stdout
 
 
 SMALL = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL"]

@@ -63,6 +63,9 @@ def reproduce(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Show what OUTPUT has of a table, fit nothing.")
     ] = False,
+    download: Annotated[
+        bool, typer.Option(help="Fetch data sets that are not on this machine.")
+    ] = True,
     jobs: Annotated[int, typer.Option(help="Processes, -1 for all cores.")] = -1,
     backend: Annotated[
         str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")
@@ -98,19 +101,18 @@ def reproduce(
             "seed": seed,
             "quick": quick,
         }
-        lacking: set[str] = set()
+        lacking: dict[str, str] = {}
         if recorded:
             wanted = {name: _recorded(name, records, common) for name in names}
         else:
             wanted = {name: make_cells(name, repeats=repeats, **common) for name in names}
-            lacking = _lacking({cell.data for cells in wanted.values() for cell in cells})
+            named = {cell.data for cells in wanted.values() for cell in cells}
+            lacking = _lacking(named, download)
     except (ValueError, OSError) as reason:
         _stop(str(reason), 2)
     console = Console(stderr=True)
-    for data in sorted(lacking):
-        typer.echo(
-            f"left out: {data} is not on this machine; see `lokl datasets fetch {data}`", err=True
-        )
+    for data, why in lacking.items():
+        typer.echo(f"left out: {data}: {why}", err=True)
     results: list[dict[str, Any]] = []
     for name, cells in wanted.items():
         here = [cell for cell in cells if cell.data not in lacking]
@@ -126,7 +128,7 @@ def reproduce(
     for name in _FIGURES:
         if chosen in (name, "all"):
             with _clear_errors(output, records):
-                results.append(_draw(name, output, common["sets"], seed, console))
+                results.append(_draw(name, output, common["sets"], seed, download, console))
             if not as_json:
                 typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
     if as_json:
@@ -155,23 +157,34 @@ def _recorded(name: str, records: Any, settings: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _present(sets: list[str] | None) -> list[str]:
+def _present(sets: list[str] | None, download: bool) -> list[str]:
     """Return the sets of the paper that are on this machine; none is an error."""
     from lokl.paper import SETS
     from lokl.paper.plan import paper_names
 
     names = paper_names(sets)
-    lacking = _lacking({SETS[name].name for name in names})
+    lacking = _lacking({SETS[name].name for name in names}, download)
     return [name for name in names if SETS[name].name not in lacking]
 
 
-def _lacking(named: set[str]) -> set[str]:
-    """Return the sets that are not on this machine; all of them is an error."""
-    lacking = {data for data in named if not _is_here(data)}
-    if named and named == lacking:
+def _lacking(named: set[str], download: bool) -> dict[str, str]:
+    """Return why sets are not on this machine; all of them is an error."""
+    from lokl.datasets import DatasetError, fetch
+
+    lacking = {}
+    for data in sorted(data for data in named if not _is_here(data)):
+        why = f"not on this machine; see `lokl datasets fetch {data}`"
+        if download:
+            try:
+                fetch(data)
+                continue
+            except (DatasetError, ImportError) as reason:
+                why = str(reason)
+        lacking[data] = why
+    if named and len(lacking) == len(named):
         raise ValueError(
-            f"{', '.join(sorted(named))}: not on this machine; name a folder of the files in "
-            "LOKL_DATA, or see `lokl datasets fetch`"
+            f"{', '.join(lacking)}: not on this machine ({next(iter(lacking.values()))}); name a "
+            f"folder of the files in LOKL_DATA, or run `lokl datasets fetch {' '.join(lacking)}`"
         )
     return lacking
 
@@ -184,9 +197,11 @@ def _stop(message: str, code: int) -> NoReturn:
 @contextmanager
 def _clear_errors(output: Path, records: Any) -> Iterator[None]:
     """Turn what can go wrong outside of fits into one line; records stay what they are."""
+    from lokl.datasets import DatasetError
+
     try:
         yield
-    except (ImportError, ValueError) as reason:
+    except (ImportError, ValueError, DatasetError) as reason:
         _stop(str(reason), 2)
     except OSError as reason:
         _stop(
@@ -246,7 +261,12 @@ def _is_here(data: str) -> bool:
 
 
 def _draw(
-    name: str, folder: Path, sets: list[str] | None, seed: int, console: Console
+    name: str,
+    folder: Path,
+    sets: list[str] | None,
+    seed: int,
+    download: bool,
+    console: Console,
 ) -> dict[str, Any]:
     """Draw a figure as PNG and SVG, and return what it shows."""
     from lokl.inspection.plotting import pyplot
@@ -258,7 +278,7 @@ def _draw(
     if name == "figure1":
         figure = figure1(seed)
     else:
-        here = _present(sets)
+        here = _present(sets, download)
         with console.status("measuring memory, each fit in its own process"):
             measured = measure_memory(here)
         shown["measured"] = with_least(measured)

@@ -135,40 +135,18 @@ def make_cells(
     return cells
 
 
-def recorded_cells(
-    table: str,
-    records: Iterable[dict[str, Any]],
-    *,
-    sets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    dictionaries: Sequence[str] = ("quadratic, Gaussian",),
-    gammas: Sequence[float] | None = None,
-    selection: str = "paper",
-    solver: str | None = None,
-    seed: int = 0,
-    quick: bool = False,
-) -> list[Cell]:
+def recorded_cells(table: str, records: Iterable[dict[str, Any]], **settings: Any) -> list[Cell]:
     """Return the cells of a table that have a record, whatever their splits and widths.
 
     Parameters
     ----------
     table : str
     records : iterable of dict
-    sets, methods, dictionaries, gammas, selection, solver, seed, quick
-        As in :func:`make_cells`.
+    **settings
+        Of :func:`make_cells`, but for `repeats`.
     """
-    wanted = make_cells(
-        table,
-        sets=sets,
-        methods=methods,
-        repeats=1,
-        dictionaries=dictionaries,
-        gammas=gammas,
-        selection=selection,
-        solver=solver,
-        seed=seed,
-        quick=quick,
-    )
+    wanted = make_cells(table, repeats=1, **settings)
+    gammas = settings.get("gammas")
 
     def kind(cell: Cell) -> Cell:
         return replace(cell, gamma=None, split=0)

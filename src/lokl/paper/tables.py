@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
@@ -100,10 +99,6 @@ class ResultTable:
     def as_dict(self) -> dict[str, Any]:
         """Return the table as plain values."""
         return asdict(self)
-
-    def json(self) -> str:
-        """Return the table as JSON."""
-        return json.dumps(self.as_dict(), indent=1)
 
 
 # What is not known of a method whose cells all failed.
