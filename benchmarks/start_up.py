@@ -25,7 +25,7 @@ def first_fits() -> None:
     from scipy import sparse
 
     from lokl import UniformMKLClassifier, UniformMKLRegressor
-    from lokl._lazy import compile_seconds
+    from lokl._compiled import compile_seconds
     from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
     rng = np.random.RandomState(0)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lokl._lazy import lazy_exports
+from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
     from lokl.estimators import (

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from lokl.gates import Constant, Gaussian, Sigmoid, Softmax
 from lokl.gram import GatedKernel
-from lokl.gram.presence import split_missing
+from lokl.kernels.presence import split_missing
 from lokl.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 
 KERNELS = [RBF(0.3), RBF(0.6), Polynomial(2).on([0, 2]), Laplacian(0.2), Linear().normalized()]

@@ -90,7 +90,7 @@ def find_clusters(
     kernels : sequence of bound Kernel
     X : {array, CSR matrix} of shape (n_samples, n_features)
         NaN where a view is missing.
-    filled, present : as from :func:`lokl.gram.presence.split_missing`
+    filled, present : as from :func:`lokl.kernels.presence.split_missing`
     weight : array of shape (n_samples,)
     n_clusters : int
     rng : RandomState

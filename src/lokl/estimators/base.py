@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._threads import one_pool
 from lokl.estimators.validation import check_samples, check_settings, check_weights
-from lokl.gram.presence import split_missing
 from lokl.kernels import Kernel, named_kernels
+from lokl.kernels.presence import split_missing
 from lokl.solvers import Problem, Solver, epsilon_insensitive, hinge, resolve_solver
 
 logger = logging.getLogger("lokl")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._checks import check_positive as positive
 from lokl.clustering import Clusters, find_clusters
 from lokl.estimators.base import Training
 from lokl.estimators.learned_gate import LearnedGate
@@ -13,7 +14,6 @@ from lokl.estimators.machine import Fitted, GatedClassifier, GatedRegressor
 from lokl.estimators.validation import check_choice, check_count, check_norm
 from lokl.gates import Weighted
 from lokl.gates.weighted import share_missing, weigh
-from lokl.kernels.dot import positive
 from lokl.optimizers import closed_form
 
 CLUSTERINGS = ("auto", "exact", "sample", "approximate")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, as_dense
+from lokl._checks import check_positive as positive
 from lokl.estimators.base import Training
 from lokl.estimators.global_weights import GlobalWeights
 from lokl.estimators.machine import Fitted, GatedClassifier, GatedRegressor
@@ -14,7 +15,6 @@ from lokl.estimators.validation import check_choice, check_norm
 from lokl.gates import Constant
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.kernels.base import GAUSSIAN
-from lokl.kernels.dot import positive
 from lokl.optimizers import Machines, Step, spectral
 from lokl.optimizers.product import ProductObjective
 from lokl.optimizers.regularizers import Entropy, HalfSquaredNorm, Regularizer, SumOfWeights

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._checks import check_positive as positive
 from lokl.estimators.base import KernelClassifier, KernelRegressor, Training
 from lokl.estimators.saturation import warn_if_saturated
 from lokl.estimators.success import (
@@ -19,9 +20,8 @@ from lokl.estimators.success import (
 from lokl.estimators.validation import check_choice
 from lokl.gates import Constant
 from lokl.gram import Expansion, GatedKernel
-from lokl.gram.presence import split_missing
 from lokl.kernels import Kernel
-from lokl.kernels.dot import positive
+from lokl.kernels.presence import split_missing
 from lokl.optimizers import Machines
 from lokl.solvers import Problem
 

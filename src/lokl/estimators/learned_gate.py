@@ -7,12 +7,12 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from lokl._checks import check_positive as positive
 from lokl.estimators.base import Training, logger
 from lokl.estimators.machine import Fitted, GatedMachine
 from lokl.estimators.validation import check_count
 from lokl.gates import Gate
 from lokl.gram import GatedGram
-from lokl.kernels.dot import positive
 from lokl.optimizers import Machines, Step
 
 

@@ -15,8 +15,8 @@ from lokl.estimators.validation import check_choice, check_count, check_norm
 from lokl.gates import Constant, Weighted
 from lokl.gates.weighted import weigh
 from lokl.gram import Expansion, GatedKernel, Mixture, Points
-from lokl.gram.presence import split_missing
 from lokl.kernels import Kernel
+from lokl.kernels.presence import split_missing
 from lokl.optimizers import Machines, Step, closed_form
 from lokl.optimizers.assignment import choose, choose_together
 from lokl.solvers import epsilon_insensitive

@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from lokl._arrays import Array
+from lokl._checks import check_positive as positive
 from lokl.estimators.base import KernelLearner, Training
 from lokl.estimators.validation import check_choice
 from lokl.gates import Constant
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.kernels import Kernel
-from lokl.kernels.dot import positive
 from lokl.optimizers import Machines
 from lokl.solvers import Dual, Problem, Solver, epsilon_insensitive
 

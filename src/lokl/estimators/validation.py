@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from lokl._arrays import Array, is_sparse
-from lokl.kernels.dot import positive
+from lokl._checks import check_positive as positive
 
 
 def check_settings(estimator: Any) -> None:

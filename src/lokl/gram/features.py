@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from lokl._arrays import Array, as_dense, is_sparse
-from lokl._lazy import CompiledModule
+from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 
 _tiles = CompiledModule("lokl.gram._tiles")

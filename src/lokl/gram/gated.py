@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lokl._arrays import Array, column, is_sparse
-from lokl._lazy import CompiledModule
+from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram.features import TILE
 from lokl.gram.mixture import Mixture

@@ -9,8 +9,8 @@ from lokl._arrays import Array, as_samples
 from lokl.gates.base import Gate
 from lokl.gram.mixture import Mixture
 from lokl.gram.points import Points
-from lokl.gram.presence import split_missing
 from lokl.kernels.base import Kernel
+from lokl.kernels.presence import split_missing
 
 
 class GatedKernel(Kernel):

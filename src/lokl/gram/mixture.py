@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._lazy import CompiledModule
+from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram.features import TILE
 from lokl.gram.groups import LARGEST_VALUE, make_groups

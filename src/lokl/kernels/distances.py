@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 
 from lokl._arrays import Array, as_dense, as_samples
+from lokl._checks import check_positive
 from lokl.kernels.base import Kernel
-from lokl.kernels.dot import positive
 
 
 class Laplacian(Kernel):
@@ -25,12 +25,12 @@ class Laplacian(Kernel):
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if self.gamma is None:
             return Laplacian(1.0 / X.shape[1])
-        positive("gamma", self.gamma)
+        check_positive("gamma", self.gamma)
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
-        gamma = None if self.gamma is None else positive("gamma", self.gamma)
+        gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
         return np.asarray(laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma))
 
     def diag(self, X: Any) -> Array:
@@ -54,7 +54,7 @@ class Chi2(Kernel):
         self.gamma = gamma
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        positive("gamma", self.gamma)
+        check_positive("gamma", self.gamma)
         X = as_samples(X)
         lowest = float(X.min()) if X.shape[0] else 0.0
         if lowest < 0:

@@ -9,17 +9,11 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from lokl._arrays import Array, as_samples, is_sparse
+from lokl._checks import check_positive
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 from lokl.kernels.columns import stretched
 
 _MEDIAN_ROWS = 1000
-
-
-def positive(name: str, value: Any) -> float:
-    """`value` as a float, or an error that names it."""
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) <= 0:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return float(value)
 
 
 class DotKernel(Kernel):
@@ -77,7 +71,9 @@ class Polynomial(DotKernel):
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
         if not np.isfinite(self.coef0) or self.coef0 < 0:
             raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
-        return Formula(POLYNOMIAL, positive("gamma", self.gamma), self.coef0, int(self.degree))
+        return Formula(
+            POLYNOMIAL, check_positive("gamma", self.gamma), self.coef0, int(self.degree)
+        )
 
     @property
     def label(self) -> str:
@@ -114,7 +110,7 @@ class RBF(DotKernel):
                 f"RBF(gamma={self.gamma!r}) depends on training data; call bind(X) first "
                 "or give a number"
             )
-        return Formula(GAUSSIAN, positive("gamma", self.gamma))
+        return Formula(GAUSSIAN, check_positive("gamma", self.gamma))
 
     @property
     def label(self) -> str:
@@ -181,7 +177,7 @@ class Sigmoid(DotKernel):
     def formula(self) -> Formula:
         if not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
-        return Formula(TANH, positive("gamma", self.gamma), self.coef0)
+        return Formula(TANH, check_positive("gamma", self.gamma), self.coef0)
 
     @property
     def label(self) -> str:

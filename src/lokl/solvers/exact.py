@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
-from lokl._lazy import CompiledModule
+from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
 from lokl.kernels.base import Kernel
 from lokl.solvers.base import Solver

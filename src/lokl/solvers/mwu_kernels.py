@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
-from lokl._lazy import CompiledModule
+from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
 from lokl.gram.gated import MEGABYTE
 from lokl.gram.row_cache import RowCache

@@ -1,39 +1,16 @@
-"""Import on first use: keeps ``import lokl`` as light as importing scikit-learn."""
+"""Modules of compiled loops, imported (and numba with them) when a loop is first called."""
 
 import importlib
-import importlib.util
 import logging
-import sys
 import time
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 logger = logging.getLogger("lokl")
 
 
-def lazy_exports(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
-    """Return ``__getattr__`` and ``__all__`` for a package that imports its names when asked.
-
-    Parameters
-    ----------
-    package : str
-    names : dict of str to str
-        Public name to the module that defines it.
-    """
-
-    def import_name(name: str) -> Any:
-        if name not in names:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(names[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return import_name, sorted(names)
-
-
 class CompiledModule:
-    """A module of compiled loops, imported (and numba with it) at the first call."""
+    """Stands for a module of compiled loops until one of them is called."""
 
     def __init__(self, name: str):
         self._name = name

@@ -6,7 +6,26 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
+from lokl._samples import Samples
 from lokl.kernels.base import Kernel
+
+
+def read_samples(
+    kernels: Sequence[Kernel],
+    names: Sequence[str],
+    X: Any,
+    *,
+    columns: Any = None,
+    rows: Array | None = None,
+    weight: Array | None = None,
+    frame: Any = None,
+) -> Samples:
+    """Return rows as samples of these kernels; parameters as in :func:`split_missing`.
+
+    The only place that looks for NaN: whatever comes after works on the result.
+    """
+    filled, present = split_missing(kernels, names, X, columns, rows)
+    return Samples(X, filled, present, weight, frame)
 
 
 def split_missing(

@@ -1,0 +1,74 @@
+"""Samples as every part takes them: made once, when data enters the library."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array, is_sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Rows of data, and which kernels can look at which of them.
+
+    Attributes
+    ----------
+    given : {array, CSR matrix} of shape (n_samples, n_features)
+        NaN in all columns of a view that a sample lacks. Gates look at these.
+    filled : {array, CSR matrix} of shape (n_samples, n_features)
+        The same with 0 for NaN. Kernels look at these.
+    present : boolean array of shape (n_samples, n_kernels) or None
+        False where a sample lacks the view of a kernel; None where nothing is missing.
+    weight : array of shape (n_samples,) or None
+        How much each sample counts in training.
+    frame : data frame or None
+        The rows as the user gave them, for selections of columns by name.
+    """
+
+    given: Any
+    filled: Any
+    present: Array | None = None
+    weight: Array | None = None
+    frame: Any = None
+
+    @classmethod
+    def of(cls, X: Any, present: Array | None = None) -> "Samples":
+        """Return rows as samples, NaN filled with 0."""
+        if is_sparse(X) or not np.isnan(X).any():
+            return cls(X, X, present)
+        return cls(X, np.where(np.isnan(X), 0.0, X), present)
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.given.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.given.shape[1])
+
+    def take(self, rows: Array) -> "Samples":
+        """Return some of the samples; all of them in their order are returned as they are."""
+        if len(rows) == self.n_samples and (rows == np.arange(self.n_samples)).all():
+            return self
+        given = self.given[rows]
+        return Samples(
+            given,
+            given if self.filled is self.given else self.filled[rows],
+            None if self.present is None else self.present[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.frame is None else self.frame.iloc[rows],
+        )
+
+    def rows_seen_by(self, kernel: int) -> Array:
+        """Numbers of the samples that have the view of a kernel."""
+        if self.present is None:
+            return np.arange(self.n_samples)
+        return np.flatnonzero(self.present[:, kernel])
+
+    def seen_by(self, kernel: int) -> "Samples":
+        """Return the samples that have the view of a kernel, for that kernel alone."""
+        if self.present is None:
+            return self
+        part = self.take(self.rows_seen_by(kernel))
+        return Samples(part.filled, part.filled, None, part.weight, part.frame)
