@@ -72,3 +72,8 @@ class Samples:
             return self
         part = self.take(self.rows_seen_by(kernel))
         return Samples(part.filled, part.filled, None, part.weight, part.frame)
+
+
+def sample_weight(samples: Samples) -> Array:
+    """Return the weights of training samples, one each where none were given."""
+    return np.ones(samples.n_samples) if samples.weight is None else samples.weight

@@ -1,5 +1,5 @@
 """Regions of the data: kernel k-means, exact and approximate."""
 
-from lokl.clustering.clusters import Clusters, find_clusters
+from lokl.clustering.clusters import Clustering, Clusters
 
-__all__ = ["Clusters", "find_clusters"]
+__all__ = ["Clustering", "Clusters"]

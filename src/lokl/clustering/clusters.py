@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._samples import Samples, sample_weight
 from lokl._threads import multiply
 from lokl.clustering.kernel_kmeans import (
+    Geometry,
     Partition,
     exact_geometry,
     kernel_kmeans,
     landmark_geometry,
 )
-from lokl.gates import Constant
 from lokl.gates.base import masked_softmax
-from lokl.gram import Expansion, GatedGram, GatedKernel
+from lokl.gram import Expansion, GatedGram
+from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 
-# Up to here the matrix of the clustered samples is kept in memory.
+# The matrix of up to so many clustered samples is kept in memory.
 _STORED = 4096
-# Up to here everything is float64.
+# Up to so many samples are clustered in float64.
 _EXACT = 2048
 
 
@@ -50,7 +52,8 @@ class Clusters:
 
     def distances(self, X: Any) -> Array:
         """Squared distances to the centres, without the sample's own norm: (n, n_clusters)."""
-        return np.asarray(self.square_norms - 2.0 * self.centres(X))
+        samples = X if isinstance(X, Samples) else self.centres.kernel.samples(X)
+        return np.asarray(self.square_norms - 2.0 * self.centres(samples))
 
     def assign(self, X: Any) -> Array:
         """Number of the nearest centre of every sample."""
@@ -67,101 +70,90 @@ class Clusters:
         return masked_softmax(-self.sharpness * distances, None)
 
 
-def find_clusters(
-    kernels: Sequence[Kernel],
-    X: Any,
-    filled: Any,
-    present: Array | None,
-    weight: Array,
-    *,
-    n_clusters: int,
-    rng: np.random.RandomState,
-    how: str = "auto",
-    sample_size: int = 1000,
-    sharpness: float | None = None,
-    names: Sequence[str] | None = None,
-) -> tuple[Clusters, Array]:
-    """Cluster samples by kernel k-means with the average of the kernels.
+@dataclass(frozen=True)
+class Clustering:
+    """How samples are divided.
 
-    Returns the clusters and the samples' distances to their centres.
-
-    Parameters
+    Attributes
     ----------
-    kernels : sequence of bound Kernel
-    X : {array, CSR matrix} of shape (n_samples, n_features)
-        NaN where a view is missing.
-    filled, present : as from :func:`lokl.kernels.presence.split_missing`
-    weight : array of shape (n_samples,)
     n_clusters : int
-    rng : RandomState
-    how : {"auto", "exact", "sample", "approximate"}, default="auto"
+    how : {"auto", "exact", "sample", "approximate"}
         All samples; a random sample of them; or all samples with centres in the span of a random
         sample. "auto" is "exact" up to `sample_size` samples, "sample" beyond.
-    sample_size : int, default=1000
-    sharpness : float or None, default=None
-        None is the reciprocal of the mean distance of the samples to their own centre.
-    names : sequence of str, optional
-        Of the kernels.
+    sample_size : int
+    sharpness : float or None
+        Of the memberships; None is the reciprocal of the mean distance of the samples to their own
+        centre.
     """
-    n, m = X.shape[0], len(kernels)
-    if how == "auto":
-        how = "exact" if n <= sample_size else "sample"
-    if how not in ("exact", "sample", "approximate"):
-        raise ValueError(
-            f"clustering must be 'auto', 'exact', 'sample' or 'approximate', got {how!r}"
-        )
-    gate = Constant()
-    params = gate.init(X, m, rng)
-    chosen = np.arange(n)
-    if how != "exact" and n > sample_size:
-        chosen = np.sort(rng.choice(n, size=sample_size, replace=False, p=weight / weight.sum()))
-    # Where so many samples are averaged over, float32 is exact enough.
-    dtype = "float64" if n <= _EXACT else "auto"
-    gram = GatedGram(kernels, filled, gate(X, params, present), dtype=dtype)
-    if how == "approximate":
-        block = gram.cross(chosen, np.arange(n))
-        geometry = landmark_geometry(gram.diag(), block, chosen)
-        partition = kernel_kmeans(geometry, weight, n_clusters, rng)
-    else:
-        sampled = weight if how == "exact" else np.ones(len(chosen))
-        partition = _partition(gram, chosen, sampled, n_clusters, rng)
-    found = partition.centres.shape[1]
-    if found < n_clusters:
-        warnings.warn(
-            f"there are only {found} distinct samples for {n_clusters} clusters; "
-            f"{found} clusters are used",
-            UserWarning,
-            stacklevel=4,
-        )
-    coef = np.zeros((n, found))
-    coef[chosen] = partition.centres
-    kernel = GatedKernel(kernels, gate, params, names=names)
-    centres = Expansion.make(kernel, gram, coef, np.zeros(found))
-    products = gram.mixture.product(gram.points, centres.points, centres.coef)
-    square_norms = (coef * products).sum(axis=0)
-    distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
-    if sharpness is None:
-        mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
-        sharpness = 1.0 / mean if mean > 0 else 1.0
-    return Clusters(centres, square_norms, sharpness), distances
+
+    n_clusters: int
+    how: str = "auto"
+    sample_size: int = 1000
+    sharpness: float | None = None
+
+    def find(
+        self,
+        kernels: Sequence[Kernel],
+        names: Sequence[str],
+        samples: Samples,
+        rng: np.random.RandomState,
+    ) -> tuple[Clusters, Array]:
+        """Cluster samples by kernel k-means with the average of bound kernels.
+
+        Returns the clusters and the samples' distances to their centres.
+        """
+        n, weight = samples.n_samples, sample_weight(samples)
+        # Where so many samples are averaged over, float32 is exact enough.
+        kernel = average_kernel(kernels, names)
+        gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
+        chosen, partition = self._partition(gram, weight, rng)
+        found = partition.centres.shape[1]
+        if found < self.n_clusters:
+            warnings.warn(
+                f"there are only {found} distinct samples for {self.n_clusters} clusters; "
+                f"{found} clusters are used",
+                UserWarning,
+                stacklevel=5,
+            )
+        coef = np.zeros((n, found))
+        coef[chosen] = partition.centres
+        products = gram.dot(coef)
+        square_norms = (coef * products).sum(axis=0)
+        distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
+        sharpness = self.sharpness
+        if sharpness is None:
+            mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
+            sharpness = 1.0 / mean if mean > 0 else 1.0
+        centres = Expansion.make(kernel, gram, coef, np.zeros(found))
+        return Clusters(centres, square_norms, sharpness), distances
+
+    def _partition(
+        self, gram: GatedGram, weight: Array, rng: np.random.RandomState
+    ) -> tuple[Array, Partition]:
+        """Which samples are landmarks, and the clusters as combinations of them."""
+        n, chosen = gram.n_samples, np.arange(gram.n_samples)
+        how = self.how
+        if how == "auto":
+            how = "exact" if n <= self.sample_size else "sample"
+        if how != "exact" and n > self.sample_size:
+            share = weight / weight.sum()
+            chosen = np.sort(rng.choice(n, size=self.sample_size, replace=False, p=share))
+        if how == "approximate":
+            block = gram.cross(chosen, np.arange(n))
+            geometry = landmark_geometry(gram.diag(), block, chosen)
+            return chosen, kernel_kmeans(geometry, weight, self.n_clusters, rng)
+        counted = weight if how == "exact" else np.ones(len(chosen))
+        return chosen, kernel_kmeans(_geometry(gram, chosen), counted, self.n_clusters, rng)
 
 
-def _partition(
-    gram: GatedGram, chosen: Array, weight: Array, n_clusters: int, rng: np.random.RandomState
-) -> Partition:
-    """Kernel k-means proper on the chosen samples."""
+def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
+    """Distances among the chosen samples in the feature space of a kernel."""
     diag = gram.diag()[chosen]
     if len(chosen) <= _STORED:
         K = gram.block(chosen)
-        geometry = exact_geometry(
-            diag, lambda coef: multiply(K, coef.astype(K.dtype)), lambda j: K[j]
-        )
-    else:
-        # Too large to keep: the matrix is computed anew in every round.
-        part = gram.points.take(chosen)
-        geometry = exact_geometry(
-            diag,
-            lambda coef: gram.mixture.product(part, part, coef),
-            lambda j: gram.mixture.block(part.take(np.array([j])), part)[0],
-        )
-    return kernel_kmeans(geometry, weight, n_clusters, rng)
+        return exact_geometry(diag, lambda coef: multiply(K, coef.astype(K.dtype)), lambda j: K[j])
+
+    # Too large to keep: the matrix is computed anew in every round.
+    part = gram.inner.take(chosen).gated(gram.kernels, gram.gates[chosen])
+    everyone = np.arange(len(chosen))
+    return exact_geometry(diag, part.dot, lambda j: part.cross(everyone[j : j + 1], everyone)[0])

@@ -1,20 +1,26 @@
 """LMKL: a gate learned by gradient, together with the machine."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.estimators.base import Training
-from lokl.estimators.gate_setting import GateSetting
-from lokl.estimators.learned_gate import LearnedGate
-from lokl.estimators.machine import Fitted, GatedClassifier, GatedRegressor
-from lokl.estimators.validation import check_choice
+from lokl._checks import check_choice
+from lokl.estimators._base import (
+    KernelClassifier,
+    KernelRegressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.estimators._base.rules import FLAG, NOT_NEGATIVE, POSITIVE, anything
 from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
-from lokl.gates.representation import Quadratic, Standardized
-from lokl.gram.scores import KernelScores
+from lokl.gates.representation import OfGiven, Quadratic, Standardized
+from lokl.gram.kernel_pca import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
+from lokl.models import GatedMachine
+from lokl.models.base import Attributes
 from lokl.optimizers import GateObjective, line_search
 
 _GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
@@ -23,14 +29,38 @@ _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
 _SNAP = 1e-3
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _LMKL(LearnedGate):
+@settings
+class _LMKL(Rounds):
     """Minimise the optimal dual value over the parameters ``V`` of a gate."""
 
-    gate: Any = GateSetting("softmax")  # noqa: RUF009, a descriptor
-    gating: Any = "auto"
-    snap: bool = True
-    ridge: float = 0.0
+    gate: Any = setting(
+        "softmax",
+        anything('{"softmax", "sigmoid", "gaussian"} or Gate'),
+        "Kind of gate. ``Softmax().on(columns)`` looks at some columns only.",
+        method_too=True,
+    )
+    gating: Any = setting(
+        "auto",
+        anything('{"auto", "input", "quadratic", "kernel_pca"} or callable'),
+        "What the gate looks at: the standardised columns; these, their squares and products; or "
+        'leading kernel-PCA scores under the average kernel. "auto" is "input", and "kernel_pca" '
+        "where samples are row numbers of precomputed kernels. A function is given the samples.",
+    )
+    snap: bool = setting(True, FLAG, "Trust below 0.001 becomes none, trust above 0.999 full.")
+    ridge: float = setting(
+        0.0, NOT_NEGATIVE, "Penalty ``ridge / 2 |V|^2`` on the parameters of the gate."
+    )
+    learn_tol: float = setting(
+        1e-3, POSITIVE, "Relative fall of the objective that ends the search."
+    )
+
+    _learned: ClassVar[Attributes] = {
+        "history_": ("array", "Objective after every round, strictly falling."),
+        "duality_gap_": (
+            "float",
+            "NaN: the problem is not convex, no distance from the optimum is known.",
+        ),
+    }
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep)
@@ -40,11 +70,8 @@ class _LMKL(LearnedGate):
             params.update({f"gate__{name}": value for name, value in inner.items()})
         return params
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_together(self) -> None:
         self._kind()
-        if not np.isfinite(self.ridge) or self.ridge < 0:
-            raise ValueError(f"ridge must be finite and not negative, got {self.ridge!r}")
         if not callable(self.gating):
             check_choice("gating", self.gating, _GATINGS)
 
@@ -61,37 +88,32 @@ class _LMKL(LearnedGate):
             raise ValueError(f"gate must be a Gate or one of {known}, got {given!r}")
         return given, columns
 
-    def _learn(self, training: Training) -> Fitted:
+    def _learn(self, training: Training) -> GatedMachine:
         kind, columns = self._kind()
-        gate = Represented(
-            kind, self._representation(training, columns), _SNAP if self.snap else 0.0
-        )
-        Z = gate.representation(training.samples)
-        start = kind.project(kind.init(Z, len(training.kernels), training.rng))
-        machines = self._machines(training, gate.at(Z, start, training.present))
-
+        representation = self._representation(training, columns)
+        gate = Represented(kind, representation, _SNAP if self.snap else 0.0)
+        Z = representation(training.samples)
+        start = kind.project(kind.init(Z, training.n_kernels, training.rng))
+        settled = gate.settled(Z, training.samples.present)
+        gram = training.gram(settled.values(start), keep=True)
         objective = GateObjective(
-            machines,
-            lambda V: gate.at(Z, V, training.present),
-            lambda V, H, slopes: kind.pullback(Z, V, H, slopes),
-            self.ridge,
+            training.machines(), gram, settled, start, kind.project, float(self.ridge)
         )
-        path = line_search(objective.below, start, kind.project, self.learn_tol)
-        return self._walk(path, machines.gram, gate)
+        walk = self._follow(line_search(objective, self.learn_tol))
+        return training.model(gate, walk.last.params, walk.last.solution, **walk.facts())
 
     def _representation(self, training: Training, columns: Any) -> Any:
         """Return what the gate looks at, as a function of samples."""
         if callable(self.gating):
-            return self.gating
+            return OfGiven(self.gating)
+        samples, gating, positions = training.samples, self.gating, None
         stored = [kernel for kernel in training.kernels if kernel.is_stored]
-        gating = self.gating
-        positions = None
         if columns is not None:
-            source = training.samples if training.frame is None else training.frame
+            source = samples.given if samples.frame is None else samples.frame
             names = column_names(source)
-            positions = resolve_columns(columns, training.samples.shape[1], names, source)
+            positions = resolve_columns(columns, samples.n_features, names, source)
         elif stored and gating != "kernel_pca":
-            positions = self._meaningful(training, stored)
+            positions = _meaningful(samples.n_features, stored)
             if gating == "auto" and positions is None:
                 gating = "kernel_pca"
             elif positions is None:
@@ -100,94 +122,28 @@ class _LMKL(LearnedGate):
                     "gating='kernel_pca', or add columns of features and give gate.on(columns)"
                 )
         if gating == "kernel_pca":
-            return KernelScores.learn(
-                training.kernels,
-                training.samples,
-                training.X,
-                training.present,
-                training.weight,
-                training.rng,
-            )
+            return KernelScores.learn(training.kernels, samples, training.rng)
         kind = Quadratic if gating == "quadratic" else Standardized
-        return kind.learn(training.samples, training.weight, positions)
-
-    def _meaningful(self, training: Training, stored: list[Any]) -> Array | None:
-        """Columns that are not row numbers of stored matrices, None where there are none."""
-        used = [kernel.columns_used() for kernel in stored]
-        if any(columns is None for columns in used):
-            return None
-        numbers = {column for columns in used for column in columns or ()}
-        rest = [j for j in range(training.samples.shape[1]) if j not in numbers]
-        return np.array(rest, dtype=np.intp) if rest else None
+        return OfGiven(kind.learn(samples.given, training.weight, positions))
 
 
-@dataclass(eq=False, repr=False)
-class LMKLClassifier(_LMKL, GatedClassifier):
+def _meaningful(n_features: int, stored: list[Any]) -> Array | None:
+    """Columns that are not row numbers of stored matrices, None where there are none."""
+    used = [kernel.columns_used() for kernel in stored]
+    if any(columns is None for columns in used):
+        return None
+    numbers = {column for columns in used for column in columns or ()}
+    rest = [j for j in range(n_features) if j not in numbers]
+    return np.array(rest, dtype=np.intp) if rest else None
+
+
+@settings
+class LMKLClassifier(_LMKL, KernelClassifier):
     """Localized multiple kernel learning: a gate learned together with the machine.
 
     ``f(x) = sum_j u_j sum_i h_i(x_j) h_i(x) k_i(x_j, x) + b``, where the gate ``h_i(x)`` says how
     far kernel `i` is trusted at `x`. The optimal dual value is minimised over the parameters of the
     gate by gradient; every step solves the machines again, from where they were.
-
-    Parameters
-    ----------
-    kernels : list or mapping of kernels, str or None, default=None
-        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
-        A mapping gives the kernels names.
-    C : float, default=1.0
-        Cost of margin violations.
-    gate : {"softmax", "sigmoid", "gaussian"} or Gate, default="softmax"
-        Kind of gate. ``Softmax().on(columns)`` looks at some columns only.
-    gating : {"auto", "input", "quadratic", "kernel_pca"} or callable, default="auto"
-        What the gate looks at: the standardised columns; these, their squares and products; or
-        leading kernel-PCA scores under the average kernel. "auto" is "input", and "kernel_pca"
-        where samples are row numbers of precomputed kernels. A function is given the samples.
-    snap : bool, default=True
-        Trust below 0.001 becomes none, trust above 0.999 full.
-    ridge : float, default=0.0
-        Penalty ``ridge / 2 |V|^2`` on the parameters of the gate.
-    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that a machine leaves.
-    max_iter : int, default=100
-        Limit on the rounds of the method, -1 for none.
-    learn_tol : float, default=1e-3
-        Relative fall of the objective that ends the search.
-    callback : callable, optional
-        Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
-    cache_size : float, default=512
-        Megabytes for rows of the Gram matrix.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of `C` by class.
-    random_state : int, RandomState or None, default=None
-    n_jobs : int or None, default=None
-        Not used by this method; common to all.
-    verbose : int, default=0
-        1 logs a line for every round to the logger ``lokl``.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    kernel_ : GatedKernel
-        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
-    kernels_, kernel_names_ : list
-        Kernels with learned settings, and their names.
-    support_ : array of shape (n_support,)
-        Rows of the training samples that carry a machine.
-    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
-    dual_coef_ : array of shape (n_machines, n_support)
-        Signed coefficients; one machine for two classes, else one for each class.
-    intercept_ : array of shape (n_machines,)
-    support_fraction_ : float
-    history_ : array
-        Objective after every round, strictly falling.
-    duality_gap_ : float
-        NaN: the problem is not convex, no distance from the optimum is known.
-    n_iter_ : int
-        Rounds.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Where the training samples came with column names.
 
     Notes
     -----
@@ -209,21 +165,9 @@ class LMKLClassifier(_LMKL, GatedClassifier):
     """
 
 
-@dataclass(eq=False, repr=False)
-class LMKLRegressor(_LMKL, GatedRegressor):
+@settings
+class LMKLRegressor(_LMKL, KernelRegressor):
     """Localized multiple kernel learning for one or several numeric targets.
-
-    Settings and attributes are those of :class:`LMKLClassifier`, and
-
-    Parameters
-    ----------
-    epsilon : float, default=0.1
-        Residuals up to here are free.
-
-    Attributes
-    ----------
-    dual_coef_ : array of shape (n_targets, n_support)
-    intercept_ : array of shape (n_targets,)
 
     Examples
     --------

@@ -1,85 +1,58 @@
 """SimpleMKL: weights on the simplex, by reduced gradient."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import ClassVar
 
-from lokl._arrays import Array
-from lokl.estimators.global_weights import GlobalWeights
-from lokl.estimators.machine import GatedClassifier, GatedRegressor
-from lokl.optimizers import Machines, Step, reduced_gradient
+from lokl.estimators._base import (
+    KernelClassifier,
+    KernelRegressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.estimators._base.global_weights import learn_weights
+from lokl.estimators._base.rules import POSITIVE
+from lokl.models import GatedMachine
+from lokl.models.base import Attributes
+from lokl.optimizers import Simplex, reduced_gradient
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _SimpleMKL(GlobalWeights):
+@settings
+class _SimpleMKL(Rounds):
     """Weights that sum to one, by descent along the reduced gradient."""
 
-    max_iter: int = field(default=500)
-    learn_tol: float = field(default=0.01)
+    learn_tol: float = setting(
+        0.01, POSITIVE, "Certified duality gap, relative to the objective, that ends the search."
+    )
+    max_iter: int = 500
 
-    def _path(self, machines: Machines, base: Array) -> Iterator[Step]:
-        return reduced_gradient(machines, base, tol=self.learn_tol)
+    _learned: ClassVar[Attributes] = {
+        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one."),
+        "history_": ("array", "Dual objective after every round, falling."),
+        "duality_gap_": (
+            "float",
+            "Certified: the objective is at most this far from the optimum over weights and "
+            "machines.",
+        ),
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        return learn_weights(
+            self,
+            training,
+            lambda machines, gram, base: reduced_gradient(
+                Simplex(machines=machines, gram=gram, base=base), self.learn_tol
+            ),
+        )
 
 
-@dataclass(eq=False, repr=False)
-class SimpleMKLClassifier(_SimpleMKL, GatedClassifier):
+@settings
+class SimpleMKLClassifier(_SimpleMKL, KernelClassifier):
     """SimpleMKL: weights of the kernels that sum to one, few of them not zero.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, learned by reduced gradient up to a
     certified gap. The problem is convex, and the same as :class:`LpMKLClassifier` with ``p=1``,
     which it solves in fewer rounds.
-
-    Parameters
-    ----------
-    kernels : list or mapping of kernels, str or None, default=None
-        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
-        A mapping gives the kernels names.
-    C : float, default=1.0
-        Cost of margin violations.
-    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that a machine leaves.
-    max_iter : int, default=500
-        Limit on the rounds of the method, -1 for none.
-    learn_tol : float, default=0.01
-        Certified duality gap, relative to the objective, that ends the search.
-    callback : callable, optional
-        Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.
-    cache_size : float, default=512
-        Megabytes for rows of the Gram matrix.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of `C` by class.
-    random_state : int, RandomState or None, default=None
-        Not used by this method; common to all.
-    n_jobs : int or None, default=None
-        Not used by this method; common to all.
-    verbose : int, default=0
-        1 logs a line for every round to the logger ``lokl``.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    weights_ : array of shape (n_kernels,)
-        Weight of each kernel; they sum to one.
-    kernel_ : GatedKernel
-        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
-    kernels_, kernel_names_ : list
-        Kernels with learned settings, and their names.
-    support_ : array of shape (n_support,)
-        Rows of the training samples that carry a machine.
-    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
-    dual_coef_ : array of shape (n_machines, n_support)
-        Signed coefficients; one machine for two classes, else one for each class.
-    intercept_ : array of shape (n_machines,)
-    support_fraction_ : float
-    history_ : array
-        Dual objective after every round, falling.
-    duality_gap_ : float
-        Certified: the objective is at most this far from the optimum over weights and machines.
-    n_iter_ : int
-        Rounds.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Where the training samples came with column names.
 
     Examples
     --------
@@ -96,21 +69,9 @@ class SimpleMKLClassifier(_SimpleMKL, GatedClassifier):
     """
 
 
-@dataclass(eq=False, repr=False)
-class SimpleMKLRegressor(_SimpleMKL, GatedRegressor):
+@settings
+class SimpleMKLRegressor(_SimpleMKL, KernelRegressor):
     """SimpleMKL for one or several numeric targets.
-
-    Settings and attributes are those of :class:`SimpleMKLClassifier`, and
-
-    Parameters
-    ----------
-    epsilon : float, default=0.1
-        Residuals up to here are free.
-
-    Attributes
-    ----------
-    dual_coef_ : array of shape (n_targets, n_support)
-    intercept_ : array of shape (n_targets,)
 
     Examples
     --------

@@ -1,27 +1,30 @@
 """SwMKL: kernels weighted by their regressed success, pair by pair."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.estimators.base import Training
-from lokl.estimators.machine import Fitted, GatedClassifier, GatedMachine, GatedRegressor
-from lokl.estimators.success import (
-    RegressedSuccess,
-    SuccessLearner,
-    at_training,
-    clipped,
-    learn_success,
+from lokl._samples import Samples
+from lokl.estimators._base import (
+    KernelClassifier,
+    KernelRegressor,
+    Training,
+    setting,
+    settings,
 )
-from lokl.estimators.validation import check_choice
+from lokl.estimators._base.rules import one_of
+from lokl.estimators._base.success import SuccessLearner, at_training, learn_success
 from lokl.gates import Weighted
+from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
-from lokl.optimizers import Machines, Solution
-from lokl.solvers import Dual
+from lokl.models import GatedMachine, RegressedSuccess
+from lokl.models.base import Attributes
+from lokl.solvers import Solution
 
-_REPAIRS = ("cosine", "pointwise", "none", "clip", "shift")
+# Trust never falls below this, so that no sample is left without any kernel.
+_FLOOR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +34,12 @@ class SuccessTrust:
     success: RegressedSuccess
     psd: str
 
-    def __call__(self, X: Any, present: Array | None = None) -> Array:
-        return self.scaled(clipped(self.success(X, present)))
+    def __call__(self, samples: Samples) -> Array:
+        return self.of(self.success(samples))
 
-    def scaled(self, g: Array) -> Array:
-        """Turn clipped success into gates."""
+    def of(self, success: Array) -> Array:
+        """Turn regressed success into gates, 0 where a view is missing."""
+        g = np.where(np.isneginf(success), 0.0, np.clip(success, _FLOOR, 1.0))
         if self.psd == "cosine":
             return np.asarray(g / np.linalg.norm(g, axis=1, keepdims=True))
         if self.psd == "pointwise":
@@ -43,50 +47,57 @@ class SuccessTrust:
         return g
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class _SwMKL(SuccessLearner, GatedMachine):
-    """One machine on kernels weighted by success."""
+class SuccessGate(Weighted):
+    """Trust is the share of a kernel in the pair of the sample with itself; rows sum to one."""
 
-    psd: str = "cosine"
-
-    def _check(self) -> None:
-        super()._check()
-        check_choice("psd", self.psd, _REPAIRS)
-
-    def _learn(self, training: Training) -> Fitted:
-        singles = learn_success(self, training)
-        trust = SuccessTrust(RegressedSuccess([s.regressor for s in singles]), self.psd)
-        H = trust.scaled(clipped(at_training(singles, training.n_samples)))
-        self.success_ = np.full((training.n_samples, len(singles)), np.nan)
-        for i, single in enumerate(singles):
-            self.success_[single.rows, i] = single.success
-        # The rows of the single kernels are done with: their memory goes to the combined one.
-        del singles
-        pairs = self.psd in ("none", "clip", "shift")
-        gram = training.solver.gram(training.kernels, training.X, H, pair_normalized=pairs)
-        machines = Machines(gram, training.solver, training.problems)
-        if self.psd == "clip":
-            solution = _clipped(training, gram, H)
-        elif self.psd == "shift":
-            solution = _shifted(training, gram, H)
-        else:
-            solution = machines.solve(H)
-        gate = Weighted(trust)
-        params = np.ones((1, len(training.kernels)))
-        return Fitted(gram, gate, params, solution, [solution.objective], solution.gap)
-
-    def gate(self, X: Any) -> Array:
-        """How far each kernel counts at each sample, as in :meth:`GatedMachine.gate`.
-
-        The share of the kernel in the pair of the sample with itself; rows sum to one.
-        """
-        X = self._validated(X)
-        _, H = self.kernel_.gates(X)
-        share = H if self.psd == "pointwise" else H**2
+    def trust(self, H: Array) -> Array:
+        share = H if self.base.psd == "pointwise" else H**2
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-def _clipped(training: Training, gram: Any, H: Array) -> Solution:
+@settings
+class _SwMKL(SuccessLearner):
+    """One machine on kernels weighted by success."""
+
+    psd: str = setting(
+        "cosine",
+        one_of("cosine", "pointwise", "none", "clip", "shift"),
+        'The published kernel, "none", divides by ``sum_i g_i(x) g_i(z)`` and is not positive '
+        'semidefinite. "cosine" divides by the norms ``|g(x)| |g(z)|`` and "pointwise" by the sums '
+        'instead; "clip" drops negative eigenvalues, "shift" lifts the diagonal (both need the '
+        "whole matrix).",
+    )
+
+    _learned: ClassVar[Attributes] = {
+        "success_": (
+            "array of shape (n_samples, n_kernels)",
+            "Success of every kernel at the training samples that count, NaN where a view is "
+            "missing.",
+        ),
+        "duality_gap_": ("float", "Certified, for the last machine."),
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        judged = learn_success(self, training)
+        trust = SuccessTrust(RegressedSuccess([own.regressor for own in judged]), self.psd)
+        H = trust.of(at_training(judged, training.n_samples))
+        success = np.full((training.n_samples, len(judged)), np.nan)
+        for i, own in enumerate(judged):
+            success[own.alone.rows, i] = own.success
+        # What is laid out for single kernels is done with: its memory goes to the combined one.
+        del judged, own
+        gram = training.gram(H, pair_normalized=self.psd in ("none", "clip", "shift"))
+        if self.psd == "clip":
+            solution = _clipped(training, gram)
+        elif self.psd == "shift":
+            solution = _shifted(training, gram)
+        else:
+            solution = training.machines().solve(gram)
+        params = np.ones((1, training.n_kernels))
+        return training.model(SuccessGate(trust), params, solution, success_=success)
+
+
+def _clipped(training: Training, gram: GatedGram) -> Solution:
     """Train on the positive part of the matrix; new samples are projected onto it as well.
 
     With ``P`` the projector on the positive eigenvectors, ``f(x) = k(x, .) P u + b``: the projected
@@ -97,88 +108,26 @@ def _clipped(training: Training, gram: Any, H: Array) -> Solution:
     K = (kept * values[values > 0]) @ kept.T
     repaired = Precomputed(0.5 * (K + K.T))
     index = np.arange(gram.n_samples, dtype=float)[:, np.newaxis]
-    own = training.solver.gram([repaired], index, np.ones((gram.n_samples, 1)))
-    solved = Machines(own, training.solver, training.problems).solve(own.points.gates)
-    duals: list[Dual] = [replace(d, coef=kept @ (kept.T @ d.coef)) for d in solved.duals]
-    return Solution(duals, H)
+    own = training.solver.inner_products(index).gated([repaired])
+    solved = training.machines().solve(own)
+    return Solution([replace(d, coef=kept @ (kept.T @ d.coef)) for d in solved.duals], gram)
 
 
-def _shifted(training: Training, gram: Any, H: Array) -> Solution:
+def _shifted(training: Training, gram: GatedGram) -> Solution:
     """Lift the diagonal of the training matrix by its lowest eigenvalue."""
     lowest = np.linalg.eigvalsh(gram.block(np.arange(gram.n_samples)).astype(float))[0]
     lift = max(-float(lowest), 0.0)
     problems = [replace(p, ridge=p.ridge + lift) for p in training.problems]
-    return Machines(gram, training.solver, problems).solve(H)
+    return training.machines(problems).solve(gram)
 
 
-@dataclass(eq=False, repr=False)
-class SwMKLClassifier(_SwMKL, GatedClassifier):
+@settings
+class SwMKLClassifier(_SwMKL, KernelClassifier):
     """Success-weighted combination of kernels.
 
     A machine is trained with every kernel alone, and its success is regressed on the samples:
     ``g_i(x)``. One more machine is trained with kernels weighted by the success of both samples of
     a pair.
-
-    Parameters
-    ----------
-    kernels : list or mapping of kernels, str or None, default=None
-        None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`).
-        A mapping gives the kernels names.
-    C : float, default=1.0
-        Cost of margin violations.
-    psd : {"cosine", "pointwise", "none", "clip", "shift"}, default="cosine"
-        The published kernel, "none", divides by ``sum_i g_i(x) g_i(z)`` and is not positive
-        semidefinite. "cosine" divides by the norms ``|g(x)| |g(z)|`` and "pointwise" by the sums
-        instead; "clip" drops negative eigenvalues, "shift" lifts the diagonal (both need the whole
-        matrix).
-    success : {"train", "cv"}, default="train"
-        Success of a kernel on the training samples themselves, or on samples left out in turn (five
-        folds).
-    regressor : "same" or Kernel, default="same"
-        Kernel of the regressions of success: that of the machine, or one for all.
-    closeness : {"decay", "within"}, default="decay"
-        Success in regression: ``exp(-residual / median residual)``, or whether the residual is
-        within `epsilon`. Not used for classes.
-    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions that a machine leaves.
-    max_iter : int, default=-1
-        Limit on the steps of the solver, -1 for none.
-    cache_size : float, default=512
-        Megabytes for rows of the Gram matrix.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of `C` by class.
-    random_state : int, RandomState or None, default=None
-    n_jobs : int or None, default=None
-        Kernels that are worked on at a time, in threads that share `cache_size`.
-    verbose : int, default=0
-        1 logs a line about the fit to the logger ``lokl``.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    kernel_ : GatedKernel
-        The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.
-    kernels_, kernel_names_ : list
-        Kernels with learned settings, and their names.
-    support_ : array of shape (n_support,)
-        Rows of the training samples that carry a machine.
-    support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
-    dual_coef_ : array of shape (n_machines, n_support)
-        Signed coefficients; one machine for two classes, else one for each class.
-    intercept_ : array of shape (n_machines,)
-    support_fraction_ : float
-    success_ : array of shape (n_samples, n_kernels)
-        Success of every kernel at the training samples that count, NaN where a view is missing.
-    history_ : array
-        Dual objective, summed over the machines.
-    duality_gap_ : float
-        Certified, for the last machine.
-    n_iter_ : int
-        Steps of the solver.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Where the training samples came with column names.
 
     Examples
     --------
@@ -193,21 +142,9 @@ class SwMKLClassifier(_SwMKL, GatedClassifier):
     """
 
 
-@dataclass(eq=False, repr=False)
-class SwMKLRegressor(_SwMKL, GatedRegressor):
+@settings
+class SwMKLRegressor(_SwMKL, KernelRegressor):
     """Success-weighted combination of kernels for one or several numeric targets.
-
-    Settings and attributes are those of :class:`SwMKLClassifier`, and
-
-    Parameters
-    ----------
-    epsilon : float, default=0.1
-        Residuals up to here are free.
-
-    Attributes
-    ----------
-    dual_coef_ : array of shape (n_targets, n_support)
-    intercept_ : array of shape (n_targets,)
 
     Examples
     --------

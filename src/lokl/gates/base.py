@@ -1,12 +1,32 @@
 """Where each kernel is trusted: the gate protocol."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
+from lokl._samples import Samples
+
+
+@dataclass(frozen=True, eq=False)
+class SettledGate:
+    """A gate at samples that stay while its parameters move.
+
+    Attributes
+    ----------
+    values : callable
+        Gate values of the samples at parameters.
+    pullback : callable
+        ``pullback(params, H, G)`` turns ``dJ/dH`` at gate values `H` into the gradient in the
+        parameters.
+    """
+
+    values: Callable[[Array], Array]
+    pullback: Callable[[Array, Array, Array], Array]
 
 
 class Gate(BaseEstimator, ABC):
@@ -43,6 +63,17 @@ class Gate(BaseEstimator, ABC):
             gates of the sample share its part.
         """
 
+    def at(self, samples: Samples, params: Array) -> Array:
+        """Return gate values of samples."""
+        return self(samples.given, params, samples.present)
+
+    def settle(self, samples: Samples) -> SettledGate:
+        """Return this gate at samples whose part of the work is done once, not at every step."""
+        return SettledGate(
+            lambda params: self.at(samples, params),
+            lambda params, H, G: self.pullback(samples.given, params, H, G),
+        )
+
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
         """Turn ``dJ/dH`` at gate values `H` into the gradient in the parameters."""
         raise TypeError(f"{type(self).__name__} gates are not learned by gradient")
@@ -58,6 +89,20 @@ class Gate(BaseEstimator, ABC):
     def trust(self, H: Array) -> Array:
         """Return the (n_samples, n_kernels) share of each kernel, from gate values."""
         return H if H.ndim == 2 else H.sum(axis=2)
+
+
+class ComposedGate(Gate):
+    """A gate that asks other learned functions about the samples.
+
+    These need the samples both as given and as kernels read them, so :meth:`at` is what such a
+    gate implements.
+    """
+
+    @abstractmethod
+    def at(self, samples: Samples, params: Array) -> Array: ...
+
+    def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
+        return self.at(Samples.of(X, present), params)
 
 
 class GateOn(BaseEstimator):

@@ -1,5 +1,6 @@
 """What a gate looks at: columns of the samples, standardised, or all their products."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lokl._arrays import Array, is_sparse
+from lokl._samples import Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +125,13 @@ def _products(Z: Any) -> Array:
     Z = Z if isinstance(Z, np.ndarray) else Z.rows(np.arange(Z.shape[0]))
     left, right = np.triu_indices(Z.shape[1])
     return np.hstack([Z, Z[:, left] * Z[:, right]])
+
+
+@dataclass(frozen=True, eq=False)
+class OfGiven:
+    """A representation computed from the rows as given, NaN where a view is missing."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, samples: Samples) -> Any:
+        return self.function(samples.given)

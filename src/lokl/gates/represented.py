@@ -6,24 +6,25 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gates.base import Gate
+from lokl._samples import Samples
+from lokl.gates.base import ComposedGate, Gate, SettledGate
 
 
-class Represented(Gate):
+class Represented(ComposedGate):
     """Any gate on a representation: ``h_i(x) = gate_i(z(x))``.
 
     Parameters
     ----------
     gate : Gate
     representation : callable
-        Gives ``z`` for samples; NaN marks missing values of samples, ``z`` has none.
+        Takes :class:`~lokl._samples.Samples` and gives their ``z``, which has no NaN.
     snap : float, default=0.0
         Trust below it counts as none, trust above ``1 - snap`` as full. Samples then leave out
         kernels altogether, which makes prediction cheaper. Rows of gates that compete still sum
         to one.
     """
 
-    def __init__(self, gate: Gate, representation: Callable[[Any], Any], snap: float = 0.0):
+    def __init__(self, gate: Gate, representation: Callable[[Samples], Any], snap: float = 0.0):
         self.gate = gate
         self.representation = representation
         self.snap = snap
@@ -34,14 +35,23 @@ class Represented(Gate):
         return self.gate.competes
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
-        return self.gate.init(self.representation(X), n_kernels, rng)
+        return self.gate.init(self.representation(Samples.of(X)), n_kernels, rng)
 
-    def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
-        return self.at(self.representation(X), params, present)
+    def at(self, samples: Samples, params: Array) -> Array:
+        return self._snapped(self.gate(self.representation(samples), params, samples.present))
 
-    def at(self, Z: Any, params: Array, present: Array | None = None) -> Array:
-        """Return gate values where the representation is known already."""
-        H = self.gate(Z, params, present)
+    def settle(self, samples: Samples) -> SettledGate:
+        return self.settled(self.representation(samples), samples.present)
+
+    def settled(self, Z: Any, present: Array | None) -> SettledGate:
+        """Return the gate at samples whose representation is known."""
+        return SettledGate(
+            lambda params: self._snapped(self.gate(Z, params, present)),
+            lambda params, H, G: self.gate.pullback(Z, params, H, G),
+        )
+
+    def _snapped(self, H: Array) -> Array:
+        """Round nearly no trust to none and nearly full trust to full."""
         if not self.snap:
             return H
         total = H.sum(axis=1, keepdims=True)
@@ -51,7 +61,7 @@ class Represented(Gate):
         return H
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        return self.gate.pullback(self.representation(X), params, H, G)
+        return self.gate.pullback(self.representation(Samples.of(X)), params, H, G)
 
     def project(self, params: Array) -> Array:
         return self.gate.project(params)

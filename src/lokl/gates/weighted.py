@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gates.base import Gate
+from lokl._samples import Samples
+from lokl.gates.base import ComposedGate
 
-Base = Callable[[Any, Array | None], Array]
 
-
-class Weighted(Gate):
+class Weighted(ComposedGate):
     """``h_ir(x) = sqrt(w_gi) b_ir(x)``: known trust ``b``, learned weights ``w``.
 
     Memberships of clusters (C-LMKL), regressed success (SwMKL, LD-MKL), a choice of kernels for
@@ -22,22 +21,22 @@ class Weighted(Gate):
     Parameters
     ----------
     base : callable
-        ``base(X, present)`` gives ``b``, (n_samples, n_kernels[, rank]), 0 where a view is
-        missing.
+        Takes :class:`~lokl._samples.Samples` and gives ``b``, (n_samples, n_kernels[, rank]), 0
+        where a view is missing.
     by_rank : bool, default=False
         Whether each rank has its own group of weights; else all share one.
     """
 
-    def __init__(self, base: Base, by_rank: bool = False):
+    def __init__(self, base: Callable[[Samples], Array], by_rank: bool = False):
         self.base = base
         self.by_rank = by_rank
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
-        groups = self.base(X[:1], None).shape[2] if self.by_rank else 1
+        groups = self.base(Samples.of(X[:1])).shape[2] if self.by_rank else 1
         return np.ones((groups, n_kernels))
 
-    def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
-        return weigh(self.base(X, present), params)
+    def at(self, samples: Samples, params: Array) -> Array:
+        return weigh(self.base(samples), params)
 
     def trust(self, H: Array) -> Array:
         return np.asarray((H**2).sum(axis=2) if H.ndim == 3 else H**2)
@@ -49,8 +48,8 @@ class Everywhere:
 
     n_kernels: int
 
-    def __call__(self, X: Any, present: Array | None = None) -> Array:
-        return share_missing(np.ones((X.shape[0], self.n_kernels)), present)
+    def __call__(self, samples: Samples) -> Array:
+        return share_missing(np.ones((samples.n_samples, self.n_kernels)), samples.present)
 
 
 def weigh(base: Array, weights: Array) -> Array:

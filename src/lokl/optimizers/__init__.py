@@ -1,19 +1,29 @@
-"""How a gate moves: generators of steps, each with the machines solved at it."""
+"""How a gate moves: every optimiser takes an objective and yields steps."""
 
 from lokl.optimizers.closed_form import closed_form
+from lokl.optimizers.gate_objective import GateObjective
 from lokl.optimizers.line_search import line_search
-from lokl.optimizers.machines import Machines, Solution
-from lokl.optimizers.objective import GateObjective
+from lokl.optimizers.objective import Evaluation, Objective, Step
+from lokl.optimizers.product_objective import ProductObjective
 from lokl.optimizers.reduced_gradient import reduced_gradient
+from lokl.optimizers.regularizers import Entropy, HalfSquaredNorm, Regularizer, SumOfWeights
 from lokl.optimizers.spectral import spectral
-from lokl.optimizers.steps import Evaluation, Step
+from lokl.optimizers.weight_objective import NormBall, Penalised, Simplex, WeightObjective
 
 __all__ = [
+    "Entropy",
     "Evaluation",
     "GateObjective",
-    "Machines",
-    "Solution",
+    "HalfSquaredNorm",
+    "NormBall",
+    "Objective",
+    "Penalised",
+    "ProductObjective",
+    "Regularizer",
+    "Simplex",
     "Step",
+    "SumOfWeights",
+    "WeightObjective",
     "closed_form",
     "line_search",
     "reduced_gradient",

@@ -1,23 +1,18 @@
 """Descent along the normalised gradient, with steps that double and halve."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.optimizers.steps import Evaluation, Step
+from lokl.optimizers.objective import Evaluation, Objective, Step
 
-# Relative to the objective; gates that are full or none move no further, and falls smaller than
-# this would decide about ever longer steps.
+# A fall of the objective by less than this share of it counts as none. Gates that are full or
+# none move no further, and such falls would lead to ever longer steps.
 _NOISE = 1e-6
 
 
-def line_search(
-    evaluate: Callable[[Array, float], Evaluation | None],
-    start: Array,
-    project: Callable[[Array], Array],
-    tol: float = 1e-3,
-) -> Iterator[Step]:
+def line_search(objective: Objective, tol: float = 1e-3) -> Iterator[Step]:
     """Yield points of strictly falling objective.
 
     The first search starts with a step of length one, later ones with the length that was last
@@ -26,19 +21,11 @@ def line_search(
 
     Parameters
     ----------
-    evaluate : callable
-        ``evaluate(params, ceiling)`` gives objective and gradient, or None where the objective is
-        above the ceiling.
-    start : array
-        First parameters.
-    project : callable
-        Nearest allowed parameters.
+    objective : Objective
     tol : float, default=1e-3
         Relative fall of the objective, and length of a step, that end the search.
     """
-    current, length = evaluate(start, float("inf")), 1.0
-    if current is None:
-        return
+    current, length = objective.evaluate(objective.start()), 1.0
     yield current.step()
     while True:
         gradient = current.gradient()
@@ -46,7 +33,7 @@ def line_search(
         # A slope that promises no more than noise has no direction.
         if not norm * max(length, 1.0) > _NOISE * abs(current.objective):
             return
-        best, length = _search(evaluate, current, gradient / norm, length, project, tol)
+        best, length = _search(objective, current, gradient / norm, length, tol)
         if best is None:
             return
         fall = current.objective - best.objective
@@ -57,17 +44,13 @@ def line_search(
 
 
 def _search(
-    evaluate: Callable[[Array, float], Evaluation | None],
-    current: Evaluation,
-    direction: Array,
-    length: float,
-    project: Callable[[Array], Array],
-    tol: float,
+    objective: Objective, current: Evaluation, direction: Array, length: float, tol: float
 ) -> tuple[Evaluation | None, float]:
     """Best point along a direction and its distance, None where none is better for certain."""
 
     def better(length: float, than: Evaluation) -> Evaluation | None:
-        found = evaluate(project(current.params - length * direction), than.objective)
+        params = objective.project(current.params - length * direction)
+        found = objective.at(params, than.objective)
         return found if found is not None and _is_better(found, than) else None
 
     best = better(length, current)

@@ -1,22 +1,24 @@
-"""Solvers: a machine on one Gram matrix."""
+"""Solvers: a machine on one Gram matrix, and all machines of a fit."""
 
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
-from lokl.solvers.functions import resolve_solver, solve_svc, solve_svr
 from lokl.solvers.libsvm import LibSVM
+from lokl.solvers.machines import Machines, Solution
 from lokl.solvers.mwu import MWU
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared, squared_hinge
+from lokl.solvers.solve import solve_svc, solve_svr
 
 __all__ = [
     "MWU",
     "Dual",
     "Exact",
     "LibSVM",
+    "Machines",
     "Problem",
+    "Solution",
     "Solver",
     "epsilon_insensitive",
     "hinge",
-    "resolve_solver",
     "solve_svc",
     "solve_svr",
     "squared",

@@ -1,32 +1,37 @@
 """A machine on one Gram matrix: the solver protocol."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
-from lokl.gram import GatedGram
-from lokl.kernels.base import Kernel
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.problem import Dual, Problem
 
 
 class Solver(BaseEstimator, ABC):
-    """Finds the coefficients of a :class:`Problem` on a :class:`~lokl.gram.GatedGram`."""
+    """Finds the coefficients of a :class:`Problem` on a :class:`~lokl.gram.GatedGram`.
+
+    Attributes
+    ----------
+    losses : tuple of str
+        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive".
+    """
+
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
 
     @abstractmethod
-    def gram(
-        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
-    ) -> GatedGram:
-        """Make a Gram matrix in the precision and memory this solver wants.
+    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
+        """Lay out training samples in the precision and memory this solver wants.
 
-        `options` go to :class:`~lokl.gram.GatedGram`.
+        Parameters
+        ----------
+        X : {array, CSR matrix} of shape (n_samples, n_features)
+            Without NaN.
+        keep : bool, default=False
+            Whether gates or kernels will change while the samples stay.
         """
-
-    def prepare(self, problem: Problem) -> Problem:
-        """Return the problem in the loss that this solver knows; most know all."""
-        return problem
 
     @abstractmethod
     def solve(
@@ -48,3 +53,20 @@ class Solver(BaseEstimator, ABC):
             The caller has no use for an optimum above this: a solver may stop once its dual value,
             which only grows, has passed it.
         """
+
+    def prepare(self, problem: Problem) -> Problem:
+        """Return the problem in a loss that this solver knows."""
+        return problem
+
+    @property
+    def tolerance(self) -> float:
+        """Violation of the optimality conditions that is left; 0 where that cannot be chosen."""
+        return 0.0
+
+    def with_tolerance(self, tolerance: float) -> "Solver":
+        """Return a solver that leaves so much; itself where that cannot be chosen."""
+        return self
+
+    def with_share_of_memory(self, share: float) -> "Solver":
+        """Return a solver that uses a part of the memory; itself where it has no budget."""
+        return self

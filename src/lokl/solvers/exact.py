@@ -2,17 +2,16 @@
 
 import logging
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl.gram import GatedGram
-from lokl.kernels.base import Kernel
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.polish import polish
 from lokl.solvers.problem import Dual, Problem
@@ -21,17 +20,19 @@ _smo = CompiledModule("lokl.solvers._smo")
 
 logger = logging.getLogger("lokl")
 
-# Up to here the whole matrix is one working set, and up to there it is solved in float64.
-_SMALL, _PRECISE = 2048, 1024
+# Problems of up to so many samples are one working set, their whole matrix in memory.
+_SMALL = 2048
+# Problems of up to so many samples are solved in float64.
+_PRECISE = 1024
 # Smaller working sets start from the largest violation, not from a sample of the data.
 _FEW = 64
-# Rounds of polishing a small problem, and the violation that counts as none.
+# Rounds of polishing a small problem, and the violation at which it counts as exact.
 _SHARPEN, _EXACT = 8, 1e-12
 # Rounds without progress that end a solve.
 _PATIENCE = 200
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
-# The same where the dual value is watched.
+# Fewer where the caller wants to know as soon as the dual value passes a ceiling.
 _STEPS_TO_CEILING = 1000
 
 
@@ -71,13 +72,23 @@ class Exact(Solver):
         self.max_iter = max_iter
         self.working_set = working_set
 
-    def gram(
-        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
-    ) -> GatedGram:
+    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         dtype = self.dtype
         if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < 1e-4):
             dtype = "float64"
-        return GatedGram(kernels, X, gates, cache_size=self.cache_size, dtype=dtype, **options)
+        return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
+
+    @property
+    def tolerance(self) -> float:
+        return float(self.tol)
+
+    def with_tolerance(self, tolerance: float) -> Solver:
+        finer: Solver = clone(self).set_params(tol=tolerance)
+        return finer
+
+    def with_share_of_memory(self, share: float) -> Solver:
+        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
+        return smaller
 
     def solve(
         self,

@@ -1,16 +1,15 @@
 """LibSVM, through scikit-learn, behind the same contract."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
-from lokl.gram import GatedGram
-from lokl.kernels.base import Kernel
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.problem import Dual, Problem
 
@@ -34,12 +33,22 @@ class LibSVM(Solver):
         self.cache_size = cache_size
         self.max_iter = max_iter
 
-    def gram(
-        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
-    ) -> GatedGram:
+    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         # LibSVM has no use for partial rows: the budget is what the whole matrix takes.
         needed = X.shape[0] ** 2 * 8 / 2**20 + 1
-        return GatedGram(kernels, X, gates, cache_size=needed, dtype="float64", **options)
+        return InnerProducts(X, cache_size=needed, dtype="float64", keep=keep)
+
+    @property
+    def tolerance(self) -> float:
+        return float(self.tol)
+
+    def with_tolerance(self, tolerance: float) -> Solver:
+        finer: Solver = clone(self).set_params(tol=tolerance)
+        return finer
+
+    def with_share_of_memory(self, share: float) -> Solver:
+        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
+        return smaller
 
     def solve(
         self,

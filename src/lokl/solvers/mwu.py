@@ -2,16 +2,15 @@
 
 import logging
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl.gram import GatedGram
-from lokl.kernels.base import Kernel
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
 from lokl.solvers.problem import Dual, Problem, squared
@@ -47,7 +46,8 @@ class MWU(Solver):
         Move mass between two samples of a class by an exact step; or the published step
         ``1 / (t + 1)``, with which a sample once touched never leaves.
     tol : float, default=1e-3
-        Of regressions, which have no hulls: the exact solver does them.
+        Violation that is left in regressions, which this method cannot do: the exact solver does
+        them.
     cache_size : float, default=64
         Megabytes for stored rows.
     dtype : {"auto", "float32", "float64"}, default="auto"
@@ -55,6 +55,9 @@ class MWU(Solver):
     max_iter : int, default=-1
         Limit on the rounds, -1 for a million.
     """
+
+    # Regressions have no hulls and go to the exact solver.
+    losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "epsilon_insensitive")
 
     def __init__(
         self,
@@ -75,10 +78,12 @@ class MWU(Solver):
     def prepare(self, problem: Problem) -> Problem:
         return squared(problem) if problem.is_classification else problem
 
-    def gram(
-        self, kernels: Sequence[Kernel], X: Any, gates: Array | None = None, **options: Any
-    ) -> GatedGram:
-        return self._exact().gram(kernels, X, gates, **options)
+    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
+        return self._exact().inner_products(X, keep=keep)
+
+    def with_share_of_memory(self, share: float) -> Solver:
+        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
+        return smaller
 
     def _exact(self) -> Exact:
         return Exact(self.tol, self.cache_size, self.dtype)

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
-from lokl.gram.gated import MEGABYTE
 from lokl.gram.row_cache import RowCache
 from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
 
+_MEGABYTE = 2**20
 RATES = ("scale_free", "faithful")
 # Samples of each class whose rows are computed ahead when a row is missing.
 _AHEAD = 8
@@ -80,7 +80,7 @@ def kernel_shares(
     max_iter : int, default=1000000
         Limit on the rounds.
     """
-    n, m = gram.n_samples, len(gram.mixture.kernels)
+    n, m = gram.n_samples, len(gram.kernels)
     state = _Rounds(gram, problem, cache_size)
     if rate == "faithful":
         speed = -math.log1p(-epsilon)
@@ -110,7 +110,7 @@ class _Rounds:
     """The sums over all rounds: ``a``, ``v_i = G_i a``, ``Q_i = a' G_i a``."""
 
     def __init__(self, gram: GatedGram, problem: Problem, cache_size: float):
-        n, m = gram.n_samples, len(gram.mixture.kernels)
+        n, m = gram.n_samples, len(gram.kernels)
         self.gram = gram
         self.problem = problem
         self.sign = np.where(problem.upper > 0, 1.0, np.where(problem.lower < 0, -1.0, 0.0))
@@ -120,7 +120,7 @@ class _Rounds:
         # Before the first round nothing is known: the samples nearest the origin begin.
         self.g = gram.diag() + problem.ridge
         self.rounds = 0
-        fit = int(cache_size * MEGABYTE // (m * n * gram.dtype.itemsize))
+        fit = int(cache_size * _MEGABYTE // (m * n * gram.dtype.itemsize))
         self._cache = RowCache(n, m * n, max(fit, 2), gram.dtype)
 
     def advance(self, until: int, speed: float, relative: bool) -> None:

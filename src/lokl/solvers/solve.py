@@ -1,4 +1,4 @@
-"""The solver alone, for people who want nothing else."""
+"""One machine without an estimator around it."""
 
 from typing import Any
 
@@ -7,24 +7,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from lokl._threads import one_pool
 from lokl.gram import GatedGram
-from lokl.kernels import Kernel, Precomputed, named_kernels
-from lokl.solvers.base import Solver
-from lokl.solvers.exact import Exact
-from lokl.solvers.libsvm import LibSVM
-from lokl.solvers.mwu import MWU
+from lokl.kernels import Kernel, Precomputed
+from lokl.kernels.dictionaries import named_kernels
+from lokl.solvers.by_name import resolve_solver
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
-
-_SOLVERS = {"exact": Exact, "libsvm": LibSVM, "mwu": MWU}
-
-
-def resolve_solver(solver: Any, **settings: Any) -> Solver:
-    """Return a solver object: made by name with `settings`, or as given."""
-    if isinstance(solver, Solver):
-        return solver
-    if isinstance(solver, str) and solver in _SOLVERS:
-        made: Solver = _SOLVERS[solver](**settings)
-        return made
-    raise ValueError(f"unknown solver {solver!r}; give a Solver or one of {', '.join(_SOLVERS)}")
 
 
 def solve_svc(
@@ -110,7 +96,7 @@ def _solve(
             kernels = [Precomputed(kernel_or_gram)]
             X = np.arange(len(kernel_or_gram), dtype=float)[:, np.newaxis]
         check_consistent_length(X, problem.target)
-        gram = machine.gram([kernel.bind(X) for kernel in kernels], X)
+        gram = machine.inner_products(X).gated([kernel.bind(X) for kernel in kernels])
     if gram.n_samples != len(problem.target):
         raise ValueError(
             f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"

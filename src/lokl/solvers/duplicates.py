@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
-from lokl.solvers import Dual, Problem
+from lokl.solvers.problem import Dual, Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.solvers import Dual, Problem
+from lokl.solvers.problem import Dual, Problem
 
 # Mean kernel value times total cost; kernels of trace one have 1 at C = 1, those of mean
 # diagonal one have the number of samples.

@@ -1,0 +1,239 @@
+"""The path that all methods share: data in, model out, attributes published."""
+
+import logging
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from lokl._arrays import Array
+from lokl._samples import Samples
+from lokl._threads import one_pool
+from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything
+from lokl.estimators._base.settings import check_settings, setting, settings
+from lokl.estimators._base.training import Training
+from lokl.estimators._base.validation import check_samples, check_weights
+from lokl.kernels import Kernel
+from lokl.kernels.dictionaries import named_kernels
+from lokl.kernels.presence import read_samples
+from lokl.models import GatedMachine, Model
+from lokl.models.base import Attributes
+from lokl.solvers import Problem
+from lokl.solvers.by_name import resolve_solver
+
+logger = logging.getLogger("lokl")
+
+
+@settings
+class KernelLearner(BaseEstimator, ABC):
+    """Common settings and the common way from data to a model; a method says how it learns."""
+
+    kernels: Any = setting(
+        None,
+        anything("list or mapping of kernels, str or None"),
+        "None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`). A "
+        "mapping gives the kernels names.",
+        kw_only=False,
+    )
+    C: float = setting(1.0, POSITIVE, "Cost of errors beyond the margin.", kw_only=False)
+    solver: Any = setting(
+        "exact",
+        anything('{"exact", "libsvm", "mwu"} or Solver'),
+        "What solves a machine; its own settings then come from the object, not from here.",
+    )
+    tol: float = setting(
+        1e-3,
+        POSITIVE,
+        "Largest violation of the optimality conditions that a machine leaves. Below 1e-4 "
+        "everything is computed in float64.",
+    )
+    max_iter: int = setting(-1, STEPS, "Limit on the steps of the solver, -1 for none.")
+    cache_size: float = setting(
+        512,
+        POSITIVE,
+        "Megabytes for rows of the Gram matrix; the answer does not depend on it.",
+    )
+    random_state: Any = setting(None, SEED, "Decides every random choice of the method.")
+    n_jobs: int | None = setting(
+        None,
+        anything("int or None"),
+        "Kernels that are worked on at a time, in threads that share `cache_size`; used by methods "
+        "that train every kernel by itself.",
+    )
+    verbose: int = setting(
+        0, anything("int"), "1 logs a line about every round and fit to the logger ``lokl``."
+    )
+
+    _is_common = True
+    # Methods with an outer loop count its rounds with max_iter; others leave it to the solver.
+    _counts_rounds = False
+    # The kind of model that the method learns, and attributes that only the method has.
+    _model_kind: ClassVar[type[Model]] = GatedMachine
+    _learned: ClassVar[Attributes] = {}
+
+    @abstractmethod
+    def _learn(self, training: Training) -> Model:
+        """Learn from validated samples: the method itself. Sets nothing."""
+
+    @abstractmethod
+    def _problem(self, target: Array, cost: Array) -> Problem:
+        """Return the dual problem of one class or target."""
+
+    @abstractmethod
+    def _is_flat(self) -> bool:
+        """Whether the decision is one number a sample."""
+
+    def _check_together(self) -> None:
+        """Raise where settings that are each allowed do not go together."""
+
+    def _takes_missing_views(self) -> bool:
+        """Whether samples may lack the view of a kernel, where all kernels are views."""
+        return True
+
+    def _default_kernels(self, X: Any) -> Any:
+        """Return the kernels to use; methods may choose others than the standard for None."""
+        return self.kernels
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Any, Array, dict[str, Kernel]]:
+        """Check settings and data; return samples, targets, weights and kernels by name."""
+        check_settings(self)
+        self._check_together()
+        named = named_kernels(self._default_kernels(X))
+        missing = self._takes_missing_views() and all(k.is_view for k in named.values())
+        X, y = check_samples(self, X, y, fitting=True, missing=missing)
+        return X, y, check_weights(sample_weight, X), named
+
+    def _fit(
+        self,
+        X: Any,
+        weight: Array,
+        named: dict[str, Kernel],
+        targets: list[tuple[Array, Array]],
+        frame: Any,
+        **known: Any,
+    ) -> Any:
+        """Learn from checked data, and publish what was learned.
+
+        Parameters
+        ----------
+        X : {array, CSR matrix}
+        weight : array of shape (n_samples,)
+        named : dict of str to Kernel
+        targets : list of pairs
+            Target and cost of every sample, for each class or target.
+        frame : data frame or None
+            `X` as given.
+        **known
+            Attributes that the targets have told already.
+        """
+        training = self._training(X, weight, named, targets, frame)
+        with one_pool(training.n_samples):
+            model = self._learn(training)
+        self._model = model
+        for name, value in {**known, **model.attributes()}.items():
+            setattr(self, name, value)
+        if self.verbose:
+            logger.info(
+                "%s: objective %.6g, %d of %d samples support",
+                type(self).__name__,
+                self.history_[-1],
+                len(self.support_),
+                training.n_samples,
+            )
+        return self
+
+    def _training(
+        self,
+        X: Any,
+        weight: Array,
+        named: dict[str, Kernel],
+        targets: list[tuple[Array, Array]],
+        frame: Any,
+    ) -> Training:
+        """Bind kernels to the samples that count, and state the problems."""
+        # A weight of zero is the same as no row at all, for scales and for the solver.
+        rows = np.flatnonzero(weight > 0)
+        if len(rows) < X.shape[0]:
+            X, frame = X[rows], None if frame is None else frame.iloc[rows]
+        kernels = [kernel.bind(X, weight[rows], frame) for kernel in named.values()]
+        samples = read_samples(
+            kernels,
+            list(named),
+            X,
+            columns=getattr(self, "feature_names_in_", None),
+            rows=rows,
+            weight=weight[rows],
+            frame=frame,
+        )
+        steps = -1 if self._counts_rounds else self.max_iter
+        solver = resolve_solver(
+            self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps
+        )
+        problems = [solver.prepare(self._problem(t[rows], cost[rows])) for t, cost in targets]
+        rng = check_random_state(self.random_state)
+        return Training(samples, rows, kernels, list(named), problems, solver, rng)
+
+    def _samples(self, X: Any) -> Samples:
+        """Check new samples against those of training."""
+        check_is_fitted(self)
+        missing = self._takes_missing_views() and all(k.is_view for k in self.kernels_)
+        X = check_samples(self, X, fitting=False, missing=missing)
+        return read_samples(self.kernels_, self.kernel_names_, X)
+
+    def gate(self, X: Any) -> Array:
+        """How far each kernel is trusted at each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        trust : array of shape (n_samples, n_kernels)
+            Not negative; 0 where a sample lacks the view of a kernel.
+        """
+        samples = self._samples(X)
+        return self._model.trust(samples)
+
+    def contributions(self, X: Any) -> Array:
+        """Signed part of each kernel in the decision (or prediction) of each sample.
+
+        Parts and intercept add up: ``contributions(X).sum(-1) + intercept_`` is the decision.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        parts : array of shape (n_samples, n_kernels)
+            With more than two classes or several targets (n_samples, n_tasks, n_kernels).
+        """
+        samples = self._samples(X)
+        parts = self._model.parts(samples)
+        return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
+
+    @classmethod
+    def _described(cls) -> Attributes:
+        """Type and meaning of every fitted attribute."""
+        described = dict(cls._model_kind.described)
+        for base in reversed(cls.__mro__):
+            described.update(base.__dict__.get("_learned", {}))
+        return {
+            **described,
+            "n_features_in_": ("int", ""),
+            "feature_names_in_": (
+                "array of str",
+                "Where the training samples came with column names.",
+            ),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,69 @@
+"""Numeric targets."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from lokl._arrays import Array
+from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.rules import NOT_NEGATIVE
+from lokl.estimators._base.settings import setting, settings
+from lokl.solvers import Problem, epsilon_insensitive
+
+
+@settings
+class KernelRegressor(RegressorMixin, KernelLearner):
+    """Epsilon-insensitive regression, one machine for each target."""
+
+    epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
+
+    _is_common = True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from samples with one or several numeric targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice, 0 like no row.
+
+        Returns
+        -------
+        self
+        """
+        frame = X if hasattr(X, "columns") else None
+        X, y, weight, named = self._read(X, y, sample_weight)
+        y = np.asarray(y, dtype=np.float64)
+        columns = y[:, np.newaxis] if y.ndim == 1 else y
+        targets = [(column, self.C * weight) for column in columns.T]
+        return self._fit(X, weight, named, targets, frame, _one_target=y.ndim == 1)
+
+    def _problem(self, target: Array, cost: Array) -> Problem:
+        return epsilon_insensitive(target, cost, self.epsilon)
+
+    def _is_flat(self) -> bool:
+        return self._one_target
+
+    def predict(self, X: Any) -> Array:
+        """Value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
+        """
+        samples = self._samples(X)
+        values = self._model.decide(samples)
+        return values[:, 0] if self._one_target else values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

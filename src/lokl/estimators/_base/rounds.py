@@ -1,0 +1,81 @@
+"""Methods that move a gate in rounds: limit, log and callback in one place."""
+
+import logging
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sklearn.exceptions import ConvergenceWarning
+
+from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.rules import ROUNDS, anything
+from lokl.estimators._base.settings import setting, settings
+from lokl.models.base import Attributes
+from lokl.optimizers import Step
+
+logger = logging.getLogger("lokl")
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A path of steps that was followed to its end.
+
+    Attributes
+    ----------
+    last : Step
+    history : list of float
+        Objective after every step.
+    """
+
+    last: Step
+    history: list[float]
+
+    def facts(self) -> dict[str, Any]:
+        """What a model tells about it: history, gap and number of rounds."""
+        return {"history": self.history, "gap": self.last.gap, "rounds": len(self.history)}
+
+
+@settings
+class Rounds(KernelLearner):
+    """Settings of methods in rounds, and the walk along a path of steps."""
+
+    max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")
+    callback: Any = setting(
+        None,
+        anything("callable or None"),
+        "Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.",
+    )
+
+    _is_common = True
+    _counts_rounds = True
+    _learned: ClassVar[Attributes] = {
+        "history_": ("array", "Objective after every round."),
+        "n_iter_": ("int", "Rounds."),
+    }
+
+    def _follow(self, path: Iterable[Step], limit: int | None = None) -> Walk:
+        """Follow a path to its end, to the limit on rounds, or until the callback returns True."""
+        limit = self.max_iter if limit is None else limit
+        history: list[float] = []
+        for step in path:
+            history.append(step.objective)
+            if self.verbose:
+                logger.info(
+                    "%s: round %d, objective %.6g, gap %.3g",
+                    type(self).__name__,
+                    len(history),
+                    step.objective,
+                    step.gap,
+                )
+            if self.callback is not None and self.callback(step) is True:
+                break
+            if len(history) == limit:
+                warnings.warn(
+                    f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds; raise "
+                    "max_iter, or ask for less by learn_tol",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+                break
+        return Walk(step, history)

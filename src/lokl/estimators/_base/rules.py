@@ -1,0 +1,85 @@
+"""Which values a setting may have: a check, and the words with which the reference says so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from lokl._checks import (
+    check_choice,
+    check_count,
+    check_norm,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Allowed values of a setting.
+
+    Attributes
+    ----------
+    words : str
+        The type, as numpydoc writes it.
+    check : callable or None
+        ``check(name, value)`` raises an error that names both; None where the values are checked
+        when they are used.
+    """
+
+    words: str
+    check: Callable[[str, Any], Any] | None = None
+
+
+def _check_rounds(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or not (value >= 1 or value == -1):
+        raise ValueError(f"{name} must be an integer >= 1, or -1 for no limit, got {value!r}")
+
+
+def _check_steps(name: str, value: Any) -> None:
+    check_count(name, value, -1)
+
+
+def _check_or_none(check: Callable[[str, Any], Any], name: str, value: Any) -> None:
+    if value is not None:
+        check(name, value)
+
+
+POSITIVE = Rule("float", check_positive)
+NOT_NEGATIVE = Rule("float", check_not_negative)
+SHARE = Rule("float", check_share)
+NORM = Rule("float", check_norm)
+FLAG = Rule("bool")
+ROUNDS = Rule("int", _check_rounds)
+STEPS = Rule("int", _check_steps)
+SEED = Rule(
+    "int, RandomState or None",
+    lambda name, value: check_random_state(value),
+)
+
+
+def one_of(*words: str) -> Rule:
+    """One of some words."""
+    return Rule(
+        "{" + ", ".join(f'"{word}"' for word in words) + "}", partial(check_choice, choices=words)
+    )
+
+
+def count(least: int = 1) -> Rule:
+    """A whole number of at least `least`."""
+    return Rule("int", partial(check_count, least=least))
+
+
+def or_none(rule: Rule) -> Rule:
+    """What a rule allows, or None."""
+    assert rule.check is not None
+    return Rule(f"{rule.words} or None", partial(_check_or_none, rule.check))
+
+
+def anything(words: str) -> Rule:
+    """Values that are checked when they are used."""
+    return Rule(words)

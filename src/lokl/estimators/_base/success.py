@@ -1,0 +1,224 @@
+"""Where does each kernel succeed? One machine and one regressor of its success for each kernel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from lokl._arrays import Array
+from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.rules import Rule, one_of
+from lokl.estimators._base.settings import setting, settings
+from lokl.estimators._base.training import Training
+from lokl.gram import Expansion, GatedGram
+from lokl.gram.gated_kernel import average_kernel
+from lokl.kernels import Kernel
+from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitive
+
+# Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
+_COST, _TUBE = 1.0, 0.1
+_FOLDS = 5
+
+
+def _check_regressor(name: str, value: Any) -> None:
+    if not isinstance(value, Kernel) and value != "same":
+        raise ValueError(f"{name} must be 'same' or a Kernel for the regressions, got {value!r}")
+
+
+@settings
+class SuccessLearner(KernelLearner):
+    """Settings of methods that regress success."""
+
+    success: str = setting(
+        "train",
+        one_of("train", "cv"),
+        "Success of a kernel on the training samples themselves, or on samples left out in turn "
+        "(five folds).",
+    )
+    regressor: Any = setting(
+        "same",
+        Rule('"same" or Kernel', _check_regressor),
+        "Kernel of the regressions of success: that of the machine, or one for all.",
+    )
+    closeness: str = setting(
+        "decay",
+        one_of("decay", "within"),
+        "Success in regression: ``exp(-residual / median residual)``, or whether the residual is "
+        "within `epsilon`. Not used for classes.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class KernelAlone:
+    """The machines of one kernel by itself.
+
+    Attributes
+    ----------
+    number : int
+        Of the kernel.
+    rows : array of int
+        Training samples that have its view.
+    gram : GatedGram
+        Of these samples.
+    solution : Solution
+    decision : array of shape (len(rows), n_tasks)
+        By which success is judged.
+    """
+
+    number: int
+    rows: Array
+    gram: GatedGram
+    solution: Solution
+    decision: Array
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedKernel:
+    """One kernel's machines, where it was right, and the regressor of that.
+
+    Attributes
+    ----------
+    alone : KernelAlone
+    success : array of shape (len(rows),)
+        Between 0 and 1.
+    regressed : array of shape (len(rows),)
+        The regressor at the training samples.
+    regressor : Expansion
+    """
+
+    alone: KernelAlone
+    success: Array
+    regressed: Array
+    regressor: Expansion
+
+
+def learn_success(learner: SuccessLearner, training: Training) -> list[JudgedKernel]:
+    """Fit every kernel alone, see where it succeeds, and regress that on the samples.
+
+    Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
+    """
+    jobs = 1 if learner.n_jobs is None else joblib.effective_n_jobs(learner.n_jobs)
+    jobs = min(jobs, training.n_kernels)
+    solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
+    judge = _Judge(learner, training, solver, int(training.rng.randint(2**31 - 1)))
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
+    numbers = range(training.n_kernels)
+    if training.is_classification:
+        return list(parallel(joblib.delayed(judge.classes)(i) for i in numbers))
+    # What counts as close is known only when all kernels have been tried.
+    machines = list(parallel(joblib.delayed(judge.machines)(i) for i in numbers))
+    scale = _common_scale(training, machines)
+    return list(parallel(joblib.delayed(judge.targets)(alone, scale) for alone in machines))
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """What is done for one kernel."""
+
+    learner: Any
+    training: Training
+    solver: Solver
+    seed: int
+
+    def machines(self, i: int) -> KernelAlone:
+        """Solve the machines of kernel `i` alone, and give the memory of its rows back."""
+        alone = self._alone(i)
+        alone.gram.release()
+        return alone
+
+    def classes(self, i: int) -> JudgedKernel:
+        """Machines, correct decisions and their regressor, all on the same stored rows."""
+        alone = self._alone(i)
+        return self._regress(alone, _correct(self.training.targets[alone.rows], alone.decision))
+
+    def targets(self, alone: KernelAlone, scale: float) -> JudgedKernel:
+        """Success of a regression machine, and its regressor."""
+        residuals = np.abs(self.training.targets[alone.rows] - alone.decision).mean(axis=1)
+        if self.learner.closeness == "within":
+            success = (residuals <= self.learner.epsilon).astype(float)
+        else:
+            success = np.exp(-residuals / scale)
+        return self._regress(alone, success)
+
+    def _alone(self, i: int) -> KernelAlone:
+        training = self.training
+        rows = training.samples.rows_seen_by(i)
+        inner = self.solver.inner_products(training.samples.seen_by(i).filled)
+        gram = inner.gated([training.kernels[i]])
+        problems = [problem.take(rows) for problem in training.problems]
+        solution = Machines(self.solver, problems).solve(gram)
+        decision = solution.decision
+        if self.learner.success == "cv":
+            decision = self._held_out(gram, problems)
+        return KernelAlone(i, rows, gram, solution, decision)
+
+    def _held_out(self, gram: GatedGram, problems: list[Problem]) -> Array:
+        """Decisions on samples left out in turn; all folds share the stored rows."""
+        target = np.column_stack([problem.target for problem in problems])
+        n, folds = len(target), min(_FOLDS, len(target))
+        codes, kind = np.zeros(n), KFold
+        if problems[0].is_classification:
+            codes = target[:, 0] if target.shape[1] == 1 else target.argmax(axis=1)
+            if np.unique(codes, return_counts=True)[1].min() >= folds:
+                kind = StratifiedKFold
+        decision = np.zeros(target.shape)
+        splits = kind(folds, shuffle=True, random_state=self.seed) if folds > 1 else None
+        for kept, left in splits.split(np.zeros((n, 1)), codes) if splits else ():
+            for t, problem in enumerate(problems):
+                held = self.solver.solve(gram, problem.only(kept))
+                decision[left, t] = held.decision[left]
+        return decision
+
+    def _regress(self, alone: KernelAlone, success: Array) -> JudgedKernel:
+        """Regress success, on the same rows unless another kernel is asked for."""
+        training, gram = self.training, alone.gram
+        weight = training.weight[alone.rows]
+        if isinstance(self.learner.regressor, Kernel):
+            gram = gram.inner.gated([self.learner.regressor.bind(gram.inner.X, weight)])
+        name = training.names[alone.number]
+        regressed, regressor = regress(self.solver, gram, success, weight, name)
+        gram.release()
+        return JudgedKernel(alone, success, regressed, regressor)
+
+
+def regress(
+    solver: Solver, gram: GatedGram, values: Array, weight: Array, name: str
+) -> tuple[Array, Expansion]:
+    """Regress values on samples under one kernel; return them there, and anywhere."""
+    dual = solver.solve(gram, epsilon_insensitive(values, _COST * weight, _TUBE))
+    kernel = average_kernel(gram.kernels, [name])
+    expansion = Expansion.make(kernel, gram, dual.coef[:, np.newaxis], dual.intercept)
+    return dual.decision, expansion
+
+
+def at_training(judged: Sequence[JudgedKernel], n_samples: int) -> Array:
+    """Regressed success at the training samples, minus infinity where a view is missing."""
+    values = np.full((n_samples, len(judged)), -np.inf)
+    for i, own in enumerate(judged):
+        values[own.alone.rows, i] = own.regressed
+    return values
+
+
+def _common_scale(training: Training, machines: Sequence[KernelAlone]) -> float:
+    """Median absolute residual over all kernels: what counts as close."""
+    residuals, weights = [], []
+    for alone in machines:
+        missed = np.abs(training.targets[alone.rows] - alone.decision)
+        residuals.append(missed.mean(axis=1))
+        weights.append(training.weight[alone.rows])
+    values, weight = np.concatenate(residuals), np.concatenate(weights)
+    order = np.argsort(values, kind="stable")
+    mass = np.cumsum(weight[order])
+    median = float(values[order][np.searchsorted(mass, 0.5 * mass[-1])])
+    # Where most residuals are zero, any other is far away.
+    return max(median, 1e-12)
+
+
+def _correct(targets: Array, decision: Array) -> Array:
+    """1 where the decision names the right class, else 0."""
+    if targets.shape[1] == 1:
+        return np.asarray((targets * decision)[:, 0] > 0, dtype=float)
+    return np.asarray(targets.argmax(axis=1) == decision.argmax(axis=1), dtype=float)

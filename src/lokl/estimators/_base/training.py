@@ -1,0 +1,129 @@
+"""What a method learns from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._samples import Samples, sample_weight
+from lokl.gates import Gate
+from lokl.gram import Expansion, GatedGram, GatedKernel
+from lokl.kernels import Kernel
+from lokl.models import GatedMachine, Support
+from lokl.solvers import Machines, Problem, Solution, Solver
+from lokl.solvers.saturation import warn_if_saturated
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The samples that count, bound kernels, and one problem for each class or target.
+
+    Attributes
+    ----------
+    samples : Samples
+    rows : array of int
+        Numbers of the samples among the rows of the data as given.
+    kernels : list of Kernel
+    names : list of str
+        Of the kernels.
+    problems : list of Problem
+    solver : Solver
+    rng : RandomState
+    """
+
+    samples: Samples
+    rows: Array
+    kernels: list[Kernel]
+    names: list[str]
+    problems: list[Problem]
+    solver: Solver
+    rng: np.random.RandomState
+
+    @property
+    def n_samples(self) -> int:
+        return self.samples.n_samples
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.kernels)
+
+    @property
+    def weight(self) -> Array:
+        """How much each sample counts."""
+        return sample_weight(self.samples)
+
+    @property
+    def targets(self) -> Array:
+        """Targets of all problems, (n_samples, n_tasks)."""
+        return np.column_stack([problem.target for problem in self.problems])
+
+    @property
+    def is_classification(self) -> bool:
+        return self.problems[0].is_classification
+
+    def gram(self, gates: Array, *, keep: bool = False, pair_normalized: bool = False) -> GatedGram:
+        """Make the matrix of all kernels under some gates; with `keep`, gates will move."""
+        inner = self.solver.inner_products(self.samples.filled, keep=keep)
+        return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
+
+    def machines(self, problems: Sequence[Problem] | None = None) -> Machines:
+        """Return the machines of these problems, of all classes or targets where None."""
+        return Machines(self.solver, self.problems if problems is None else problems)
+
+    def model(
+        self,
+        gate: Gate,
+        params: Array,
+        solution: Solution,
+        *,
+        history: Sequence[float] | None = None,
+        gap: float | None = None,
+        rounds: int | None = None,
+        kernels: list[Kernel] | None = None,
+        names: list[str] | None = None,
+        **learned: Any,
+    ) -> GatedMachine:
+        """Make a model of machines on one gated kernel.
+
+        Parameters
+        ----------
+        gate : Gate
+            For any samples.
+        params : array
+            Learned parameters of the gate.
+        solution : Solution
+            The machines.
+        history : sequence of float, optional
+            Objective after every step; that of the machines where None.
+        gap : float, optional
+            Certified for the whole problem; that of the machines where None.
+        rounds : int, optional
+            Of the method; the solver's steps where None.
+        kernels, names : list, optional
+            Where others were learned than those given.
+        **learned
+            Attributes that only this method has.
+        """
+        gram = solution.gram
+        diag = gram.diag()
+        warn_if_saturated(self.problems, solution.duals, [diag] * len(solution.duals))
+        kernel = GatedKernel(
+            self.kernels if kernels is None else kernels,
+            gate,
+            params,
+            gram.pair_normalized,
+            self.names if names is None else names,
+        )
+        support = Support.of(solution.coef, self.samples, self.rows)
+        return GatedMachine(
+            kernel,
+            Expansion.make(kernel, gram, solution.coef, solution.intercept),
+            support,
+            solution.coef[support.places].T,
+            np.array([solution.objective] if history is None else history),
+            solution.gap if gap is None else gap,
+            solution.n_iter if rounds is None else rounds,
+            learned,
+        )

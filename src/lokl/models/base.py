@@ -1,0 +1,96 @@
+"""What learning returns: the model protocol."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._samples import Samples
+
+# Name of an attribute to its type and meaning, as the reference shows them.
+Attributes = dict[str, tuple[str, str]]
+
+
+class Model(ABC):
+    """A learned function of samples that can say what its decisions rest on.
+
+    A task is a class against the rest, the second of two classes, or a target.
+
+    Attributes
+    ----------
+    described : dict
+        Type and meaning of each entry of :meth:`attributes`.
+    """
+
+    described: ClassVar[Attributes] = {
+        "kernels_, kernel_names_": (
+            "list",
+            "Kernels with learned settings, and their names.",
+        ),
+        "support_": (
+            "array of shape (n_support,)",
+            "Rows of the training samples that carry a machine.",
+        ),
+        "support_vectors_": ("{array, CSR matrix} of shape (n_support, n_features)", ""),
+        "support_fraction_": ("float", "Support rows among the training samples that count."),
+        "intercept_": ("array of shape (n_machines,)", ""),
+        "n_iter_": ("int", "Steps of the solver."),
+    }
+
+    @abstractmethod
+    def decide(self, samples: Samples) -> Array:
+        """Decision values, (n_samples, n_tasks)."""
+
+    @abstractmethod
+    def parts(self, samples: Samples) -> Array:
+        """Part of each kernel in the decision, (n_samples, n_kernels, n_tasks)."""
+
+    @abstractmethod
+    def trust(self, samples: Samples) -> Array:
+        """How far each kernel is trusted at each sample, (n_samples, n_kernels)."""
+
+    @abstractmethod
+    def attributes(self) -> dict[str, Any]:
+        """Return what an estimator shows of the model, by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The training samples that carry a model.
+
+    Attributes
+    ----------
+    places : array of int
+        Among the training samples that count.
+    rows : array of int
+        Among the rows of the data as given.
+    vectors : {array, CSR matrix} of shape (n_support, n_features)
+        As given.
+    fraction : float
+        Of the training samples that count.
+    """
+
+    places: Array
+    rows: Array
+    vectors: Any
+    fraction: float
+
+    @classmethod
+    def of(cls, coef: Array, samples: Samples, rows: Array) -> "Support":
+        """Find the samples with a coefficient, of which there is a column for each machine."""
+        return cls.at(np.flatnonzero((coef != 0).any(axis=1)), samples, rows)
+
+    @classmethod
+    def at(cls, places: Array, samples: Samples, rows: Array) -> "Support":
+        """Return the support at known places."""
+        return cls(places, rows[places], samples.given[places], len(places) / samples.n_samples)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what an estimator shows of it."""
+        return {
+            "support_": self.rows,
+            "support_vectors_": self.vectors,
+            "support_fraction_": self.fraction,
+        }

@@ -1,0 +1,164 @@
+"""A vote of experts: one machine for each kernel, weighed by how far each is trusted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._samples import Samples
+from lokl.gram import Expansion
+from lokl.kernels import Kernel
+from lokl.models.base import Attributes, Model, Support
+from lokl.models.success import RegressedSuccess, softmax_trust
+
+# New samples are laid out for every kernel at once, so many of them at a time.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Expert:
+    """The machine of one kernel, trained on the samples that trust it.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    kernel : Kernel
+    rows : array of int
+        Training samples it was trained on.
+    support : array of int
+        Training samples that carry it.
+    coef : array of shape (n_support, n_tasks)
+        Signed coefficients.
+    intercept : array of shape (n_tasks,)
+    expansion : Expansion or None
+        The function without the gate of the new sample, None where there is no machine: then the
+        intercept is all, zero for an expert that abstains.
+    gated : bool
+        Whether the decision of a sample is scaled by its own gate.
+    """
+
+    name: str
+    kernel: Kernel
+    rows: Array
+    support: Array
+    coef: Array
+    intercept: Array
+    expansion: Expansion | None
+    gated: bool
+
+    def decide(self, values: Array, trust: Array) -> Array:
+        """Decisions (n_samples, n_tasks) of samples that trust it so far (``m g``).
+
+        Parameters
+        ----------
+        values : array of shape (n_samples, n_tasks)
+            The expansion at the samples.
+        trust : array of shape (n_samples,)
+        """
+        return np.asarray(
+            (values * trust[:, np.newaxis] if self.gated else values) + self.intercept
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Vote(Model):
+    """``f(x) = sum_i g_i(x) squash(f_i(x))`` with ``g`` a softmax of regressed success.
+
+    Attributes
+    ----------
+    success : RegressedSuccess
+    temperature : float
+    clip : bool
+        Of the softmax, see :func:`~lokl.models.success.softmax_trust`.
+    experts : list of Expert
+    squash : callable or None
+        What becomes of the decisions of an expert before they are weighed.
+    support : Support
+    objective : float
+        Sum of the experts' dual values.
+    n_iter : int
+    """
+
+    success: RegressedSuccess
+    temperature: float
+    clip: bool
+    experts: list[Expert]
+    squash: Callable[[Array], Array] | None
+    support: Support
+    objective: float
+    n_iter: int
+
+    described: ClassVar[Attributes] = {
+        "experts_": (
+            "list of Expert",
+            "One for each kernel: the samples it was trained on, its support and coefficients.",
+        ),
+        **Model.described,
+        "dual_coef_": (
+            "array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)",
+            "Signed coefficients of the experts.",
+        ),
+        "intercept_": (
+            "array of shape (n_machines,)",
+            "Zero: the parts of the kernels are all of the decision.",
+        ),
+        "history_": ("array", "Dual objective, summed over the experts."),
+    }
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.experts[0].intercept)
+
+    def decide(self, samples: Samples) -> Array:
+        return np.asarray(self.parts(samples).sum(axis=1))
+
+    def trust(self, samples: Samples) -> Array:
+        return softmax_trust(self.success(samples), self.temperature, self.clip)
+
+    def parts(self, samples: Samples) -> Array:
+        parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
+        for start in range(0, samples.n_samples, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, samples.n_samples))
+            parts[rows] = self._parts(samples.take(rows))
+        return parts
+
+    def _parts(self, samples: Samples) -> Array:
+        success, laid_out = self.success.prepared(samples)
+        g = softmax_trust(success, self.temperature, self.clip)
+        # A sample that lacks views shares its trust among fewer kernels.
+        count = np.isfinite(success).sum(axis=1)
+        parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
+        for i, expert in enumerate(self.experts):
+            rows = samples.rows_seen_by(i)
+            values = self._expansion_at(i, samples, laid_out[i])
+            said = expert.decide(values, (count * g[:, i])[rows])
+            parts[rows, i] = g[rows, i, np.newaxis] * (self.squash(said) if self.squash else said)
+        return parts
+
+    def _expansion_at(self, i: int, samples: Samples, points: Any) -> Array:
+        """Expert `i`'s expansion, on the layout that its regressor has made where that serves."""
+        expansion = self.experts[i].expansion
+        if expansion is None:
+            return np.zeros((points.n_samples, self.n_tasks))
+        if expansion.shares_layout_with(self.success.regressors[i]):
+            return expansion.at(points)
+        return expansion(samples.seen_by(i))
+
+    def attributes(self) -> dict[str, Any]:
+        places = self.support.places
+        coef = np.zeros((len(self.experts), self.n_tasks, len(places)))
+        for i, expert in enumerate(self.experts):
+            coef[i][:, np.searchsorted(places, expert.support)] = expert.coef.T
+        return {
+            "experts_": self.experts,
+            "kernels_": [expert.kernel for expert in self.experts],
+            "kernel_names_": [expert.name for expert in self.experts],
+            **self.support.attributes(),
+            "dual_coef_": coef[:, 0] if self.n_tasks == 1 else coef,
+            "intercept_": np.zeros(self.n_tasks),
+            "history_": np.array([self.objective]),
+            "n_iter_": self.n_iter,
+        }
