@@ -6,7 +6,7 @@ Plain data, so that ``import lokl`` stays light.
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Method:
     """One published method.
 
@@ -17,20 +17,24 @@ class Method:
     stem : str
         Of its classes: ``stem + "Classifier"``, ``stem + "Regressor"``.
     summary : str
-        What it does, in a few words.
+        What it learns, in a few words.
     regression : bool
         Whether it also predicts numbers.
     localized : bool
         Whether trust in a kernel differs between samples; else one weight serves all of them.
     competes : bool
-        Whether a sample's trust in all kernels sums to one.
+        Whether a sample's trust in the kernels it can see sums to one.
     in_rounds : bool
-        Whether an outer loop moves the gate: `max_iter` counts its rounds, `callback` sees each.
-    certified : bool
-        Whether ``duality_gap_`` bounds the distance from the optimum of the whole problem.
+        Whether an outer loop moves the gate, with an entry of ``history_`` for each of its rounds.
     one_kernel : bool
         Whether the model is one machine on one gated kernel, ``kernel_``; else it is a vote of
         experts, ``experts_``.
+    same_gate : bool
+        Whether a training sample has the gate that a new sample in its place would get.
+    plain_alone : bool
+        Whether with one kernel only it is the plain support vector machine.
+    ordered : bool
+        Whether another order of the kernels may give another model.
     """
 
     name: str
@@ -40,8 +44,10 @@ class Method:
     localized: bool = False
     competes: bool = False
     in_rounds: bool = False
-    certified: bool = True
     one_kernel: bool = True
+    same_gate: bool = True
+    plain_alone: bool = True
+    ordered: bool = False
 
     @property
     def module(self) -> str:
@@ -64,84 +70,99 @@ class Method:
 
 METHODS: tuple[Method, ...] = (
     Method(
-        "UNIFORM",
-        "UniformMKL",
-        "the average of the kernels; with one kernel, the plain SVM",
+        name="UNIFORM",
+        stem="UniformMKL",
+        summary="the average of the kernels; with one kernel, the plain SVM",
         competes=True,
     ),
-    Method("l_p MKL", "LpMKL", "weights of bounded norm, in closed form", in_rounds=True),
     Method(
-        "SimpleMKL",
-        "SimpleMKL",
-        "weights that sum to one, few of them not zero",
-        competes=True,
+        name="l_p-norm MKL",
+        stem="LpMKL",
+        summary="weights of bounded norm, in closed form",
         in_rounds=True,
     ),
-    Method("SPG-GMKL", "GMKL", "sums or products of kernels under any penalty", in_rounds=True),
     Method(
-        "EasyMKL",
-        "EasyMKL",
-        "weights from the distance of the classes",
+        name="SimpleMKL",
+        stem="SimpleMKL",
+        summary="weights that sum to one, few of them not zero",
+        in_rounds=True,
+    ),
+    Method(
+        name="SPG-GMKL",
+        stem="GMKL",
+        summary="sums or products of kernels under any penalty",
+        in_rounds=True,
+        plain_alone=False,
+    ),
+    Method(
+        name="EasyMKL",
+        stem="EasyMKL",
+        summary="weights from the distance of the classes",
         regression=False,
-        competes=True,
     ),
     Method(
-        "MWUMKL",
-        "MWUMKL",
-        "weights by multiplicative updates, in little memory",
+        name="MWUMKL",
+        stem="MWUMKL",
+        summary="weights by multiplicative updates, in little memory",
         regression=False,
-        competes=True,
-        in_rounds=True,
     ),
     Method(
-        "LMKL",
-        "LMKL",
-        "a gate learned by gradient, together with the machine",
-        localized=True,
-        in_rounds=True,
-        certified=False,
-    ),
-    Method("C-LMKL", "CLMKL", "weights for each cluster, convex", localized=True, in_rounds=True),
-    Method(
-        "SwMKL",
-        "SwMKL",
-        "kernels weighted by their regressed success",
+        name="LMKL",
+        stem="LMKL",
+        summary="a gate learned by gradient, together with the machine",
         localized=True,
         competes=True,
+        in_rounds=True,
+        ordered=True,
     ),
     Method(
-        "SAMKL",
-        "SAMKL",
-        "every sample switches kernels on and off",
+        name="C-LMKL",
+        stem="CLMKL",
+        summary="weights for each cluster of samples, convex",
+        localized=True,
+        in_rounds=True,
+        plain_alone=False,
+    ),
+    Method(
+        name="SwMKL",
+        stem="SwMKL",
+        summary="kernels weighted by their regressed success",
+        localized=True,
+        competes=True,
+    ),
+    Method(
+        name="SAMKL",
+        stem="SAMKL",
+        summary="every sample switches kernels on and off",
         regression=False,
         localized=True,
         in_rounds=True,
-        certified=False,
+        same_gate=False,
     ),
     Method(
-        "LD-MKL",
-        "LDMKL",
-        "one expert for each kernel, and a gated vote",
+        name="LD-MKL",
+        stem="LDMKL",
+        summary="one expert for each kernel, and a gated vote",
         localized=True,
         competes=True,
-        certified=False,
         one_kernel=False,
     ),
     Method(
-        "GS-MKL",
-        "GSMKL",
-        "shares of the kernels for each group of samples",
+        name="GS-MKL",
+        stem="GSMKL",
+        summary="shares of the kernels for each group of samples",
         localized=True,
         competes=True,
         in_rounds=True,
-        certified=False,
     ),
     Method(
-        "PCK-LMKL",
-        "PCKLMKL",
-        "pairs count where class probabilities agree",
+        name="PCK-LMKL",
+        stem="PCKLMKL",
+        summary="pairs count where class probabilities agree",
         regression=False,
         localized=True,
         in_rounds=True,
+        same_gate=False,
+        plain_alone=False,
     ),
 )

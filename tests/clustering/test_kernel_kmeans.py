@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from lokl.clustering import find_clusters
+from lokl._samples import Samples
+from lokl.clustering import Clustering
 from lokl.clustering.kernel_kmeans import exact_geometry, kernel_kmeans, landmark_geometry
 from lokl.kernels import RBF, Linear
 
@@ -24,9 +25,10 @@ def geometry_of(K):
 
 
 def clusters_of(X, weight=None, **settings):
-    weight = np.ones(len(X)) if weight is None else weight
-    settings = {"n_clusters": 3, "rng": np.random.RandomState(0), **settings}
-    found, distances = find_clusters([Linear(), RBF(0.1)], X, X, None, weight, **settings)
+    how = Clustering(**{"n_clusters": 3, **settings})
+    samples = Samples(X, X, weight=weight)
+    kernels, rng = [Linear(), RBF(0.1)], np.random.RandomState(0)
+    found, distances = how.find(kernels, ["line", "bump"], samples, rng)
     np.testing.assert_allclose(found.shares(distances), found.memberships(X), atol=1e-6)
     return found
 

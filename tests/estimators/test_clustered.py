@@ -7,6 +7,7 @@ from method_cases import make
 from sklearn.svm import SVC
 
 from lokl import CLMKLClassifier
+from lokl._samples import Samples
 from lokl.gates import Groups, Weighted
 from lokl.gates.weighted import share_missing
 from lokl.kernels import RBF, Linear, Polynomial
@@ -129,7 +130,7 @@ def test_the_pullback_of_groups_is_the_gradient(masked):
 
 
 def test_a_group_that_trusts_only_what_is_missing_trusts_the_rest_alike():
-    gate = Groups(lambda X: np.zeros(len(X), dtype=int), 1)
+    gate = Groups(lambda samples: np.zeros(samples.n_samples, dtype=int), 1)
     H = gate(np.zeros((1, 1)), np.array([[1.0, 0.0, 0.0]]), np.array([[False, True, True]]))
     np.testing.assert_array_equal(H, [[0.0, 0.5, 0.5]])
 
@@ -137,7 +138,7 @@ def test_a_group_that_trusts_only_what_is_missing_trusts_the_rest_alike():
 def test_weighted_gates_are_roots_of_weights():
     base = np.random.RandomState(0).uniform(size=(5, 3, 2))
     weights = np.array([[1.0, 4.0, 0.0], [9.0, 1.0, 1.0]])
-    H = Weighted(lambda X, present: base, by_rank=True)(None, weights)
+    H = Weighted(lambda samples: base, by_rank=True)(np.zeros((5, 1)), weights)
     np.testing.assert_allclose(H[:, :, 0], base[:, :, 0] * [1.0, 2.0, 0.0])
     np.testing.assert_allclose(H[:, :, 1], base[:, :, 1] * [3.0, 1.0, 1.0])
 
@@ -151,7 +152,7 @@ def test_missing_views_keep_the_energy_of_the_rest():
 def test_probabilities_are_shares_of_mean_similarity():
     y = labels(X)
     model = make("PCKLMKLClassifier", [RBF(0.5), RBF(2.0)], p=2.0).fit(X, y)
-    H = model.kernel_.gate.base(FRESH, None)
+    H = model.kernel_.gate.base(Samples.of(FRESH))
     for i, gamma in enumerate((0.5, 2.0)):
         K = RBF(gamma)(FRESH, X)
         plus, minus = K[:, y == 1].mean(axis=1), K[:, y == 0].mean(axis=1)
@@ -163,11 +164,11 @@ def test_probabilities_are_shares_of_mean_similarity():
 def test_far_away_there_is_no_density_and_no_opinion():
     model = make("PCKLMKLClassifier", [RBF(0.5)]).fit(X, labels(X))
     far = np.full((1, 4), 1e3)
-    np.testing.assert_allclose(model.kernel_.gate.base(far, None), 0.5)
+    np.testing.assert_allclose(model.kernel_.gate.base(Samples.of(far)), 0.5)
     assert np.isfinite(model.decision_function(far)).all()
 
 
 def test_kernels_with_negative_values_become_cosines():
     model = make("PCKLMKLClassifier", [Linear()]).fit(X, labels(X))
-    H = model.kernel_.gate.base(FRESH, None)
+    H = model.kernel_.gate.base(Samples.of(FRESH))
     assert ((H >= 0) & (H <= 1)).all()

@@ -6,6 +6,7 @@ from estimator_cases import FRESH, X, labels
 from method_cases import make
 
 from lokl import SAMKLClassifier
+from lokl._samples import Samples
 from lokl.kernels import RBF, Linear, Polynomial
 
 KERNELS = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
@@ -72,7 +73,7 @@ def test_a_confident_choice_is_the_best_of_both_signs():
     y = labels(X)
     model = make("SAMKLClassifier", KERNELS, k_min=1).fit(X, y)
     chosen = model.kernel_.gate.base
-    scores = chosen.scores(FRESH)[:, :, 0]
+    scores = chosen.scores(Samples.of(FRESH))[:, :, 0]
     found = model.decision_function(FRESH)
     best = np.zeros(len(FRESH))
     for code in range(1, 8):

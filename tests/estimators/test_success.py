@@ -8,9 +8,10 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC, SVR
 
 from lokl import LDMKLClassifier, SwMKLClassifier
-from lokl.estimators.ldmkl import Expert, _constant_decision
+from lokl.estimators.ldmkl import _constant_decision
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
+from lokl.models import Expert
 from lokl.solvers import Exact, hinge
 
 KERNELS = {"line": Linear(), "bump": RBF(0.5)}

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lokl.gates.weighted import weigh
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial
-from lokl.optimizers import Machines, closed_form
-from lokl.optimizers.closed_form import best_weights, dual_norm
-from lokl.solvers import Exact, hinge
+from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers.weight_objective import best_weights, dual_norm
+from lokl.solvers import Exact, Machines, hinge
 
 
 def problem(n, rank, seed):
@@ -26,10 +25,9 @@ def problem(n, rank, seed):
 
 
 def path(X, y, kernels, base, p, tol=1e-6):
-    start = np.full((base.shape[2], len(kernels)), len(kernels) ** (-1.0 / p))
-    gram = GatedGram(kernels, X, weigh(base, start), dtype="float64")
-    machines = Machines(gram, Exact(tol=1e-8), [hinge(y, 1.0)])
-    return closed_form(machines, base, p=p, by_rank=True, tol=tol)
+    gram = GatedGram(kernels, X, base, dtype="float64")
+    machines = Machines(Exact(tol=1e-8), [hinge(y, 1.0)])
+    return closed_form(NormBall(machines=machines, gram=gram, base=base, by_rank=True, p=p), tol)
 
 
 def conic_optimum(grams, y, C, p):

@@ -6,28 +6,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lokl.gates.groups import project_simplex
-from lokl.optimizers import Evaluation, Solution, line_search, spectral
+from lokl.optimizers import Evaluation, Objective, line_search, spectral
 from lokl.optimizers.assignment import choose, choose_together
 
 
-def quadratic(seed, d=4):
-    rng = np.random.RandomState(seed)
-    A = rng.normal(size=(d, d))
-    A = A @ A.T + np.eye(d)
-    centre = rng.normal(size=(1, d))
+class Quadratic(Objective):
+    """``(v - centre)' A (v - centre) / 2``: no machines are needed to know it."""
 
-    def evaluate(v, ceiling=np.inf):
-        apart = (v - centre).ravel()
-        value = 0.5 * float(apart @ A @ apart)
-        return Evaluation(v, value, 0.0, lambda: (A @ apart).reshape(v.shape), Solution([], v))
+    def __init__(self, seed, d=4, first=None, nearest=None, gives_up=False):
+        rng = np.random.RandomState(seed)
+        A = rng.normal(size=(d, d))
+        self.A = A @ A.T + np.eye(d)
+        self.centre = rng.normal(size=(1, d))
+        self.first = np.zeros((1, d)) if first is None else first
+        self.nearest = nearest
+        self.gives_up = gives_up
 
-    return evaluate, A, centre
+    def start(self):
+        return self.first
+
+    def project(self, params):
+        return params if self.nearest is None else self.nearest(params)
+
+    def slope(self, v):
+        return (self.A @ (v - self.centre).ravel()).reshape(v.shape)
+
+    def at(self, v, ceiling=np.inf):
+        value = 0.5 * float((self.slope(v) * (v - self.centre)).sum())
+        if self.gives_up and value > ceiling:
+            return None
+        return Evaluation(v, value, 0.0, lambda: self.slope(v), None)
+
+
+class Noisy(Objective):
+    """Falls slowly, in machines that leave much open."""
+
+    def start(self):
+        return np.zeros(3)
+
+    def at(self, v, ceiling=np.inf):
+        return Evaluation(v, float(1e-3 * v.sum()), 1.0, lambda: np.ones_like(v), None)
 
 
 @given(seed=st.integers(0, 1000))
 def test_line_search_falls_strictly_towards_the_minimum(seed):
-    evaluate, _, centre = quadratic(seed)
-    steps = list(line_search(evaluate, np.zeros_like(centre), lambda v: v, tol=1e-6))
+    steps = list(line_search(Quadratic(seed), tol=1e-6))
     objectives = [step.objective for step in steps]
     assert (np.diff(objectives) < 0).all()
     assert objectives[-1] <= 0.05 * objectives[0] + 1e-6
@@ -35,40 +58,26 @@ def test_line_search_falls_strictly_towards_the_minimum(seed):
 
 def test_line_search_does_not_chase_noise():
     """A fall smaller than what the machines leave open is no fall."""
-
-    def evaluate(v, ceiling):
-        gradient = np.ones_like(v)
-        return Evaluation(v, float(1e-3 * v.sum()), 1.0, lambda: gradient, Solution([], v))
-
-    assert len(list(line_search(evaluate, np.zeros(3), lambda v: v))) == 1
+    assert len(list(line_search(Noisy()))) == 1
 
 
 @given(seed=st.integers(0, 1000))
 def test_line_search_needs_no_values_above_the_ceiling(seed):
-    evaluate, _, centre = quadratic(seed)
-
-    def given_up(v, ceiling):
-        found = evaluate(v)
-        return found if found.objective <= ceiling else None
-
-    start = np.zeros_like(centre)
-    full = [step.objective for step in line_search(evaluate, start, lambda v: v)]
-    assert [step.objective for step in line_search(given_up, start, lambda v: v)] == full
+    full = [step.objective for step in line_search(Quadratic(seed))]
+    assert [step.objective for step in line_search(Quadratic(seed, gives_up=True))] == full
 
 
 def test_line_search_stops_at_a_stationary_point():
-    evaluate, _, centre = quadratic(0)
-    assert len(list(line_search(evaluate, centre, lambda v: v))) == 1
+    assert len(list(line_search(Quadratic(0, first=Quadratic(0).centre)))) == 1
 
 
 @given(seed=st.integers(0, 1000))
 def test_spectral_finds_the_minimum_on_the_simplex(seed):
-    evaluate, A, centre = quadratic(seed)
-    start = np.full_like(centre, 0.25)
-    *_, last = spectral(evaluate, start, project_simplex, tol=1e-12)
+    objective = Quadratic(seed, first=np.full((1, 4), 0.25), nearest=project_simplex)
+    *_, last = spectral(objective, tol=1e-12)
     assert last.params.min() >= 0
     assert last.params.sum() == pytest.approx(1.0)
-    slope = (A @ (last.params - centre).ravel()).reshape(centre.shape)
+    slope = objective.slope(last.params)
     # Optimal on the simplex: no vertex is downhill.
     assert float((slope * last.params).sum()) <= slope.min() + 1e-5
 

@@ -8,15 +8,20 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lokl.gates.weighted import weigh
-from lokl.gram import GatedGram
+from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import RBF, Linear, Polynomial
-from lokl.optimizers import Machines, Solution, reduced_gradient, spectral
-from lokl.optimizers.product import ProductObjective
-from lokl.optimizers.reduced_gradient import Planes, Point
-from lokl.optimizers.regularizers import Entropy, HalfSquaredNorm, SumOfWeights
-from lokl.optimizers.weights import WeightObjective
-from lokl.solvers import Exact, epsilon_insensitive, hinge
+from lokl.optimizers import (
+    Entropy,
+    HalfSquaredNorm,
+    Penalised,
+    ProductObjective,
+    Simplex,
+    SumOfWeights,
+    reduced_gradient,
+    spectral,
+)
+from lokl.optimizers.reduced_gradient import Planes
+from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
 
 PENALTIES = [
     SumOfWeights(),
@@ -40,8 +45,8 @@ def case(n=40, seed=0, regression=False):
     gram = GatedGram(kernels, X, base, dtype="float64")
     y = np.where(score > 0, 1.0, -1.0)
     problem = epsilon_insensitive(score, 2.0, 0.1) if regression else hinge(y, 2.0)
-    machines = Machines(gram, Exact(tol=1e-10), [problem])
-    return X, y, kernels, base, machines
+    machines = Machines(Exact(tol=1e-10), [problem])
+    return X, y, kernels, {"machines": machines, "gram": gram, "base": base}
 
 
 def slope_by_differences(value, at, h=1e-5):
@@ -51,8 +56,8 @@ def slope_by_differences(value, at, h=1e-5):
 @penalties
 @pytest.mark.parametrize("regression", [False, True])
 def test_the_gradient_in_the_weights(penalty, regression):
-    *_, base, machines = case(regression=regression)
-    objective = WeightObjective(machines, base, penalty, 0.7)
+    *_, parts = case(regression=regression)
+    objective = Penalised(**parts, regularizer=penalty, strength=0.7)
     d = np.array([0.5, 0.2, 0.9])
     expected = slope_by_differences(lambda w: objective.at(w).objective, d)
     np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
@@ -60,11 +65,10 @@ def test_the_gradient_in_the_weights(penalty, regression):
 
 @pytest.mark.parametrize("regression", [False, True])
 def test_the_gradient_in_the_exponents(regression):
-    X, _, _, _, machines = case(regression=regression)
+    X, _, _, parts = case(regression=regression)
     gammas = np.array([[0.5, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.2, 0.4]])
-    objective = ProductObjective(
-        X, gammas, machines.problems, machines.solver, HalfSquaredNorm(), 0.7
-    )
+    inner = InnerProducts(X, dtype="float64")
+    objective = ProductObjective(parts["machines"], inner, gammas, HalfSquaredNorm(), 0.7)
     d = np.array([0.5, 0.2, 0.9])
     expected = slope_by_differences(lambda w: objective.at(w).objective, d)
     np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
@@ -123,10 +127,9 @@ def conic_optimum(grams, y, C, penalty, strength):
 
 @penalties
 def test_the_optimum_is_that_of_general_solvers(penalty):
-    X, y, kernels, base, machines = case()
-    objective = WeightObjective(machines, base, penalty, 2.0)
-    start = penalty.start(3)
-    for step in spectral(objective.at, start, penalty.project, 1e-5, objective.gap):
+    X, y, kernels, parts = case()
+    objective = Penalised(**parts, regularizer=penalty, strength=2.0)
+    for step in spectral(objective, 1e-5):
         assert step.gap >= 0
     wanted = conic_optimum([k(X) for k in kernels], y, 2.0, penalty, 2.0)
     assert step.objective == pytest.approx(wanted, rel=1e-4)
@@ -136,32 +139,24 @@ def test_the_optimum_is_that_of_general_solvers(penalty):
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), rough=st.booleans())
 def test_every_certificate_holds(seed, rough):
-    *_, base, machines = case(seed=seed)
-    objective = WeightObjective(machines, base, HalfSquaredNorm(), 1.0)
-    demand = machines.demand if rough else None
-    steps = list(
-        spectral(
-            objective.at,
-            np.full(3, 1 / 3),
-            objective.regularizer.project,
-            1e-4,
-            objective.gap,
-            demand,
-        )
-    )
+    *_, parts = case(seed=seed)
+    objective = Penalised(**parts, regularizer=HalfSquaredNorm())
+    if not rough:
+        objective.refine = lambda precision: False
+    steps = list(spectral(objective, 1e-4))
     least = steps[-1].objective
     assert steps[-1].gap <= 1e-4 * least
     for step in steps:
         # What rough machines report lies below the truth by no more than their own gap.
         assert step.objective + step.solution.gap - step.gap <= least * (1 + 1e-9)
-    assert machines.solver.tol == 1e-10
+    assert parts["machines"].solver.tol == 1e-10
 
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000))
 def test_reduced_gradient_falls_on_the_simplex_to_a_certified_gap(seed):
-    *_, base, machines = case(seed=seed)
-    steps = list(reduced_gradient(machines, base, tol=1e-4))
+    *_, parts = case(seed=seed)
+    steps = list(reduced_gradient(Simplex(**parts), tol=1e-4))
     values = np.array([step.objective for step in steps])
     assert (np.diff(values) < 0).all()
     for step in steps:
@@ -178,8 +173,9 @@ def test_a_kernel_that_says_nothing_gets_no_weight():
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     kernels = [Linear().on([0]).bind(X), Linear().on([1]).bind(X)]
     base = np.ones((60, 2))
-    machines = Machines(GatedGram(kernels, X, base), Exact(tol=1e-8), [hinge(y, 1.0)])
-    for step in reduced_gradient(machines, base, tol=1e-5):
+    machines = Machines(Exact(tol=1e-8), [hinge(y, 1.0)])
+    objective = Simplex(machines=machines, gram=GatedGram(kernels, X, base), base=base)
+    for step in reduced_gradient(objective, tol=1e-5):
         weights = step.params[0]
     assert weights[0] > 0.95
 
@@ -190,13 +186,13 @@ def test_planes_are_lowest_where_they_say(seed, count, longest):
     planes, points = Planes(), []
     for _ in range(count):
         weights, S = rng.dirichlet(np.ones(3)), rng.exponential(size=3)
-        points.append(Point(weights, float(rng.normal()), Solution([], weights), S))
-        planes.add(points[-1])
+        points.append((float(rng.normal()), weights, S))
+        planes.add(*points[-1])
     start, D = rng.dirichlet(np.ones(3)), rng.normal(size=3)
 
     def height(s):
         d = start + s * D
-        return max(p.objective + 0.5 * (p.weights - d) @ p.S for p in points)
+        return max(value + 0.5 * (weights - d) @ S for value, weights, S in points)
 
     s, lowest = planes.along(start, D, longest)
     assert 0 <= s <= longest
@@ -206,13 +202,12 @@ def test_planes_are_lowest_where_they_say(seed, count, longest):
 
 
 def test_planes_lie_below_the_objective():
-    *_, base, machines = case()
-    planes = Planes()
+    *_, parts = case()
+    objective, planes = Simplex(**parts), Planes()
     for weights in np.random.RandomState(0).dirichlet(np.ones(3), size=6):
-        solution = machines.solve(weigh(base, weights[np.newaxis]))
-        forms = machines.gram.kernel_forms(solution.coef, base).sum(axis=1)
+        found = objective.evaluate(weights[np.newaxis])
         # Those of other weights first: what they say here must not be above the truth.
         if planes._linear:
             said = planes.along(weights, np.zeros(3), 1.0)[1]
-            assert said <= solution.objective * (1 + 1e-8)
-        planes.add(Point(weights, solution.objective, solution, forms))
+            assert said <= found.objective * (1 + 1e-8)
+        planes.add(found.objective, weights, found.forms[0])

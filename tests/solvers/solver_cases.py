@@ -57,11 +57,17 @@ def some_point(problem, seed):
 def solve(K, problem, start=None, **settings):
     """Exact solution on a stored matrix, to tight tolerance unless told otherwise."""
     solver = Exact(**{"tol": 1e-9, **settings})
-    return solver.solve(solver.gram(*stored(K)), problem, start)
+    return solver.solve(on_stored(solver, K), problem, start)
 
 
 def stored(K):
     return [Precomputed(K)], np.arange(len(K), dtype=float)[:, np.newaxis]
+
+
+def on_stored(solver, K):
+    """A stored matrix in the precision and memory that a solver wants."""
+    kernels, index = stored(K)
+    return solver.inner_products(index).gated(kernels)
 
 
 def whole_gram(K, **settings):

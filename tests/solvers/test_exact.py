@@ -333,7 +333,7 @@ def test_problems_on_one_gram_share_rows(loss):
         return RBF(0.5)(A, B)
 
     solver = Exact(tol=1e-6, cache_size=budget(70, 80))
-    gram = solver.gram([Callable(watched)], X)
+    gram = solver.inner_products(X).gated([Callable(watched)])
     first = solver.solve(gram, LOSSES[loss](score, 0.5))
     assert any(right == 80 for _, right in widths)
     widths.clear()
@@ -345,10 +345,12 @@ def test_problems_on_one_gram_share_rows(loss):
 def test_a_solve_does_not_depend_on_what_the_gram_did_before():
     X, score = samples(0, n=80)
     solver = Exact(tol=1e-6, cache_size=budget(20, 80))
-    used = solver.gram([RBF(0.5)], X)
+    used = solver.inner_products(X).gated([RBF(0.5)])
     for target in (X[:, 0], X[:, 1], score):
         dual = solver.solve(used, epsilon_insensitive(target, 1.0, 0.1))
-        fresh = solver.solve(solver.gram([RBF(0.5)], X), epsilon_insensitive(target, 1.0, 0.1))
+        fresh = solver.solve(
+            solver.inner_products(X).gated([RBF(0.5)]), epsilon_insensitive(target, 1.0, 0.1)
+        )
         np.testing.assert_allclose(dual.coef, fresh.coef, atol=1e-10)
 
 
@@ -368,12 +370,12 @@ def test_memory_below_two_rows_is_an_error_that_says_how_much_is_needed(n_rows):
 
 def test_gram_is_double_for_small_or_tight_problems_and_as_told():
     kernels, X = stored(np.eye(3))
-    assert Exact().gram(kernels, X).dtype == np.float64
-    assert Exact(dtype="float32").gram(kernels, X).dtype == np.float32
+    assert Exact().inner_products(X).gated(kernels).dtype == np.float64
+    assert Exact(dtype="float32").inner_products(X).gated(kernels).dtype == np.float32
     many = np.zeros((2100, 1))
-    assert Exact().gram([RBF(1.0)], many).dtype == np.float32
-    assert Exact(tol=1e-6).gram([RBF(1.0)], many).dtype == np.float64
-    assert Exact(dtype="float64").gram([RBF(1.0)], many).dtype == np.float64
+    assert Exact().inner_products(many).gated([RBF(1.0)]).dtype == np.float32
+    assert Exact(tol=1e-6).inner_products(many).gated([RBF(1.0)]).dtype == np.float64
+    assert Exact(dtype="float64").inner_products(many).gated([RBF(1.0)]).dtype == np.float64
 
 
 @pytest.mark.parametrize("n", [60, 2500])
@@ -381,7 +383,7 @@ def test_a_solver_gives_up_above_the_ceiling(n):
     rng = np.random.RandomState(0)
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
-    gram = Exact().gram([RBF(0.5)], X)
+    gram = Exact().inner_products(X).gated([RBF(0.5)])
     full = Exact().solve(gram, hinge(y, 1.0))
     early = Exact().solve(gram, hinge(y, 1.0), ceiling=0.2 * full.objective)
     assert early.objective > 0.2 * full.objective

@@ -12,11 +12,11 @@ from lokl.solvers import (
     LibSVM,
     Solver,
     hinge,
-    resolve_solver,
     solve_svc,
     solve_svr,
     squared_hinge,
 )
+from lokl.solvers.by_name import resolve_solver
 
 X, SCORE = samples(0, n=50)
 Y = signs(SCORE)
@@ -184,9 +184,6 @@ def test_solvers_by_name_take_settings_and_objects_stay():
 
 def test_a_solver_of_ones_own_is_asked():
     class Zero(Solver):
-        def gram(self, kernels, X, gates=None, **options):
-            return GatedGram(kernels, X, gates, **options)
-
         def solve(self, gram, problem, start=None, ceiling=np.inf):
             return Exact(max_iter=-1, tol=1e6).solve(gram, problem, start)
 

@@ -42,14 +42,14 @@ class Interrupted:
 def test_an_interrupted_gram_still_has_the_right_rows(when, problem):
     solver = Exact(tol=1e-6, cache_size=budget(40, N))
     # The first kernel has written its part of the rows when the second is interrupted.
-    gram = solver.gram([RBF(0.5), Callable(Interrupted(when))], X)
+    gram = solver.inner_products(X).gated([RBF(0.5), Callable(Interrupted(when))])
     with pytest.raises(KeyboardInterrupt):
         solver.solve(gram, problem)
     for start in range(0, N, 40):
         rows = np.arange(start, start + 40)
         np.testing.assert_allclose(gram.rows(rows), K[rows], atol=1e-12)
     again = solver.solve(gram, problem)
-    fresh = solver.solve(solver.gram([RBF(0.5)], X), problem)
+    fresh = solver.solve(solver.inner_products(X).gated([RBF(0.5)]), problem)
     np.testing.assert_allclose(again.coef, fresh.coef, atol=1e-5)
 
 

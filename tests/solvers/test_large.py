@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.svm import SVC, SVR
-from solver_cases import assert_solves, budget, samples, signs, stored
+from solver_cases import assert_solves, budget, on_stored, samples, signs
 
 from lokl.kernels import RBF, Callable, Linear, Polynomial
 from lokl.solvers import Exact, epsilon_insensitive, hinge, solve_svc, solve_svr, squared_hinge
@@ -30,7 +30,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_solution_is_feasible_and_certified(name):
     solver = Exact(tol=1e-6)
-    dual = solver.solve(solver.gram([RBF(0.3)], X), PROBLEMS[name])
+    dual = solver.solve(solver.inner_products(X).gated([RBF(0.3)]), PROBLEMS[name])
     assert_solves(K, PROBLEMS[name], dual, gap=1e-5)
 
 
@@ -38,13 +38,13 @@ def test_solution_is_feasible_and_certified(name):
 def test_float32_rows_and_default_tolerance_are_good_to_three_digits(name):
     problem = PROBLEMS[name]
     single, double = Exact(), Exact(tol=1e-6)
-    gram = single.gram([RBF(0.3)], X)
+    gram = single.inner_products(X).gated([RBF(0.3)])
     assert gram.dtype == np.float32
     dual = single.solve(gram, problem)
     assert (problem.lower <= dual.coef).all()
     assert (dual.coef <= problem.upper).all()
     assert abs(dual.coef.sum()) < 1e-9
-    best = double.solve(double.gram([RBF(0.3)], X), problem)
+    best = double.solve(double.inner_products(X).gated([RBF(0.3)]), problem)
     assert abs(dual.objective - best.objective) <= 1e-3 * best.objective
     f, g = (K @ d.coef + d.intercept for d in (dual, best))
     np.testing.assert_allclose(f, g, atol=2e-2)
@@ -92,7 +92,7 @@ def test_any_memory_gives_the_same_answer(n_rows):
 @pytest.mark.parametrize("name", ["hinge", "epsilon-insensitive", "mostly absent"])
 def test_every_start_ends_in_the_same_place(name):
     solver, problem = Exact(tol=1e-6), PROBLEMS[name]
-    gram = solver.gram([RBF(0.3)], X)
+    gram = solver.inner_products(X).gated([RBF(0.3)])
     cold = solver.solve(gram, problem)
     warm = solver.solve(gram, problem, np.random.RandomState(0).normal(size=N))
     assert_solves(K, problem, warm, gap=1e-5)
@@ -116,8 +116,8 @@ def test_linear_kernels_by_explicit_features_are_those_by_rows(dtype, container)
 
 def test_a_stored_matrix_is_the_kernel_it_came_from():
     solver = Exact(tol=1e-6)
-    there = solver.solve(solver.gram(*stored(K)), PROBLEMS["hinge"])
-    here = solver.solve(solver.gram([RBF(0.3)], X), PROBLEMS["hinge"])
+    there = solver.solve(on_stored(solver, K), PROBLEMS["hinge"])
+    here = solver.solve(solver.inner_products(X).gated([RBF(0.3)]), PROBLEMS["hinge"])
     np.testing.assert_allclose(K @ there.coef, K @ here.coef, atol=1e-5)
 
 

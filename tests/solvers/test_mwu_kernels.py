@@ -94,7 +94,7 @@ def test_two_rows_of_memory_are_enough():
 
 def test_equal_kernels_behave_like_one():
     gram, _, y = case(40, kernels=[RBF(0.5)] * 3)
-    one = GatedGram(gram.mixture.kernels[:1], gram.points.X, np.ones((40, 1)), dtype="float64")
+    one = GatedGram(gram.kernels[:1], gram.inner.X, np.ones((40, 1)), dtype="float64")
     problem = squared_hinge(y, 1.0)
     *_, several = kernel_shares(gram, problem, epsilon=0.05)
     np.testing.assert_allclose(several.shares, 1 / 3)
@@ -120,9 +120,7 @@ def test_one_kernel_is_frank_wolfe():
 
 def test_the_scale_free_rate_does_not_see_scales():
     gram, _, y = case(40)
-    scaled = GatedGram(
-        gram.mixture.kernels, gram.points.X, np.full((40, 3), np.sqrt(7.0)), dtype="float64"
-    )
+    scaled = GatedGram(gram.kernels, gram.inner.X, np.full((40, 3), np.sqrt(7.0)), dtype="float64")
     *_, one = kernel_shares(gram, squared_hinge(y, 1.0), epsilon=0.05)
     *_, two = kernel_shares(scaled, squared_hinge(y, 1.0 / 7.0), epsilon=0.05)
     assert one.dual.n_iter == two.dual.n_iter
@@ -133,7 +131,7 @@ def test_the_scale_free_rate_does_not_see_scales():
 def test_the_published_rate_has_a_budget_of_rounds():
     gram, grams, y = case(30)
     unit = GatedGram(
-        gram.mixture.kernels, gram.points.X, np.full((30, 3), 1 / np.sqrt(30.0)), dtype="float64"
+        gram.kernels, gram.inner.X, np.full((30, 3), 1 / np.sqrt(30.0)), dtype="float64"
     )
     with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ rounds"):
         *_, found = kernel_shares(unit, squared_hinge(y, 1000.0), epsilon=0.2, rate="faithful")
@@ -146,6 +144,6 @@ def test_a_machine_under_learned_shares_is_that_of_the_single_kernel_solver():
     gram, _, y = case(60)
     problem = squared_hinge(y, 1.0)
     *_, found = kernel_shares(gram, problem, epsilon=0.005)
-    gram.move_gates(np.tile(np.sqrt(found.shares), (60, 1)))
-    alone = MWU(0.001).solve(gram, problem)
+    shared = gram.regated(np.tile(np.sqrt(found.shares), (60, 1)))
+    alone = MWU(0.001).solve(shared, problem)
     assert found.dual.objective == pytest.approx(alone.objective, rel=0.006)

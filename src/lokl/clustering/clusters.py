@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._checks import check_choice
 from lokl._samples import Samples, sample_weight
 from lokl._threads import multiply
 from lokl.clustering.kernel_kmeans import (
@@ -22,6 +23,7 @@ from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 
+_WAYS = ("auto", "exact", "sample", "approximate")
 # The matrix of up to so many clustered samples is kept in memory.
 _STORED = 4096
 # Up to so many samples are clustered in float64.
@@ -90,6 +92,9 @@ class Clustering:
     how: str = "auto"
     sample_size: int = 1000
     sharpness: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("clustering", self.how, _WAYS)
 
     def find(
         self,

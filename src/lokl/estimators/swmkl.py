@@ -50,6 +50,8 @@ class SuccessTrust:
 class SuccessGate(Weighted):
     """Trust is the share of a kernel in the pair of the sample with itself; rows sum to one."""
 
+    base: SuccessTrust
+
     def trust(self, H: Array) -> Array:
         share = H if self.base.psd == "pointwise" else H**2
         return np.asarray(share / share.sum(axis=1, keepdims=True))

@@ -36,9 +36,7 @@ class InnerProducts:
         where they are dear, that is for dense samples.
     """
 
-    def __init__(
-        self, X: Any, *, cache_size: float = 512, dtype: Any = "auto", keep: bool = False
-    ):
+    def __init__(self, X: Any, *, cache_size: float = 512, dtype: Any = "auto", keep: bool = False):
         self.X = X
         self.cache_size = cache_size
         self.dtype = dtype
@@ -52,7 +50,11 @@ class InnerProducts:
         return int(self.X.shape[0])
 
     def gated(
-        self, kernels: Sequence[Kernel], gates: Array | None = None, *, pair_normalized: bool = False
+        self,
+        kernels: Sequence[Kernel],
+        gates: Array | None = None,
+        *,
+        pair_normalized: bool = False,
     ) -> "GatedGram":
         """Return the Gram matrix of bound kernels under gates; None is ``1 / sqrt(n_kernels)``."""
         from lokl.gram.gated_gram import GatedGram

@@ -163,7 +163,8 @@ class Plan:
             return True
         mine, yours = self.families, other.families
         return (
-            (self.dtype, self.n_kernels, self.others) == (other.dtype, other.n_kernels, other.others)
+            (self.dtype, self.n_kernels, self.others)
+            == (other.dtype, other.n_kernels, other.others)
             and [family.members for family in mine] == [family.members for family in yours]
             and all(a.view.agrees(b.view) for a, b in zip(mine, yours, strict=True))
             and all(a is b for a, b in zip(self._scaled(), other._scaled(), strict=True))

@@ -49,18 +49,24 @@ class Expert:
     expansion: Expansion | None
     gated: bool
 
-    def decide(self, values: Array, trust: Array) -> Array:
+    def decide(self, X: Any, trust: Array) -> Array:
         """Decisions (n_samples, n_tasks) of samples that trust it so far (``m g``).
 
         Parameters
         ----------
-        values : array of shape (n_samples, n_tasks)
-            The expansion at the samples.
+        X : Samples, or {array, CSR matrix} of shape (n_samples, n_features)
+            With its view.
         trust : array of shape (n_samples,)
         """
-        return np.asarray(
-            (values * trust[:, np.newaxis] if self.gated else values) + self.intercept
-        )
+        samples = X if isinstance(X, Samples) else Samples.of(X)
+        if self.expansion is None:
+            return self.say(np.zeros((samples.n_samples, len(self.intercept))), trust)
+        return self.say(self.expansion(samples), trust)
+
+    def say(self, values: Array, trust: Array) -> Array:
+        """Return the decisions of samples at which the expansion has been computed."""
+        gated = values * trust[:, np.newaxis] if self.gated else values
+        return np.asarray(gated + self.intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +140,7 @@ class Vote(Model):
         for i, expert in enumerate(self.experts):
             rows = samples.rows_seen_by(i)
             values = self._expansion_at(i, samples, laid_out[i])
-            said = expert.decide(values, (count * g[:, i])[rows])
+            said = expert.say(values, (count * g[:, i])[rows])
             parts[rows, i] = g[rows, i, np.newaxis] * (self.squash(said) if self.squash else said)
         return parts
 

@@ -11,7 +11,7 @@ from lokl.solvers import Machines
 
 
 @dataclass(frozen=True, eq=False)
-class GateObjective(Objective):
+class GateObjective(Objective[Evaluation]):
     """``J(V) + ridge / 2 |V|^2``: machines under the gates that parameters ``V`` give.
 
     Attributes

@@ -1,6 +1,7 @@
 """Descent along the normalised gradient, with steps that double and halve."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from lokl.optimizers.objective import Evaluation, Objective, Step
 _NOISE = 1e-6
 
 
-def line_search(objective: Objective, tol: float = 1e-3) -> Iterator[Step]:
+def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Step]:
     """Yield points of strictly falling objective.
 
     The first search starts with a step of length one, later ones with the length that was last
@@ -44,7 +45,7 @@ def line_search(objective: Objective, tol: float = 1e-3) -> Iterator[Step]:
 
 
 def _search(
-    objective: Objective, current: Evaluation, direction: Array, length: float, tol: float
+    objective: Objective[Any], current: Evaluation, direction: Array, length: float, tol: float
 ) -> tuple[Evaluation | None, float]:
     """Best point along a direction and its distance, None where none is better for certain."""
 

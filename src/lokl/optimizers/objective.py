@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from lokl._arrays import Array
 from lokl.solvers import Solution
@@ -62,7 +63,10 @@ class Evaluation:
         return Step(self.gate_params, self.objective, gap + self.slack, self.solution)
 
 
-class Objective(ABC):
+E = TypeVar("E", bound=Evaluation)
+
+
+class Objective(ABC, Generic[E]):
     """A function of parameters whose values are optimal dual values of machines.
 
     Attributes
@@ -78,14 +82,14 @@ class Objective(ABC):
         """Return allowed parameters to start from."""
 
     @abstractmethod
-    def at(self, params: Array, ceiling: float = float("inf")) -> Evaluation | None:
+    def at(self, params: Array, ceiling: float = float("inf")) -> E | None:
         """Solve the machines at parameters; None where the objective is above the ceiling."""
 
     def project(self, params: Array) -> Array:
         """Return the nearest allowed parameters."""
         return params
 
-    def gap(self, evaluation: Evaluation) -> float:
+    def gap(self, evaluation: E) -> float:
         """Return how far the optimum may lie below a point, the machines there taken as exact."""
         return float("nan")
 
@@ -93,7 +97,7 @@ class Objective(ABC):
         """Be told how precise machines must be from now on; say whether that changes values."""
         return False
 
-    def evaluate(self, params: Array) -> Evaluation:
+    def evaluate(self, params: Array) -> E:
         """Solve the machines at parameters, however high the objective."""
         found = self.at(params)
         assert found is not None

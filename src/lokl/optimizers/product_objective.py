@@ -24,7 +24,7 @@ class ProductEvaluation(Evaluation):
 
 
 @dataclass(frozen=True, eq=False)
-class ProductObjective(Objective):
+class ProductObjective(Objective[Evaluation]):
     """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances.
 
     Attributes

@@ -1,6 +1,7 @@
 """Spectral projected gradient with a non-monotone line search."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ _NOISE = 1e-9
 _ROUGH, _SHARE = 0.1, 0.1
 
 
-def spectral(objective: Objective, tol: float = 1e-3) -> Iterator[Step]:
+def spectral(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Step]:
     """Yield accepted points; few evaluations, the objective may rise for a step.
 
     Parameters
@@ -48,7 +49,7 @@ def spectral(objective: Objective, tol: float = 1e-3) -> Iterator[Step]:
 class _Search:
     """Where the search is, how it got there, and how far it may rise."""
 
-    def __init__(self, objective: Objective, tol: float):
+    def __init__(self, objective: Objective[Any], tol: float):
         self.objective = objective
         self.tol = tol
         self.precision = _ROUGH

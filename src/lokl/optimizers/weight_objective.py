@@ -5,10 +5,8 @@ b_ig)``: convex in the weights, and its slopes are the forms ``S`` of the machin
 in which weights are allowed and what they cost.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +52,7 @@ class WeightEvaluation(Evaluation):
 
 
 @dataclass(eq=False, kw_only=True)
-class WeightObjective(Objective):
+class WeightObjective(Objective[WeightEvaluation]):
     """Machines on ``sum_i sum_r w_gi (b_ir b_ir') o K_i``.
 
     Attributes
@@ -92,9 +90,6 @@ class WeightObjective(Objective):
         """Gradient in the parameters."""
         return -0.5 * evaluation.forms
 
-    @abstractmethod
-    def gap(self, evaluation: Any) -> float: ...
-
     def at(self, params: Array, ceiling: float = float("inf")) -> WeightEvaluation | None:
         weights = self.weights(params)
         penalty = self.penalty(weights)
@@ -109,11 +104,6 @@ class WeightObjective(Objective):
 
         objective = solution.objective + penalty
         found = WeightEvaluation(params, objective, solution.gap, gradient, solution, weights, self)
-        return found
-
-    def evaluate(self, params: Array) -> WeightEvaluation:
-        found = self.at(params)
-        assert found is not None
         return found
 
 

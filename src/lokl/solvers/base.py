@@ -21,7 +21,6 @@ class Solver(BaseEstimator, ABC):
 
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
 
-    @abstractmethod
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         """Lay out training samples in the precision and memory this solver wants.
 
@@ -32,6 +31,7 @@ class Solver(BaseEstimator, ABC):
         keep : bool, default=False
             Whether gates or kernels will change while the samples stay.
         """
+        return InnerProducts(X, keep=keep)
 
     @abstractmethod
     def solve(

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -36,8 +35,8 @@ class Rule:
 
 
 def _check_rounds(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or not (value >= 1 or value == -1):
-        raise ValueError(f"{name} must be an integer >= 1, or -1 for no limit, got {value!r}")
+    if value != -1:
+        check_count(name, value)
 
 
 def _check_steps(name: str, value: Any) -> None:

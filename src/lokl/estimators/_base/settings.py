@@ -96,7 +96,7 @@ def settings(cls: Class) -> Class:
             setattr(made, own.name, _SettingAndMethod(own.name, own.default, method))
     if made.__doc__ and not made.__name__.startswith("_"):
         made.__doc__ = _document(made)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def check_settings(estimator: Any) -> None:

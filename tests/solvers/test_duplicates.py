@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lokl.estimators.duplicates import Distinct
 from lokl.gram import GatedGram
 from lokl.kernels import RBF
 from lokl.solvers import Exact, squared_hinge
+from lokl.solvers.duplicates import Distinct
 
 
 def case(n, seed):
