@@ -57,8 +57,13 @@ class RecordFile:
                     f"{self.archive_path} is damaged ({reason}); delete it, or fetch it again"
                 ) from reason
         if self.path.exists():
-            self._repair()
-            self._read(self.path, self.path.read_bytes())
+            # Cut and read in one: between the two another run could begin a line.
+            with self.path.open("r+b") as stream, _alone(stream):
+                text = stream.read()
+                whole = text.rfind(b"\n") + 1
+                if whole < len(text):
+                    stream.truncate(whole)
+            self._read(self.path, text[:whole])
 
     def _read(self, path: Path, text: bytes) -> None:
         for number, line in enumerate(text.splitlines(), 1):
@@ -70,14 +75,6 @@ class RecordFile:
                     f"{path}, line {number} is no record ({reason}); delete the line, or "
                     "the file to start anew"
                 ) from reason
-
-    def _repair(self) -> None:
-        """Cut off what follows the last end of a line."""
-        with self.path.open("r+b") as stream, _alone(stream):
-            text = stream.read()
-            whole = text.rfind(b"\n") + 1
-            if whole < len(text):
-                stream.truncate(whole)
 
     def __len__(self) -> int:
         return len(self._records)
