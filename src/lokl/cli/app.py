@@ -14,7 +14,6 @@ app = typer.Typer(
     help="Localized kernel learning: which kernel to trust where.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -37,6 +36,6 @@ def options(
     """Localized kernel learning: which kernel to trust where."""
 
 
-app.command(epilog="Example: `lokl demo --data wine --repeats 10`")(demo)
+app.command()(demo)
 app.add_typer(datasets, name="datasets")
-app.command(epilog="Example: `lokl reproduce table2 --quick --datasets Diabetes`")(reproduce)
+app.command()(reproduce)

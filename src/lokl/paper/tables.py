@@ -70,12 +70,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A number or name as a table shows it; the mark stands behind it and refers to the legend."""
+
+    text: str
+    bold: bool = False
+    mark: str = ""
+
+    def markdown(self) -> str:
+        text = f"**{self.text}**" if self.bold else self.text
+        return f"{text} {self.mark}" if self.mark else text
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """A finished table."""
 
     name: str
     title: str
     entries: list[Entry]
+
+    def rows(self) -> list[list[Shown]]:
+        """Return what the table shows, one list under ``COLUMNS`` for each entry."""
+        return [_row(entry) for entry in self.entries]
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
@@ -85,7 +102,7 @@ class ResultTable:
             f"| {' | '.join(COLUMNS)} |",
             f"|{' --- |' * len(COLUMNS)}",
         ]
-        lines += [" | ".join(["", *cells_of(entry), ""]).strip() for entry in self.entries]
+        lines += [f"| {' | '.join(shown.markdown() for shown in row)} |" for row in self.rows()]
         return "\n".join([*lines, "", LEGEND, ""])
 
     def csv(self) -> str:
@@ -136,8 +153,7 @@ LEGEND = (
 )
 
 
-def cells_of(entry: Entry) -> list[str]:
-    """Texts of one row, under ``COLUMNS``."""
+def _row(entry: Entry) -> list[Shown]:
     ours = "failed" if entry.mean is None else f"{entry.mean:.2f} ({entry.spread:.2f})"
     theirs = seconds = "-"
     if entry.published is not None:
@@ -147,27 +163,23 @@ def cells_of(entry: Entry) -> list[str]:
     difference = "-" if entry.difference is None else f"{entry.difference:+.2f}"
     splits = str(entry.splits) + (f", {entry.failures} failed" if entry.failures else "")
     return [
-        entry.set,
-        entry.method,
-        _bold(ours, entry.bold),
-        _bold(theirs, entry.published_bold, entry.breaks_rule),
-        difference + (" *" if entry.outside else ""),
-        "-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}",
-        _bold(seconds, entry.published_bold_seconds, entry.breaks_rule_seconds),
-        _megabytes(entry.fit_memory),
-        entry.dictionary or "-",
-        "-" if entry.gamma is None else f"{entry.gamma:g}",
-        splits,
+        Shown(entry.set),
+        Shown(entry.method),
+        Shown(ours, entry.bold),
+        Shown(theirs, entry.published_bold, "†" if entry.breaks_rule else ""),
+        Shown(difference, mark="*" if entry.outside else ""),
+        Shown("-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}"),
+        Shown(seconds, entry.published_bold_seconds, "†" if entry.breaks_rule_seconds else ""),
+        Shown(_megabytes(entry.fit_memory)),
+        Shown(entry.dictionary or "-"),
+        Shown("-" if entry.gamma is None else f"{entry.gamma:g}"),
+        Shown(splits),
     ]
 
 
 def _megabytes(peak: float | None) -> str:
-    # Small fits find room in memory that the process has already.
+    # Small fits are measured as 0: they find room in memory that the process has already.
     return "-" if peak is None else f"{peak:.0f}" if peak >= 1 else "< 1"
-
-
-def _bold(text: str, bold: bool, breaks_rule: bool = False) -> str:
-    return (f"**{text}**" if bold else text) + (" †" if breaks_rule else "")
 
 
 def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
