@@ -14,6 +14,8 @@ app = typer.Typer(
     help="Localized kernel learning: which kernel to trust where.",
     no_args_is_help=True,
     add_completion=False,
+    # Plain help: boxes leave a third of 80 columns for the sentences.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

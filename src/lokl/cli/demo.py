@@ -1,4 +1,4 @@
-"""``lokl demo``: single kernels, their mix and all methods, on data that is always there."""
+"""``lokl demo``: single kernels, their mix and all methods, on data sets of scikit-learn."""
 
 import json
 from dataclasses import asdict
@@ -53,7 +53,7 @@ def demo(
         bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
     ] = True,
 ) -> None:
-    """Compare single kernels, their uniform mix and the methods that learn a mix.
+    """Compare single kernels with all methods that combine them.
 
     Example: lokl demo --data wine --repeats 10
     """

@@ -71,10 +71,10 @@ def reproduce(
     ] = Path("reproduced"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
 ) -> None:
-    """Recompute tables and figures of "A Unified View of Localized Kernel Learning".
+    """Recompute the tables and figures of the paper.
 
-    Finished fits are kept in OUTPUT/records.jsonl: after an interruption, the same command goes on
-    where it stopped.
+    The paper is "A Unified View of Localized Kernel Learning" (2016). Finished fits are kept in
+    OUTPUT/records.jsonl: after an interruption, the same command goes on where it stopped.
 
     Example: lokl reproduce table2 --quick --datasets Diabetes
     """

@@ -28,21 +28,21 @@ class Entry:
         Of the quantity over the splits; None where all cells failed.
     published, published_spread, published_seconds : float or None
     published_bold, published_bold_seconds : bool
-        As printed.
+        Whether the paper prints it in bold.
     breaks_rule, breaks_rule_seconds : bool
-        Whether the paper's rule for bold does not hold there.
+        Whether the paper prints it in bold although its own rule would not.
     difference : float or None
     outside : bool
         Whether ours is farther from the published mean than its standard deviation and rounding.
     bold : bool
         Better than all other methods on the set by both standard deviations: the paper's rule.
     accuracy : float or None
-        In %, whatever the table shows.
+        In %, also where the table shows another quantity.
     fit_seconds, fit_memory : float or None
-        Mean time and largest memory, in MB over that before, of the fits.
+        Mean time of a fit, and most memory that a fit added to its process, in MB.
     dictionary : str or None
     gamma : float or None
-        Of the best mean accuracy; None where each split chose its own.
+        The one with the best mean accuracy; None where each split chose its own.
     splits, failures : int
     """
 
@@ -219,8 +219,8 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
     if not settings:
         known.update(dict.fromkeys(_MEASURED))
         return Entry(**known, outside=False, splits=0)
-    # As in the paper: the setting with the best mean accuracy on the test parts, of equals the
-    # smoothest. A setting whose splits are not all done yet may owe its mean to luck.
+    # As in the paper: the setting with the best mean accuracy on the test parts, and of equal ones
+    # the smallest gamma. One with fewer splits than others is not done yet: its mean may be luck.
     most = max(len(own) for own in settings.values())
     (dictionary, gamma), best = max(
         (item for item in settings.items() if len(item[1]) == most),
