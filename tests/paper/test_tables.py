@@ -384,14 +384,19 @@ def test_a_disk_that_is_full(tmp_path, lokl_data):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupted_run_says_how_to_go_on(tmp_path, lokl_data, start_process):
     arguments = ["table2", "--datasets", "Diabetes", "--jobs", "1", "-o", str(tmp_path)]
-    process = start_process(
-        [sys.executable, "-m", "lokl", "reproduce", *arguments], stderr=subprocess.PIPE, text=True
+    code = (
+        "import signal; from lokl.cli import main\n"
+        # A process started in the background may have been told to ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main()"
     )
+    command = [sys.executable, "-c", code, "reproduce", *arguments]
+    process = start_process(command, stderr=subprocess.PIPE, text=True)
     path = tmp_path / "records.jsonl"
     while process.poll() is None and not (path.exists() and path.stat().st_size):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "the same command goes on" in said
     assert len(RecordFile(path)) >= 1

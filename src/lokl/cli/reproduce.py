@@ -12,64 +12,77 @@ from rich.console import Console
 
 from lokl.cli.terminal import show_table, stop
 
+Table = Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")]
+Datasets = Annotated[
+    list[str] | None,
+    typer.Option(help="Data sets, separated by commas; all of the paper if not given."),
+]
+Methods = Annotated[
+    list[str] | None,
+    typer.Option(help="Methods, separated by commas; all of the table if not given."),
+]
+Dictionary = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Kernels that are combined, 'quadratic, Gaussian' if not given. Give it again to "
+        "try several sets of kernels; the most accurate one is shown."
+    ),
+]
+Gamma = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Give it again to "
+        "try several; all nine if not given."
+    ),
+]
+Repeats = Annotated[
+    int | None, typer.Option(min=1, help="Random splits; as many as in the paper if not given.")
+]
+Selection = Annotated[
+    str,
+    typer.Option(
+        help="How gamma is chosen: 'paper' by test accuracy, 'nested' by cross-validation "
+        "within the training part."
+    ),
+]
+Solver = Annotated[
+    str | None, typer.Option(help="exact, libsvm or mwu; that of the table if not given.")
+]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most."),
+]
+Recorded = Annotated[
+    bool,
+    typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing."),
+]
+Download = Annotated[bool, typer.Option(help="Download data sets that are not on this machine.")]
+Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
+Backend = Annotated[str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all splits and models.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="Folder of records, tables and figures.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")]
+
 
 def reproduce(
-    table: Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")],
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(help="Data sets, separated by commas; all of the paper if not given."),
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(help="Methods, separated by commas; all of the table if not given."),
-    ] = None,
-    dictionary: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Kernels that are combined, 'quadratic, Gaussian' if not given. Give it again to "
-            "try several sets of kernels; the most accurate one is shown."
-        ),
-    ] = None,
-    gamma: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Give it again to "
-            "try several; all nine if not given."
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Random splits; as many as in the paper if not given.")
-    ] = None,
-    selection: Annotated[
-        str,
-        typer.Option(
-            help="How gamma is chosen: 'paper' by test accuracy, 'nested' by cross-validation "
-            "within the training part."
-        ),
-    ] = "paper",
-    solver: Annotated[
-        str | None, typer.Option(help="exact, libsvm or mwu; that of the table if not given.")
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most."),
-    ] = False,
-    recorded: Annotated[
-        bool,
-        typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing."),
-    ] = False,
-    download: Annotated[
-        bool, typer.Option(help="Download data sets that are not on this machine.")
-    ] = True,
-    jobs: Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")] = -1,
-    backend: Annotated[
-        str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")
-    ] = "processes",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all splits and models.")] = 0,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder of records, tables and figures.")
-    ] = Path("reproduced"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
+    table: Table,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    dictionary: Dictionary = None,
+    gamma: Gamma = None,
+    repeats: Repeats = None,
+    selection: Selection = "paper",
+    solver: Solver = None,
+    quick: Quick = False,
+    recorded: Recorded = False,
+    download: Download = True,
+    jobs: Jobs = -1,
+    backend: Backend = "processes",
+    seed: Seed = 0,
+    output: Output = Path("reproduced"),
+    as_json: AsJson = False,
 ) -> None:
     """Recompute the tables and figures of the paper.
 
@@ -100,21 +113,27 @@ def reproduce(
         stop(reason, 2)
     for data, why in experiment.lacking.items():
         typer.echo(f"left out: {data}: {why}", err=True)
+    results = _finish(experiment, jobs, backend, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
+
+
+def _finish(experiment: Any, jobs: int, backend: str, *, quiet: bool) -> list[dict[str, Any]]:
+    """Make all tables and figures, show them unless quiet, and return what they contain."""
     results: list[dict[str, Any]] = []
     with _clear_errors(experiment):
         for name in experiment.cells:
             made = _run(experiment, name, jobs, backend)
             experiment.write(made)
             results.append(made.as_dict())
-            if not as_json:
+            if not quiet:
                 show_table(made)
         for name in experiment.figures:
             with Console(stderr=True).status(f"{name}: fitting and drawing"):
                 results.append(experiment.draw(name))
-            if not as_json:
+            if not quiet:
                 typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
-    if as_json:
-        typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
+    return results
 
 
 def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:

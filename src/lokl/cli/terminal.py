@@ -28,8 +28,7 @@ def show_table(table: Any) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=_UNLIMITED)
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table.rows()]
-    texts = [{name: _text(shown) for name, shown in row.items()} for row in rows]
+    texts = [{name: _text(shown) for name, shown in row.items()} for row in table.rows()]
     width = {name: max(len(name), *(len(row[name]) for row in texts)) + 2 for name in COLUMNS}
     names = set(_NEEDED)
     for name in _WELCOME:

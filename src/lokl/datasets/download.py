@@ -44,26 +44,16 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
 
 
 def fetch_missing(names: Iterable[str], download: bool) -> dict[str, str]:
-    """Fetch the data sets that are not on this machine, and return why some still are not.
+    """Fetch what is not on this machine, if asked to `download`; return why sets are lacking.
 
-    Parameters
-    ----------
-    names : iterable of str
-    download : bool
-        Without it, nothing is fetched.
-
-    Raises
-    ------
-    MissingDatasetError
-        None of the data sets is on this machine.
+    That all of them are lacking is a `MissingDatasetError`.
     """
     names = sorted(names)
     lacking = {}
     for name in names:
-        if locate(info(name))[0]:
-            continue
-        lacking[name] = f"not on this machine; see `lokl datasets fetch {name}`"
-        if download:
+        if not locate(info(name))[0]:
+            lacking[name] = f"not on this machine; see `lokl datasets fetch {name}`"
+        if name in lacking and download:
             try:
                 fetch(name)
                 del lacking[name]

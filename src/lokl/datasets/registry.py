@@ -252,16 +252,10 @@ _TABLE = (
         format="tcga",
         # In the order in which the checksum joins them. The test part has no proteins.
         files=tuple(
-            f"multiview/breast_tcga/{part}.csv"
-            for part in (
-                "mrna_train",
-                "mirna_train",
-                "protein_train",
-                "subtype_train",
-                "mrna_test",
-                "mirna_test",
-                "subtype_test",
-            )
+            f"multiview/breast_tcga/{part}_{half}.csv"
+            for half in ("train", "test")
+            for part in ("mrna", "mirna", "protein", "subtype")
+            if (part, half) != ("protein", "test")
         ),
         sha256=SHA256["breast_tcga"],
         views=("mrna", "mirna", "protein"),

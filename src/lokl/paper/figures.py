@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -72,9 +72,7 @@ def least_memory(solver: str, n: Any, m: int = _KERNELS) -> Any:
 
 
 def measure_memory(
-    sets: Sequence[str] | None = None,
-    solvers: Sequence[str] = ("libsvm", "mwu", "exact"),
-    on_measured: Callable[[Memory], None] | None = None,
+    sets: Sequence[str] | None = None, solvers: Sequence[str] = ("libsvm", "mwu", "exact")
 ) -> list[Memory]:
     """Fit the uniform mix on every set that is here, each in a fresh process."""
     found = []
@@ -91,8 +89,6 @@ def measure_memory(
                 [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
             )
             found.append(Memory(name, rows, solver, json.loads(done.stdout)))
-            if on_measured is not None:
-                on_measured(found[-1])
     return found
 
 
