@@ -1,7 +1,9 @@
 """Settings and fixtures shared by all tests."""
 
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +41,17 @@ def read_only() -> Callable[[Any], Any]:
         return X
 
     return lock
+
+
+@pytest.fixture
+def start_process() -> Iterator[Callable[..., Any]]:
+    """Start processes as `subprocess.Popen` does; all end with the test, also with a failed one."""
+    with ExitStack() as stack:
+
+        def start(arguments: Any, **settings: Any) -> Any:
+            process = stack.enter_context(subprocess.Popen(arguments, **settings))
+            # Called first on the way out: leaving a process waits for it and closes its pipes.
+            stack.callback(process.kill)
+            return process
+
+        yield start

@@ -80,6 +80,21 @@ def test_version():
     assert runner.invoke(app, ["--version"]).stdout.strip() == f"lokl {__version__}"
 
 
+@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce"], ["datasets"]])
+def test_help_imports_no_scientific_library(command):
+    code = (
+        "import atexit, sys\n"
+        "from lokl.cli import main\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'joblib', 'numba'}\n"
+        "atexit.register(lambda: print('heavy:', sorted(heavy & sys.modules.keys())))\n"
+        "main()"
+    )
+    arguments = [sys.executable, "-c", code, *command, "--help"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert "Usage: " in done.stdout
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
 def test_the_package_is_the_command_too():
     done = subprocess.run(
         [sys.executable, "-m", "lokl", "--version"], capture_output=True, text=True, check=True

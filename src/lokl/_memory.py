@@ -20,8 +20,8 @@ class Peak:
     Parameters
     ----------
     tidy : bool, default=False
-        First return freed memory to the system, which else hides a part of the increase. Takes a
-        tenth of a second.
+        First return freed memory to the system, which otherwise hides a part of the increase.
+        Takes a tenth of a second.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Peak:
             self.increase = peak - self._before
 
 
-# System calls instead of file objects: the fits of an experiment take milliseconds.
+# System calls, which are faster than file objects: the fits of an experiment take milliseconds.
 def _forget_peak() -> None:
     handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
     try:

@@ -25,7 +25,7 @@ class Score:
     fit_seconds : float
         Median time of one fit.
     support : float
-        Mean fraction of the training samples that carry the machine.
+        Mean fraction of the training samples that are support points.
     """
 
     model: str
@@ -49,13 +49,13 @@ def compare(
     Parameters
     ----------
     models : mapping of str to estimator
-        Ours, or pipelines that end in one of ours.
+        Estimators of lokl, or pipelines that end in one.
     X, y : samples and targets
     repeats : int, default=5
         Number of random splits, stratified for classifiers.
     test_size : float, default=0.25
     seed : int, default=0
-        Decides all splits.
+        Seed of all splits.
     """
     for name, model in models.items():
         scores, seconds, support = [], [], []

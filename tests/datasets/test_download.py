@@ -154,35 +154,36 @@ download(tiny(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
-def start(server, cache, before="", stderr=subprocess.PIPE):
-    """A process that downloads the small set."""
+@pytest.fixture
+def start(server, start_process):
+    """Start processes that download the small set."""
     paths = [Path(lokl.__file__).parents[1], Path(__file__).parent, os.environ.get("PYTHONPATH")]
-    return subprocess.Popen(
-        [sys.executable, "-c", FETCH.format(before=before), server.url("tiny"), str(cache)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)},
-        stderr=stderr,
-        text=True,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)}
+
+    def start(cache, before="", stderr=subprocess.PIPE):
+        code = FETCH.format(before=before)
+        arguments = [sys.executable, "-c", code, server.url("tiny"), str(cache)]
+        return start_process(arguments, env=environment, stderr=stderr, text=True)
+
+    return start
 
 
-def test_a_terminal_sees_a_bar_and_a_log_does_not(server, cache, monkeypatch):
+def test_a_terminal_sees_a_bar_and_a_log_does_not(server, cache, monkeypatch, start):
     """Standard error is a real pseudo-terminal, then a pipe."""
     pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
     monkeypatch.setenv("TERM", "xterm")
     server.pages["tiny"] = TEXT
     outside, inside = pty.openpty()
-    process = start(server, cache / "one", stderr=inside)
-    assert process.wait(timeout=120) == 0
-    os.close(inside)
-    with open(outside, "rb") as stream:
+    with open(outside, "rb") as stream, open(inside, "wb") as terminal:
+        assert start(cache / "one", stderr=terminal).wait(timeout=120) == 0
         assert b"42/42 bytes" in stream.read1(65536)
-    process = start(server, cache / "two")
+    process = start(cache / "two")
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 0
     assert "bytes" not in said
 
 
-def test_two_processes_at_once(server, cache):
+def test_two_processes_at_once(server, cache, start):
     both = threading.Barrier(2)
 
     def together(request):
@@ -193,7 +194,7 @@ def test_two_processes_at_once(server, cache):
         request.wfile.write(TEXT)
 
     server.pages["tiny"] = together
-    for process in [start(server, cache) for _ in range(2)]:
+    for process in [start(cache) for _ in range(2)]:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert server.asked == ["/tiny"] * 2
@@ -202,10 +203,10 @@ def test_two_processes_at_once(server, cache):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows limits no file sizes")
-def test_a_disk_that_takes_no_more_leaves_nothing(server, cache):
+def test_a_disk_that_takes_no_more_leaves_nothing(server, cache, start):
     server.pages["tiny"] = TEXT
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))"
-    process = start(server, cache, limit)
+    process = start(cache, limit)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     assert errors.splitlines()[-1].startswith("lokl.datasets.errors.DatasetError: cannot write")

@@ -76,8 +76,8 @@ def test_other_text_under_the_same_name_is_read_and_marked(own, monkeypatch):
     ("content", "words"),
     [
         (TEXT[:20], r"has shape \(2, 5\), but tiny has \(4, 5\)"),
-        (b"1 6:1\n" * 4, "is not what tiny is"),
-        (b"<html>not found</html>\n", "is not what tiny is"),
+        (b"1 6:1\n" * 4, "cannot be read as tiny"),
+        (b"<html>not found</html>\n", "cannot be read as tiny"),
     ],
 )
 def test_another_file_under_the_same_name_is_an_error(own, monkeypatch, content, words):

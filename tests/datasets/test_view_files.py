@@ -46,7 +46,7 @@ def test_cells_of_matlab(own, end):
 @pytest.mark.parametrize("length", [0, 100, 200, 300])
 def test_a_damaged_matlab_file_is_named(own, length):
     (own / "multiview/WebKB.mat").write_bytes(matlab()[:length])
-    with pytest.raises(DatasetError, match=r"WebKB\.mat is not what webkb is"):
+    with pytest.raises(DatasetError, match=r"WebKB\.mat cannot be read as webkb"):
         load("webkb")
 
 

@@ -1,7 +1,8 @@
 """Records of finished cells: nothing is lost."""
 
-import subprocess
+import json
 import sys
+import threading
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,56 @@ def test_equal_records_make_equal_archives(tmp_path):
     assert written[0] == written[1]
 
 
-def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path):
+def line_of(cell):
+    return json.dumps({**vars(cell), "error": None}).encode() + b"\n"
+
+
+def test_a_reader_waits_for_the_line_that_is_being_written(tmp_path):
+    fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line_of(CELLS[0]))
+    found = []
+    reader = threading.Thread(target=lambda: found.extend(RecordFile(path)))
+    with path.open("ab", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(line_of(CELLS[1])[:20])
+        reader.start()
+        reader.join(0.2)
+        waits = reader.is_alive()
+        stream.write(line_of(CELLS[1])[20:])
+    reader.join()
+    assert waits
+    assert [Cell.of(record) for record in found] == CELLS[:2]
+
+
+def test_a_line_begun_when_a_reader_lets_go_is_not_its_concern(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line_of(CELLS[0]))
+    flock = fcntl.flock
+
+    def then_another_run_writes(stream, operation):
+        flock(stream, operation)
+        if operation == fcntl.LOCK_UN:
+            with path.open("ab") as other:
+                other.write(line_of(CELLS[1])[:20])
+
+    monkeypatch.setattr(fcntl, "flock", then_another_run_writes)
+    assert [Cell.of(record) for record in RecordFile(path)] == CELLS[:1]
+
+
+def test_records_are_read_where_files_cannot_be_locked(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    path = tmp_path / "records.jsonl"
+    RecordFile(path).add({**vars(CELLS[0]), "error": None})
+    with path.open("ab") as stream:
+        stream.write(b'{"torn')
+    records = RecordFile(path)
+    records.add({**vars(CELLS[1]), "error": None})
+    assert [Cell.of(record) for record in RecordFile(path)] == CELLS[:2]
+
+
+def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path, start_process):
     """Two processes write while this one opens the file, and mends it, again and again."""
     code = (
         "import sys; from lokl.paper import *; r = RecordFile(sys.argv[1])\n"
@@ -86,9 +136,7 @@ def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path):
     )
     path = tmp_path / "records.jsonl"
     path.touch()
-    writers = [
-        subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b")
-    ]
+    writers = [start_process([sys.executable, "-c", code, str(path), name]) for name in "ab"]
     while any(writer.poll() is None for writer in writers):
         RecordFile(path)
     assert [writer.returncode for writer in writers] == [0, 0]

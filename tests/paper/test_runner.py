@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -130,7 +129,7 @@ def test_overhead_is_what_is_not_in_fits():
     assert overhead(nested, seconds=5.0, jobs=2) == pytest.approx(0.0)
 
 
-def test_a_killed_run_goes_on_to_the_same_records(tmp_path):
+def test_a_killed_run_goes_on_to_the_same_records(tmp_path, start_process):
     """Kill the process at some moment, start again, and compare with a run left alone."""
     code = (
         "from pathlib import Path; from lokl.paper import *; import sys;"
@@ -141,14 +140,13 @@ def test_a_killed_run_goes_on_to_the_same_records(tmp_path):
     calm, hunted = tmp_path / "calm.jsonl", tmp_path / "hunted.jsonl"
     subprocess.run([sys.executable, "-c", code, str(calm)], check=True)
     for lines in (1, 4):
-        process = subprocess.Popen([sys.executable, "-c", code, str(hunted)])
+        process = start_process([sys.executable, "-c", code, str(hunted)])
         until = time.monotonic() + 60
         while time.monotonic() < until and process.poll() is None:
             if hunted.exists() and hunted.read_bytes().count(b"\n") >= lines:
                 break
             time.sleep(0.002)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+        process.kill()
         process.wait()
     subprocess.run([sys.executable, "-c", code, str(hunted)], check=True)
     assert without_times(RecordFile(hunted)) == without_times(RecordFile(calm))

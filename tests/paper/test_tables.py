@@ -328,15 +328,17 @@ def test_sets_are_fetched(tmp_path, monkeypatch, lokl_data):
     arguments = ["reproduce", "table2", "--quick", "--datasets", "Liver,Breast", "--jobs", "1"]
     arguments += ["--methods", "SwMKL", "-o", str(tmp_path / "out")]
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
         address = f"http://127.0.0.1:{server.server_port}"
         for name, page in (("liver-disorders_scale", "liver"), ("breast-cancer_scale", "none")):
             changed = replace(RECORDS[name], url=f"{address}/{page}", files=(page,))
             monkeypatch.setitem(RECORDS, name, changed)
-        result = runner.invoke(app, arguments)
-        server.shutdown()
-        thread.join()
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            result = runner.invoke(app, arguments)
+        finally:
+            server.shutdown()
+            thread.join()
     assert result.exit_code == 0, result.output
     assert (tmp_path / "cache" / "liver").exists()
     assert "left out: breast-cancer_scale: " in result.stderr
@@ -380,16 +382,21 @@ def test_a_disk_that_is_full(tmp_path, lokl_data):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
-def test_an_interrupted_run_says_how_to_go_on(tmp_path, lokl_data):
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, lokl_data, start_process):
     arguments = ["table2", "--datasets", "Diabetes", "--jobs", "1", "-o", str(tmp_path)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lokl", "reproduce", *arguments], stderr=subprocess.PIPE, text=True
+    code = (
+        "import signal; from lokl.cli import main\n"
+        # A process started in the background may have been told to ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main()"
     )
+    command = [sys.executable, "-c", code, "reproduce", *arguments]
+    process = start_process(command, stderr=subprocess.PIPE, text=True)
     path = tmp_path / "records.jsonl"
     while process.poll() is None and not (path.exists() and path.stat().st_size):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "the same command goes on" in said
     assert len(RecordFile(path)) >= 1

@@ -84,20 +84,17 @@ print("finished", flush=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process")
-def test_ctrl_c_ends_a_long_fit_and_the_process_stays_healthy():
+def test_ctrl_c_ends_a_long_fit_and_the_process_stays_healthy(start_process):
     environment = {**os.environ, "PYTHONPATH": str(Path(lokl.__file__).parents[1])}
-    with subprocess.Popen(
+    process = start_process(
         [sys.executable, "-c", LONG_FIT],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-    ) as process:
-        try:
-            assert process.stdout.readline() == "round\n"
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=120)
-        finally:
-            process.kill()
+    )
+    assert process.stdout.readline() == "round\n"
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=120)
     assert output.splitlines()[-1:] == ["interrupted True"], errors
     assert process.returncode == 0

@@ -14,7 +14,8 @@ app = typer.Typer(
     help="Localized kernel learning: which kernel to trust where.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    # Plain help: boxes leave a third of 80 columns for the sentences.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -37,6 +38,6 @@ def options(
     """Localized kernel learning: which kernel to trust where."""
 
 
-app.command(epilog="Example: `lokl demo --data wine --repeats 10`")(demo)
+app.command()(demo)
 app.add_typer(datasets, name="datasets")
-app.command(epilog="Example: `lokl reproduce table2 --quick --datasets Diabetes`")(reproduce)
+app.command()(reproduce)

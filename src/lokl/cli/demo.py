@@ -1,4 +1,4 @@
-"""``lokl demo``: single kernels, their mix and all methods, on data that is always there."""
+"""``lokl demo``: single kernels, their mix and all methods, on data sets of scikit-learn."""
 
 import json
 from dataclasses import asdict
@@ -7,20 +7,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-from sklearn import datasets
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from lokl.comparison import Score, compare
+from lokl.cli.terminal import stop
 
-_LOADERS = {
-    "breast_cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-    "wine": datasets.load_wine,
-    "iris": datasets.load_iris,
-}
+_SETS = ("breast_cancer", "digits", "wine", "iris")
 
 _METHODS = {
     "LpMKL": "l_p-norm MKL",
@@ -38,44 +29,55 @@ _METHODS = {
 }
 
 
+def _methods() -> list[tuple[str, str]]:
+    """Return the name to show and the class of every method beside the uniform mix."""
+    return [(label, f"{name}Classifier") for name, label in _METHODS.items()]
+
+
 def demo(
     data: Annotated[
         list[str] | None,
-        typer.Option(help=f"Data set, again for more: {', '.join(_LOADERS)}.", show_default=False),
+        typer.Option(
+            help=f"Data set: {', '.join(_SETS)}. Give it again for several; the first three if not "
+            "given."
+        ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Random 75/25 splits.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all splits.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print records, not tables.")] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of random 75/25 splits.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all splits.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
     figure: Annotated[
-        Path, typer.Option(help="Where to draw which kernel rules where; needs matplotlib.")
+        Path,
+        typer.Option(help="File for a figure of which kernel is trusted where; needs matplotlib."),
     ] = Path("lokl_demo.png"),
-    draw: Annotated[bool, typer.Option("--figure-too/--no-figure", help="Draw it.")] = True,
+    draw: Annotated[
+        bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
+    ] = True,
 ) -> None:
-    """Compare single kernels, their uniform mix and the localized methods.
+    """Compare single kernels with all methods that combine them.
 
     Example: lokl demo --data wine --repeats 10
     """
-    names = data or list(_LOADERS)[:3]
-    unknown = [name for name in names if name not in _LOADERS]
-    if unknown:
-        typer.echo(f"unknown data set {unknown[0]!r}; choose {', '.join(_LOADERS)}", err=True)
-        raise typer.Exit(2)
-    console = Console()
+    names = data or _SETS[:3]
+    for name in names:
+        if name not in _SETS:
+            stop(f"unknown data set {name!r}; choose {', '.join(_SETS)}", 2)
     records = []
     for name in names:
-        scores = _compare(name, repeats, seed)
+        title, scores = _compare(name, repeats, seed)
         records += [{"data": name, **asdict(score)} for score in scores]
         if not as_json:
-            console.print(_table(name, scores, repeats))
+            Console().print(_table(title, scores, repeats))
     if as_json:
         typer.echo(json.dumps(records, indent=2))
     elif draw:
-        _draw(figure, seed, console)
+        _draw(figure, seed)
 
 
 def _models() -> dict[str, Any]:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     import lokl
-    from lokl import UniformMKLClassifier
     from lokl.kernels import RBF, Linear, Polynomial
 
     kernels = {
@@ -83,42 +85,38 @@ def _models() -> dict[str, Any]:
         "quadratic": Polynomial(2).normalized("mean_diag"),
         "rbf": RBF("scale"),
     }
-    models = {name: UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
-    models["uniform mix"] = UniformMKLClassifier(kernels)
-    for name, label in _METHODS.items():
-        models[label] = getattr(lokl, f"{name}Classifier")(kernels, random_state=0)
+    models = {name: lokl.UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
+    models["uniform mix"] = lokl.UniformMKLClassifier(kernels)
+    for label, kind in _methods():
+        models[label] = getattr(lokl, kind)(kernels, random_state=0)
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
-def _compare(name: str, repeats: int, seed: int) -> list[Score]:
-    loaded = _LOADERS[name]()
-    models = _models()
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    scores = []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
+    """Return a line about a data set, and the scores of all models on it."""
+    from lokl.comparison import compare
+    from lokl.datasets import load
+    from lokl.datasets.progress import progress_bar
+
+    bunch, models, scores = load(name), _models(), []
+    with progress_bar() as progress:
         task = progress.add_task(f"fitting {name}", total=len(models))
-        for score in compare(models, loaded.data, loaded.target, repeats=repeats, seed=seed):
+        for score in compare(models, bunch.data, bunch.target, repeats=repeats, seed=seed):
             scores.append(score)
             progress.advance(task)
-    return scores
+    n, d = bunch.data.shape
+    return f"{name}: {n} samples, {d} features, {len(bunch.target_names)} classes", scores
 
 
-def _table(name: str, scores: list[Score], repeats: int) -> Table:
-    loaded = _LOADERS[name]()
-    n, d = loaded.data.shape
+def _table(title: str, scores: list[Any], repeats: int) -> Table:
+    splits = "split" if repeats == 1 else "splits"
     table = Table(
-        title=f"{name}: {n} samples, {d} features, {len(loaded.target_names)} classes",
-        caption=f"mean and standard deviation over {repeats} random 75/25 splits",
+        title=title,
+        caption=f"mean and standard deviation over {repeats} random 75/25 {splits}",
     )
     table.add_column("kernel or method")
-    table.add_column("accuracy %", justify="right")
-    table.add_column("fit ms", justify="right")
-    table.add_column("support %", justify="right")
+    for column in ("accuracy %", "fit ms", "support %"):
+        table.add_column(column, justify="right")
     best = max(score.accuracy for score in scores)
     for score in scores:
         accuracy = f"{100 * score.accuracy:.1f} ± {100 * score.spread:.1f}"
@@ -131,8 +129,8 @@ def _table(name: str, scores: list[Score], repeats: int) -> Table:
     return table
 
 
-def _draw(path: Path, seed: int, console: Console) -> None:
-    """Two regions that need different kernels: the uniform mix, and methods that know where."""
+def _draw(path: Path, seed: int) -> None:
+    """Draw two regions that need different kernels, and which kernel models trust in each."""
     from lokl import LDMKLClassifier, LMKLClassifier, UniformMKLClassifier
     from lokl.datasets import make_two_regions
     from lokl.inspection import plot_regions
@@ -148,13 +146,10 @@ def _draw(path: Path, seed: int, console: Console) -> None:
     }
     fitted = {name: model.fit(X, y) for name, model in models.items()}
     try:
-        figure = plot_regions(fitted, X, y)
+        plot_regions(fitted, X, y).savefig(path, dpi=120)
     except ImportError as reason:
-        console.print(f"no figure: {reason}", markup=False)
-        return
-    try:
-        figure.savefig(path, dpi=120)
+        typer.echo(f"no figure: {reason}")
     except OSError as reason:
-        typer.echo(f"cannot write {path}: {reason.strerror or reason}", err=True)
-        raise typer.Exit(2) from None
-    console.print(f"two regions, and which kernel rules where: {path}")
+        stop(f"cannot write {path}: {reason.strerror or reason}", 2)
+    else:
+        typer.echo(f"two regions, and which kernel rules where: {path}")

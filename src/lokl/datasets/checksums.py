@@ -1,6 +1,6 @@
 """sha256 of the contents of every known data set, without compression.
 
-Of several files, the sum is that of their contents one after the other.
+For several files, it is that of their contents, joined.
 """
 
 SHA256 = {

@@ -3,6 +3,7 @@
 import logging
 import os
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,12 +37,34 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
         Empty for data that is part of scikit-learn.
     """
     record = info(name)
-    if record.format == "scikit-learn":
-        return ()
     place, paths = locate(record)
-    if paths and (place == "LOKL_DATA" or fault(record, paths) is None):
+    if place in ("scikit-learn", "LOKL_DATA") or (paths and fault(record, paths) is None):
         return paths
     return (download(record, cache_folder(), progress=progress),)
+
+
+def fetch_missing(names: Iterable[str], download: bool) -> dict[str, str]:
+    """Fetch what is not on this machine, if asked to `download`; return why sets are lacking.
+
+    That all of them are lacking is a `MissingDatasetError`.
+    """
+    names = sorted(names)
+    lacking = {}
+    for name in names:
+        if not locate(info(name))[0]:
+            lacking[name] = f"not on this machine; see `lokl datasets fetch {name}`"
+        if name in lacking and download:
+            try:
+                fetch(name)
+                del lacking[name]
+            except (DatasetError, ImportError) as reason:
+                lacking[name] = str(reason)
+    if names and len(lacking) == len(names):
+        raise MissingDatasetError(
+            f"{', '.join(names)}: not on this machine ({lacking[names[0]]}); name a folder of the "
+            f"files in LOKL_DATA, or run `lokl datasets fetch {' '.join(names)}`"
+        )
+    return lacking
 
 
 def download(record: Record, folder: Path | None, *, progress: Any = None) -> Path:
@@ -61,15 +84,14 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
         raise ImportError(
             "downloads need pooch; install it with: pip install 'lokl[data]'"
         ) from reason
-    # Without LOKL_CACHE the folder is not known before pooch is.
     folder = folder or Path(pooch.os_cache("lokl"))
     place = folder / Path(urlsplit(record.url).path).name
-    # The ending stays: it tells the compression.
+    # The ending tells the compression, so it must stay the last part of the name.
     temporary = folder / f".{uuid.uuid4().hex}-{place.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if progress is None:
-            # A warning only in the sense of the log level: users see it without set-up.
+            # At the level of a warning, which users see without configuring logging.
             logger.warning("downloading %s from %s", record.name, record.url)
             with download_bar(record.name) as bar:
                 _receive(record, temporary, bar)
@@ -99,7 +121,7 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
 
 
 def fault(record: Record, paths: tuple[Path, ...]) -> str | None:
-    """Say what is wrong with the files of a record; None is nothing."""
+    """Say what is wrong with the files of a record, or return None."""
     try:
         contents = [read(path) for path in paths]
     except DatasetError as reason:
@@ -114,12 +136,12 @@ def fault(record: Record, paths: tuple[Path, ...]) -> str | None:
 
 
 def _receive(record: Record, path: Path, progress: Any) -> None:
-    """Write what the server sends; an OSError of its own means that the disk refused."""
+    """Write what the server sends; errors of the network become a `MissingDatasetError`."""
     import pooch
     import requests
 
     host = urlsplit(str(record.url)).netloc
-    # A server that compresses on the way would give progress another total.
+    # A server that compresses the transfer announces another size than arrives.
     receive = pooch.HTTPDownloader(
         progressbar=progress,
         chunk_size=1 << 16,
@@ -151,5 +173,5 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        # A folder that is none cannot hold a rest either.
-        logger.debug("no %s to remove", path)
+        # The folder does not exist or cannot be written: the error of that is on its way already.
+        logger.debug("cannot remove %s", path)

@@ -23,8 +23,8 @@ def parse(record: Record, contents: Sequence[bytes], path: Path) -> dict[str, An
     except MemoryError:
         raise
     except Exception as reason:
-        # Damaged bytes make the readers of others fail in a dozen ways.
-        raise DatasetError(f"{path} is not what {record.name} is: {reason}") from reason
+        # Readers of other libraries fail with many kinds of errors on damaged bytes.
+        raise DatasetError(f"{path} cannot be read as {record.name}: {reason}") from reason
     if parsed["data"].shape != (record.n, record.d):
         raise DatasetError(
             f"{path} has shape {parsed['data'].shape}, but {record.name} has "
@@ -36,14 +36,14 @@ def parse(record: Record, contents: Sequence[bytes], path: Path) -> dict[str, An
 def libsvm(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
     """Lines of ``label column:value ...``, as CSR."""
     X, y = load_svmlight_file(io.BytesIO(contents[0]), n_features=record.d)
-    # The reader counts in 64 bits, which LibSVM refuses.
+    # The indices have 64 bits, which LibSVM refuses.
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return {"data": X, "target": y}
 
 
 def mat(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
     """MATLAB's cells ``X``, one for each view, and labels ``y``."""
-    # The stubs know paths only.
+    # scipy reads streams, too, but its type stubs allow paths only.
     file = loadmat(io.BytesIO(contents[0]))  # type: ignore[arg-type]
     blocks = [np.asarray(cell, dtype=float) for cell in file["X"].ravel()]
     return {

@@ -55,7 +55,7 @@ def make_two_regions(
 
 
 def _sample(rng: np.random.RandomState, count: int, allowed: Any) -> Array:
-    """Uniform samples of the square with half side 1.4 that are allowed."""
+    """Draw from the square with half side 1.4 and keep `count` samples that are allowed."""
     kept = np.empty((0, 2))
     while len(kept) < count:
         drawn = rng.uniform(-1.4, 1.4, size=(4 * count, 2))
@@ -75,8 +75,8 @@ def make_views(
     """Several views, each of which knows the class in one region only.
 
     A view shows two clouds, ``separation`` standard deviations from their middle. In its own region
-    they are the classes; elsewhere the cloud of a sample is drawn by lot. Every view shows the
-    region, too: regions differ by a shift across the direction between the clouds. With linear
+    they are the classes; elsewhere the cloud of a sample is random. Every view shows the region,
+    too: regions differ by a shift orthogonal to the direction between the clouds. With linear
     kernels of the views no fixed mix can tell the classes apart; a gate that is linear in X can.
 
     Parameters
@@ -89,8 +89,8 @@ def make_views(
     separation : float, default=2.0
         Distance of each cloud from the middle, in standard deviations of the noise.
     missing : float, default=0.0
-        Share of views that are lost, as whole views of a sample that are NaN. Every sample keeps
-        one at least, so this is at most ``1 - 1 / n_views``.
+        Share of views that samples lack; all columns of such a view are NaN. Every sample keeps at
+        least one view, so this is at most ``1 - 1 / n_views``.
     random_state : int, RandomState or None, default=None
 
     Returns

@@ -1,12 +1,42 @@
-"""A progress bar for downloads, in terminals only."""
+"""The progress bar of fits and downloads, in terminals only."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
+def progress_bar(*, of_bytes: bool = False) -> Any:
+    """Return rich's display of progress on standard error, which must be entered.
+
+    It shows nothing unless standard error is a terminal: a log has no use for it.
+
+    Parameters
+    ----------
+    of_bytes : bool, default=False
+        Whether bytes of a download are counted, not steps.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    columns: tuple[progress.ProgressColumn, ...] = (
+        (progress.DownloadColumn(), progress.TransferSpeedColumn())
+        if of_bytes
+        else (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    )
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *columns,
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
 class Bar:
-    """A bar of rich, as pooch moves it."""
+    """A bar with the methods that pooch calls during a download."""
 
     def __init__(self, progress: Any, name: str):
         self._progress = progress
@@ -38,19 +68,6 @@ class Bar:
 
 @contextmanager
 def download_bar(name: str) -> Iterator[Bar]:
-    """Yield a bar on the terminal of standard error; it shows nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        console=console,
-        transient=True,
-        # An error stays one line in a log.
-        disable=not console.is_terminal,
-    ) as progress:
+    """Yield a bar for the download of a data set."""
+    with progress_bar(of_bytes=True) as progress:
         yield Bar(progress, name)

@@ -16,7 +16,7 @@ class Record:
     ----------
     name : str
     n, d : int
-        Samples and features. Features that a file never uses count, too.
+        Samples and features; features that are zero in all rows count, too.
     classes : mapping of label to int or None
         Samples of each class, None where that is not known.
     source : str
@@ -27,12 +27,12 @@ class Record:
     files : tuple of str
         Paths in a folder of data sets, without the ending of a compression.
     sha256 : str or None
-        Of the contents without compression, one file after the other; None is not known.
+        Of the contents of all files, decompressed and joined; None where it is not known.
     url : str or None
-        None cannot be downloaded.
+        None where it cannot be downloaded.
     published : bool
-        Whether the contents behind the url are the ones that `sha256` was taken of. Where a file
-        was rebuilt from its source the values are the same, but not every byte.
+        Whether `sha256` is that of the file behind the url. Otherwise it is that of a file which
+        was rebuilt from its source, with the same values but not the same bytes.
     views : tuple of str
         Names of the views, in the order of their columns.
     """
@@ -97,7 +97,7 @@ def _mat(
     views: tuple[str, ...],
     licence: str = _NONE,
 ) -> Record:
-    """Record of views in one MATLAB file; nobody publishes these at an address that stays."""
+    """Record of views in one MATLAB file; there is no lasting address to download it from."""
     return Record(
         name,
         n,
@@ -250,18 +250,12 @@ _TABLE = (
         "The Cancer Genome Atlas, from mixOmics",
         "open access; mixOmics is GPL (>= 2)",
         format="tcga",
-        # The order of the checksum. Proteins were measured for the training part only.
+        # In the order in which the checksum joins them. The test part has no proteins.
         files=tuple(
-            f"multiview/breast_tcga/{part}.csv"
-            for part in (
-                "mrna_train",
-                "mirna_train",
-                "protein_train",
-                "subtype_train",
-                "mrna_test",
-                "mirna_test",
-                "subtype_test",
-            )
+            f"multiview/breast_tcga/{part}_{half}.csv"
+            for half in ("train", "test")
+            for part in ("mrna", "mirna", "protein", "subtype")
+            if (part, half) != ("protein", "test")
         ),
         sha256=SHA256["breast_tcga"],
         views=("mrna", "mirna", "protein"),
@@ -270,7 +264,7 @@ _TABLE = (
 
 RECORDS = {record.name: record for record in _TABLE}
 
-# Other names that mean one set only.
+# Other names, of which each can mean only one set.
 ALIASES = {"adult": "a9a", "gisette": "gisette_scale"}
 
 

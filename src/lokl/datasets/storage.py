@@ -28,7 +28,10 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of downloads; it may not exist yet. None without pooch, which knows it."""
+    """Return the folder of downloads, which may not exist yet.
+
+    None where LOKL_CACHE is not set and pooch, which knows the usual place, is not installed.
+    """
     name = os.environ.get("LOKL_CACHE")
     if name:
         return Path(name).expanduser()
@@ -40,11 +43,17 @@ def cache_folder() -> Path | None:
 
 
 def locate(record: Record) -> tuple[str, tuple[Path, ...]]:
-    """Return ("LOKL_DATA" or "cache", paths), or ("", ()) where the files are in neither."""
+    """Return the place of a data set, and the paths of its files.
+
+    The place is "scikit-learn", of which it is a part without files, "LOKL_DATA", "cache", or empty
+    where it is not on this machine.
+    """
+    if record.format == "scikit-learn":
+        return "scikit-learn", ()
     own = data_folder()
     if own and (paths := find(record, own)):
         return "LOKL_DATA", paths
-    # Asked for last: without LOKL_CACHE it imports pooch.
+    # Asked for last: it may import pooch.
     cache = cache_folder()
     if cache and (paths := find(record, cache)):
         return "cache", paths
@@ -52,7 +61,7 @@ def locate(record: Record) -> tuple[str, tuple[Path, ...]]:
 
 
 def find(record: Record, folder: Path) -> tuple[Path, ...]:
-    """Return the paths of all files of a record, or nothing where one is missing."""
+    """Return the paths of all files of a record; no paths where one is missing."""
     found = []
     for file in record.files:
         paths = [folder / (file + end) for end in _OPEN]
@@ -73,7 +82,7 @@ def read(path: Path) -> bytes:
 
 
 def digest(contents: Iterable[bytes]) -> str:
-    """Return the sha256 of contents one after the other."""
+    """Return the sha256 of several contents, joined."""
     total = hashlib.sha256()
     for part in contents:
         total.update(part)

@@ -1,4 +1,4 @@
-"""Which kernel rules where, for samples in the plane."""
+"""Which kernel is trusted where, for samples in the plane."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import numpy as np
 from lokl.inspection.plotting import pyplot
 
 _GRID = 160
-# Share of an even trust from which on the margins of a kernel are drawn.
+# Margins of a kernel are drawn where its trust is at least this share of 1 / number of kernels.
 _TRUSTED = 0.9
 
 
 def plot_regions(models: Any, X: Any, y: Any) -> Any:
-    """Draw decision boundary, margins, support points and the ruling kernel of some models.
+    """Draw decision boundary, margins, support points and the trusted kernel of some models.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for each model. Colour: the share of each kernel in the trust of the place.
-        Solid line: the decision. Dotted lines: the margins; of every expert, in the colour of its
-        kernel and where that is trusted, for a model of experts.
+        One panel for each model. Colour: which kernel is trusted at a point. Solid line: the
+        decision. Dotted lines: the margins. A model of experts, one for each kernel, has the
+        margins of every expert, in the colour of its kernel and where that is trusted.
     """
     plt = pyplot()
     from matplotlib.colors import to_rgb
@@ -43,44 +43,13 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     )
     for panel, (name, model) in zip(panels[0], models.items(), strict=True):
         trust = model.gate(grid)
-        share = trust / np.maximum(trust.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        colours = np.array([palette[i % len(palette)] for i in range(share.shape[1])])
-        image = 0.35 * (share @ colours) + 0.65
-        extent = (low[0], high[0], low[1], high[1])
-        panel.imshow(
-            np.clip(image, 0, 1).reshape(_GRID, _GRID, 3),
-            origin="lower",
-            extent=extent,
-            aspect="auto",
-            interpolation="none",
-        )
-        decision = model.decision_function(grid).reshape(_GRID, _GRID)
-        panel.contour(*axes, decision, levels=[0.0], colors="black", linewidths=1.5)
-        for values, colour in _margins(model, grid, trust, colours):
-            # A machine that is sure of nothing has no margin to draw.
-            if np.nanmin(values) < 1.0 and np.nanmax(values) > -1.0:
-                panel.contour(
-                    *axes,
-                    values.reshape(_GRID, _GRID),
-                    levels=[-1.0, 1.0],
-                    colors=[colour],
-                    linewidths=1.0,
-                    linestyles=":",
-                )
-        for label, marker in zip(np.unique(y), "ox", strict=False):
-            own = X[y == label]
-            panel.scatter(own[:, 0], own[:, 1], s=12, marker=marker, color="0.25", linewidths=0.8)
-        support = model.support_vectors_
-        panel.scatter(
-            support[:, 0],
-            support[:, 1],
-            s=60,
-            facecolors="none",
-            edgecolors="black",
-            linewidths=0.6,
-        )
+        colours = np.array([palette[i % len(palette)] for i in range(trust.shape[1])])
+        _draw_trust(panel, axes, trust, colours)
+        _draw_lines(panel, axes, model, grid, _margins(model, grid, trust, colours))
+        _draw_samples(panel, X, y, model.support_vectors_)
         right = float(np.mean(model.predict(X) == y))
-        panel.set_title(f"{name}: {len(support)} support points, {100 * right:.1f} % right")
+        count = len(model.support_vectors_)
+        panel.set_title(f"{name}: {count} support points, {100 * right:.1f} % right")
         handles = [
             plt.Line2D([], [], marker="s", linestyle="", color=colour, label=kernel)
             for kernel, colour in zip(model.kernel_names_, colours, strict=True)
@@ -89,8 +58,44 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     return figure
 
 
+def _draw_trust(panel: Any, axes: Any, trust: Any, colours: Any) -> None:
+    """Mix the colours of the kernels by their shares of the trust, and whiten the mix."""
+    share = trust / np.maximum(trust.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    panel.imshow(
+        np.clip(0.35 * (share @ colours) + 0.65, 0, 1).reshape(_GRID, _GRID, 3),
+        origin="lower",
+        extent=(axes[0][0], axes[0][-1], axes[1][0], axes[1][-1]),
+        aspect="auto",
+        interpolation="none",
+    )
+
+
+def _draw_lines(panel: Any, axes: Any, model: Any, grid: Any, margins: Any) -> None:
+    decision = model.decision_function(grid).reshape(_GRID, _GRID)
+    panel.contour(*axes, decision, levels=[0.0], colors="black", linewidths=1.5)
+    for values, colour in margins:
+        # Decisions that are all on one side of both margins have no line to draw.
+        if np.nanmin(values) < 1.0 and np.nanmax(values) > -1.0:
+            panel.contour(
+                *axes,
+                values.reshape(_GRID, _GRID),
+                levels=[-1.0, 1.0],
+                colors=[colour],
+                linewidths=1.0,
+                linestyles=":",
+            )
+
+
+def _draw_samples(panel: Any, X: Any, y: Any, support: Any) -> None:
+    for label, marker in zip(np.unique(y), "ox", strict=False):
+        own = X[y == label]
+        panel.scatter(own[:, 0], own[:, 1], s=12, marker=marker, color="0.25", linewidths=0.8)
+    ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.6}
+    panel.scatter(support[:, 0], support[:, 1], s=60, **ring)
+
+
 def _margins(model: Any, grid: Any, trust: Any, colours: Any) -> list[tuple[Any, Any]]:
-    """Values whose levels -1 and 1 are margins, each with its colour."""
+    """Return values on the grid whose levels -1 and 1 are margins, each with a colour."""
     if not hasattr(model, "experts_"):
         return [(model.decision_function(grid), "black")]
     found = []

@@ -28,20 +28,21 @@ class Cell:
     data : str
         Name of a data set.
     method, dictionary : str
-        As tables name them.
+        As tables show them.
     gamma : float or None
-        Width of the Gaussian; None where there is none to choose, or where `selection` finds it.
+        Width of the Gaussian kernel; None where the kernels have no width to choose, and for
+        nested selection.
     selection : {"paper", "nested"}
-        A width of the grid, of which the best on the test parts is shown, as the paper did; or
-        the best in a cross-validation inside the training part.
+        How tables choose a width. "paper": the one with the best accuracy on the test parts, as
+        in the paper. "nested": the best in a cross-validation within the training part.
     solver : str
     split : int
         Number of the random 75/25 split.
     C : float
     seed : int
-        Decides splits and models.
+        Seed of splits and models.
     rows : int or None
-        Only so many rows, drawn once.
+        Use only so many rows, drawn at random once for all splits.
     """
 
     data: str
@@ -67,7 +68,7 @@ class Cell:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit and score in one thread; a failure is a record, too."""
+    """Fit and score in one thread; the record of a cell that fails has the error."""
     try:
         with one_thread(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -79,7 +80,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 
 
 def failed(cell: Cell, why: str) -> dict[str, Any]:
-    """Return the record of a cell that came to nothing."""
+    """Return the record of a cell that failed."""
     return {**asdict(cell), "error": why}
 
 
@@ -105,7 +106,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float | None, Any]:
-    """Seconds and peak memory, in MB, of some work, and what it returns."""
+    """Return seconds and peak memory in MB of a call, and its result."""
     with Peak() as peak:
         begun = time.perf_counter()
         result = work()
@@ -116,14 +117,14 @@ def _timed(work: Callable[[], Any]) -> tuple[float, float | None, Any]:
 
 @lru_cache
 def _warm_up(method: str, dictionary: str, solver: str) -> None:
-    """Read or compile the loops that a method needs, once a process, outside of any time."""
+    """Load or compile the loops of a method once in each process, before time is measured."""
     X = np.random.RandomState(0).normal(size=(40, 3))
     build(method, dictionary, 1.0, 1.0, solver, 0).fit(X, X[:, 0] > 0)
 
 
 @lru_cache(maxsize=1)
 def _split(name: str, rows: int | None, seed: int, split: int) -> Any:
-    """Training and test part; a worker does many cells of one split in a row."""
+    """Return training and test part; kept, as a worker does the cells of a split in a row."""
     X, y = _samples(name, rows, seed)
     return train_test_split(X, y, test_size=0.25, random_state=seed + split)
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,9 +18,9 @@ from lokl.paper.plan import paper_names
 from lokl.paper.published import SETS
 
 _MEGABYTE = 2**20
-# Larger sets are not measured with a stored matrix.
+# Largest number of samples whose whole matrix is stored and measured.
 _MOST_STORED = 9000
-# Megabytes of stored rows: multiplicative weights can do with few, which is their point.
+# Megabytes for rows of the matrix, where not the usual 512: multiplicative weights need few rows.
 _CACHE = {"mwu": 16}
 # Kernels of the paper's figure: quadratic and Gaussian.
 _KERNELS = 2
@@ -30,8 +30,9 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     """Two regions that need different kernels: the uniform mix, twice, and LD-MKL.
 
     The uniform mix is drawn with the kernels as they are, and with kernels of trace one, whose
-    machine is saturated: it has several times the support points and one decision. LD-MKL's
-    success is regressed with the Gaussian kernel: a quadratic cannot follow two regions.
+    machine is saturated: it has several times the support points and hardly tells the classes
+    apart. LD-MKL predicts where a kernel succeeds with the Gaussian kernel: a quadratic cannot
+    follow two regions.
     """
     import warnings
 
@@ -48,7 +49,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
         ),
     }
     with warnings.catch_warnings():
-        # That the second one is saturated is the point of the figure.
+        # The figure is meant to show a saturated machine.
         warnings.filterwarnings("ignore", message="the machine is saturated")
         fitted = {name: model.fit(X, y) for name, model in models.items()}
     return plot_regions(fitted, X, y)
@@ -71,9 +72,7 @@ def least_memory(solver: str, n: Any, m: int = _KERNELS) -> Any:
 
 
 def measure_memory(
-    sets: Sequence[str] | None = None,
-    solvers: Sequence[str] = ("libsvm", "mwu", "exact"),
-    on_measured: Callable[[Memory], None] | None = None,
+    sets: Sequence[str] | None = None, solvers: Sequence[str] = ("libsvm", "mwu", "exact")
 ) -> list[Memory]:
     """Fit the uniform mix on every set that is here, each in a fresh process."""
     found = []
@@ -90,20 +89,18 @@ def measure_memory(
                 [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
             )
             found.append(Memory(name, rows, solver, json.loads(done.stdout)))
-            if on_measured is not None:
-                on_measured(found[-1])
     return found
 
 
 def _report_peak(name: str, solver: str) -> None:
-    """Write the peak of one fit: the whole life of a fresh process."""
+    """Fit once and write the peak memory to standard output, for `measure_memory`."""
     from lokl import UniformMKLClassifier
 
     bunch = load(SETS[name].name, download=False, sparse=False)
     X, y = bunch.data, bunch.target
     kernels = [Polynomial(2).normalized("mean_diag"), RBF(0.25)]
     model = UniformMKLClassifier(kernels, solver=solver, cache_size=_CACHE.get(solver, 512))
-    # Compiled loops and buffers of the libraries are not the fit's.
+    # Memory for compiled loops and buffers of libraries, taken once, is not the fit's.
     model.fit(X[:300], y[:300])
     with Peak(tidy=True) as peak:
         model.fit(X, y)

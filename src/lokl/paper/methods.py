@@ -15,9 +15,9 @@ DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
     "quadratic, Gaussian, raw": lambda gamma: [Polynomial(2), RBF(gamma)],
 }
 GAMMAS = tuple(2.0**power for power in range(-4, 5))
-# Kernels as they are, whatever their scale.
+# Dictionaries whose kernels are not normalised.
 _RAW = ("quadratic, Gaussian, raw",)
-# A ladder has all widths already.
+# Dictionaries that contain all widths, so that none is chosen.
 WITHOUT_GAMMA = ("nine Gaussians",)
 
 # How kernels are normalised unless a dictionary is raw: LMKL's authors use a unit diagonal.

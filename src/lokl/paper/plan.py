@@ -41,12 +41,13 @@ TABLES = {
     ),
 }
 SOLVERS = ("exact", "libsvm", "mwu")
-# A look at every set and method in minutes.
+_USUAL = ("quadratic, Gaussian",)
+# So that a look at every set and method takes minutes.
 _QUICK_REPEATS, _QUICK_ROWS = 3, 1000
 
 
 def nearest(what: str, name: str, known: Iterable[str]) -> str:
-    """Return the known name, or raise with those that look like it."""
+    """Return the known name, whatever its case, or raise with one that looks like it."""
     known = list(known)
     if name in known:
         return name
@@ -60,10 +61,18 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 
 
+def _names(values: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Take lists with commas apart; a known name that has a comma itself stays whole."""
+    whole = {name.casefold() for name in known}
+    lists = ([value] if value.casefold() in whole else value.split(",") for value in values)
+    return [name.strip() for names in lists for name in names if name.strip()]
+
+
 def paper_names(sets: Sequence[str] | None) -> list[str]:
-    """Return names of data sets as the paper has them, also of those named as in the collection."""
-    collected = {value.name: name for name, value in SETS.items()}
-    return [collected.get(name) or nearest("data set", name, SETS) for name in sets or SETS]
+    """Return data sets by their names in the paper; they may be given by those of files, too."""
+    files = {value.name: name for name, value in SETS.items()}
+    names = _names(sets or SETS, (*SETS, *files))
+    return [files.get(name) or nearest("data set", name, SETS) for name in names]
 
 
 def make_cells(
@@ -72,7 +81,7 @@ def make_cells(
     sets: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     repeats: int | None = None,
-    dictionaries: Sequence[str] = ("quadratic, Gaussian",),
+    dictionaries: Sequence[str] | None = None,
     gammas: Sequence[float] | None = None,
     selection: str = "paper",
     solver: str | None = None,
@@ -86,17 +95,17 @@ def make_cells(
     table : str
         One of ``TABLES``.
     sets, methods : sequences of str, optional
-        Only these.
+        Only these; each may be a list with commas.
     repeats : int, optional
-        Splits; None is the paper's number.
-    dictionaries : sequence of str
-        Of the kernels, which the paper does not state.
+        Number of splits; None is the paper's number.
+    dictionaries : sequence of str, optional
+        Sets of kernels; None is "quadratic, Gaussian". The paper does not state its own.
     gammas : sequence of float, optional
-        Widths of the paper's grid to choose from; all nine without.
+        Widths to choose from, of the paper's grid of nine; None is all of them.
     selection : {"paper", "nested"}, default="paper"
-        Nested selection always has all nine.
+        How a width is chosen, see `Cell`; "nested" always chooses among all nine.
     solver : str, optional
-        Another solver than the table's.
+        Instead of the table's own.
     seed : int, default=0
     quick : bool, default=False
         Three splits, three widths, at most 1,000 rows of a set.
@@ -105,12 +114,13 @@ def make_cells(
     selection = nearest("selection", selection, ("paper", "nested"))
     solver = nearest("solver", solver or spec.solver, SOLVERS)
     names = paper_names(sets)
-    chosen = [nearest("method", name, method_names()) for name in methods or spec.methods]
-    lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries]
+    known = method_names()
+    chosen = [nearest("method", name, known) for name in _names(methods or spec.methods, known)]
+    lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or _USUAL]
     strange = [gamma for gamma in gammas or () if gamma not in GAMMAS]
     if strange:
         grid = ", ".join(f"{gamma:g}" for gamma in GAMMAS)
-        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose of {grid}")
+        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose among {grid}")
     widths: Sequence[float | None] = gammas or (GAMMAS[::4] if quick else GAMMAS)
     if selection == "nested":
         widths = [None]
@@ -136,14 +146,14 @@ def make_cells(
 
 
 def recorded_cells(table: str, records: Iterable[dict[str, Any]], **settings: Any) -> list[Cell]:
-    """Return the cells of a table that have a record, whatever their splits and widths.
+    """Return the cells of a table that have a record, with any split and, by default, any width.
 
     Parameters
     ----------
     table : str
     records : iterable of dict
     **settings
-        Of :func:`make_cells`, but for `repeats`.
+        As for :func:`make_cells`, except `repeats`.
     """
     wanted = make_cells(table, repeats=1, **settings)
     gammas = settings.get("gammas")

@@ -30,7 +30,7 @@ class PaperSet:
     Attributes
     ----------
     name : str
-        In :func:`lokl.datasets.load`; scaled versions, where there are any.
+        As :func:`lokl.datasets.load` knows it; the scaled version, where there is one.
     repeats : int
         Random splits of Tables 2 and 3.
     """
@@ -226,12 +226,13 @@ def is_ahead(
 
 
 def breaks_bold_rule(table: str, name: str, method: str) -> bool:
-    """Whether the paper prints a mean in bold that its own rule does not."""
+    """Whether the paper prints a mean in bold although its own rule would not."""
     values = PUBLISHED[table][name]
     own = values[method]
     others = [(value.mean, value.spread) for other, value in values.items() if other != method]
     return own.bold and not is_ahead(own.mean, own.spread, others, table == "table4")
 
 
-# A time in bold whose deviations, which are not among the numbers here, overlap with another's.
+# Times printed in bold although they overlap with another's within the deviations, which are
+# printed in the paper and left out here.
 OVERLAPPING_TIMES = {("table3", "Diabetes", "LMKL")}

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from lokl.paper.cells import Cell
+from lokl.paper.files import replace_file
 
-# Seconds between two times that lines are forced onto the disk: a process that dies loses no
-# line, a machine that loses power the last second.
+# Seconds after which lines are forced onto the disk: a process that is killed loses no line, a
+# machine that loses power those of the last second.
 _FORCED_EVERY = 1.0
 
 
 @contextmanager
 def _alone(stream: Any) -> Iterator[None]:
-    """Keep other runs that share a file from it; what one is writing is not torn for another."""
+    """Wait until no other run reads or writes the file, and keep others out meanwhile."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -32,12 +33,12 @@ def _alone(stream: Any) -> Iterator[None]:
 
 
 class RecordFile:
-    """JSON lines, each handed to the system at once.
+    """Records as lines of JSON; several runs may add to one file at the same time.
 
-    A run that was killed may have torn the last line; it is cut off when the file is opened, and
-    the cell is done again. Any other damage is an error that names the line. Records of earlier
-    runs may lie in an archive beside the file, of the same name with ``.gz`` added, which is read
-    and left alone.
+    A run that was killed may have left half a line at the end. It is cut off when the file is
+    opened, and that cell is done again. Any other damage is an error that names the line. Records
+    of earlier runs may lie in an archive beside the file, of the same name with ``.gz`` added,
+    which is read and not changed.
 
     Parameters
     ----------
@@ -57,8 +58,13 @@ class RecordFile:
                     f"{self.archive_path} is damaged ({reason}); delete it, or fetch it again"
                 ) from reason
         if self.path.exists():
-            self._repair()
-            self._read(self.path, self.path.read_bytes())
+            # Cut and read in one: between the two another run could begin a line.
+            with self.path.open("r+b") as stream, _alone(stream):
+                text = stream.read()
+                whole = text.rfind(b"\n") + 1
+                if whole < len(text):
+                    stream.truncate(whole)
+            self._read(self.path, text[:whole])
 
     def _read(self, path: Path, text: bytes) -> None:
         for number, line in enumerate(text.splitlines(), 1):
@@ -71,14 +77,6 @@ class RecordFile:
                     "the file to start anew"
                 ) from reason
 
-    def _repair(self) -> None:
-        """Cut off what follows the last end of a line."""
-        with self.path.open("r+b") as stream, _alone(stream):
-            text = stream.read()
-            whole = text.rfind(b"\n") + 1
-            if whole < len(text):
-                stream.truncate(whole)
-
     def __len__(self) -> int:
         return len(self._records)
 
@@ -86,7 +84,7 @@ class RecordFile:
         return iter(self._records.values())
 
     def __contains__(self, cell: Cell) -> bool:
-        """Whether a cell is done; one that failed is not, what it lacked may be there now."""
+        """Whether a cell is done; one that failed is not, so that it is tried again."""
         record = self._records.get(cell.key)
         return record is not None and record["error"] is None
 
@@ -107,7 +105,7 @@ class RecordFile:
                     os.fsync(stream.fileno())
                     self._forced = time.monotonic()
             except OSError:
-                # Half a line would spoil the next one.
+                # The next record would be appended to half a line.
                 stream.truncate(begin)
                 raise
         self._records[Cell.of(record).key] = record
@@ -116,8 +114,6 @@ class RecordFile:
         """Move all records into the compressed archive."""
         lines = [json.dumps(record, sort_keys=True) for record in self]
         text = "".join(f"{line}\n" for line in sorted(lines))
-        temporary = self.archive_path.with_name(self.archive_path.name + ".part")
         # No date inside: equal records give equal bytes.
-        temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
-        temporary.replace(self.archive_path)
+        replace_file(self.archive_path, gzip.compress(text.encode(), mtime=0))
         self.path.unlink(missing_ok=True)

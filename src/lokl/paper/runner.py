@@ -28,8 +28,7 @@ def run(
     """Do the cells that have no record yet, and return the records of all.
 
     Every record is written when its cell is done: an interrupted run loses only the cells that
-    were at work. A cell that takes its process with it, for lack of memory, say, is a failed
-    cell.
+    were at work. A cell whose process dies, for lack of memory for example, is a failed cell.
 
     Parameters
     ----------
@@ -46,12 +45,12 @@ def run(
         Turns a cell into its record.
     """
     missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
-    # Cells of one split of one data set follow each other: a worker keeps the last one.
+    # Cells of one split of a data set follow each other: a worker keeps the last split.
     missing.sort(key=lambda cell: (cell.data, cell.split))
     done = _by_processes(missing, jobs, work)
     if backend != "processes":
         done = _by_dask(missing, jobs, backend, work)
-    # Cells ask for one thread each; where they run in this process, once for all is cheaper.
+    # Every cell limits itself to one thread; for cells in this process, once for all is cheaper.
     with one_thread():
         for record in done if missing else ():
             records.add(record)
@@ -78,7 +77,7 @@ def _by_processes(cells: Sequence[Cell], jobs: int | None, work: Work) -> Iterat
 
 
 def _one_by_one(cells: Sequence[Cell], work: Work) -> Iterator[dict[str, Any]]:
-    """Do cells in one process apart, until one of them kills it."""
+    """Do cells one at a time in a separate process, until one of them kills it."""
     with ProcessPoolExecutor(1) as pool:
         for cell in cells:
             try:
@@ -100,13 +99,13 @@ def _by_dask(
     with _client(backend, jobs) as client:
         from dask.distributed import as_completed
 
-        # Keys of their own: a cell that failed before is done again.
+        # Pure calls would bring back the result of a cell that failed before.
         futures = client.map(work, cells, pure=False)
         by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
         for future in as_completed(futures):
             reason = future.exception()
             yield _dead(by_key[future.key], reason) if reason else future.result()
-            # The scheduler may forget what is on the disk.
+            # The record is on the disk by now, so the scheduler need not keep it.
             future.release()
 
 
@@ -121,8 +120,8 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
             f"backend {backend!r} needs Dask; install it with: pip install 'lokl[dask]'"
         ) from reason
     if backend == "dask":
-        # One cell at a time and thread: time and memory of a fit are its own, and when a process
-        # dies, it is known whose fault it was.
+        # One cell at a time for each worker: no other fit disturbs its time and memory, and when a
+        # process dies, it is known which cell was at work.
         settings = {
             "distributed.scheduler.allowed-failures": 0,
             "distributed.scheduler.worker-saturation": 1.0,
@@ -150,7 +149,7 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
 
 
 def overhead(records: Sequence[dict[str, Any]], seconds: float, jobs: int) -> float:
-    """Time of `jobs` processes that went into anything but fits and predictions, over theirs."""
+    """Return what `jobs` processes spent beside fits and predictions, over the time of those."""
     parts = ("select_seconds", "fit_seconds", "predict_seconds")
     busy = math.fsum(r.get(part, 0.0) for r in records if not r["error"] for part in parts)
     return jobs * seconds / busy - 1.0 if busy else math.nan

@@ -8,13 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from lokl.paper.plan import TABLES, TableSpec, nearest
-from lokl.paper.published import (
-    OVERLAPPING_TIMES,
-    PUBLISHED,
-    SETS,
-    breaks_bold_rule,
-    is_ahead,
-)
+from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold_rule, is_ahead
 
 
 @dataclass(frozen=True)
@@ -28,45 +22,58 @@ class Entry:
         Of the quantity over the splits; None where all cells failed.
     published, published_spread, published_seconds : float or None
     published_bold, published_bold_seconds : bool
-        As printed.
+        Whether the paper prints it in bold.
     breaks_rule, breaks_rule_seconds : bool
-        Whether the paper's rule for bold does not hold there.
+        Whether the paper prints it in bold although its own rule would not.
     difference : float or None
     outside : bool
         Whether ours is farther from the published mean than its standard deviation and rounding.
     bold : bool
         Better than all other methods on the set by both standard deviations: the paper's rule.
     accuracy : float or None
-        In %, whatever the table shows.
+        In %, also where the table shows another quantity.
     fit_seconds, fit_memory : float or None
-        Mean time and largest memory, in MB over that before, of the fits.
+        Mean time of a fit, and most memory that a fit added to its process, in MB.
     dictionary : str or None
     gamma : float or None
-        Of the best mean accuracy; None where each split chose its own.
+        The one with the best mean accuracy; None where each split chose its own.
     splits, failures : int
     """
 
     set: str
     method: str
-    mean: float | None
-    spread: float | None
-    published: float | None
-    published_spread: float | None
-    published_seconds: float | None
-    published_bold: bool
-    published_bold_seconds: bool
-    breaks_rule: bool
-    breaks_rule_seconds: bool
-    difference: float | None
-    outside: bool
-    bold: bool
-    accuracy: float | None
-    fit_seconds: float | None
-    fit_memory: float | None
-    dictionary: str | None
-    gamma: float | None
-    splits: int
-    failures: int
+    mean: float | None = None
+    spread: float | None = None
+    published: float | None = None
+    published_spread: float | None = None
+    published_seconds: float | None = None
+    published_bold: bool = False
+    published_bold_seconds: bool = False
+    breaks_rule: bool = False
+    breaks_rule_seconds: bool = False
+    difference: float | None = None
+    outside: bool = False
+    bold: bool = False
+    accuracy: float | None = None
+    fit_seconds: float | None = None
+    fit_memory: float | None = None
+    dictionary: str | None = None
+    gamma: float | None = None
+    splits: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number or name as a table shows it; the mark stands behind it and refers to the legend."""
+
+    text: str
+    bold: bool = False
+    mark: str = ""
+
+    def markdown(self) -> str:
+        text = f"**{self.text}**" if self.bold else self.text
+        return f"{text} {self.mark}" if self.mark else text
 
 
 @dataclass(frozen=True)
@@ -77,16 +84,15 @@ class ResultTable:
     title: str
     entries: list[Entry]
 
+    def rows(self) -> list[dict[str, Shown]]:
+        """Return what the table shows of each entry, by ``COLUMNS``."""
+        return [_row(entry) for entry in self.entries]
+
     def markdown(self) -> str:
         """Return the table as Markdown."""
-        lines = [
-            f"**{self.title}**",
-            "",
-            f"| {' | '.join(COLUMNS)} |",
-            f"|{' --- |' * len(COLUMNS)}",
-        ]
-        lines += [" | ".join(["", *cells_of(entry), ""]).strip() for entry in self.entries]
-        return "\n".join([*lines, "", LEGEND, ""])
+        rows = [[shown.markdown() for shown in row.values()] for row in self.rows()]
+        lines = [f"| {' | '.join(row)} |" for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
+        return "\n".join([f"**{self.title}**", "", *lines, "", LEGEND, ""])
 
     def csv(self) -> str:
         """Return the table as CSV."""
@@ -101,34 +107,9 @@ class ResultTable:
         return asdict(self)
 
 
-# What is not known of a method whose cells all failed.
-_MEASURED = (
-    "mean",
-    "spread",
-    "difference",
-    "accuracy",
-    "fit_seconds",
-    "fit_memory",
-    "dictionary",
-    "gamma",
-)
-
 # Most published means have one decimal.
 _ROUNDING = 0.05
 
-COLUMNS = (
-    "set",
-    "method",
-    "ours",
-    "published",
-    "difference",
-    "fit s",
-    "published s",
-    "fit MB",
-    "kernels",
-    "gamma",
-    "splits",
-)
 LEGEND = (
     "Mean (standard deviation) over the splits. Bold: better than all others of the set by both "
     "deviations. *: farther from the published mean than its deviation. †: printed in bold, "
@@ -136,8 +117,7 @@ LEGEND = (
 )
 
 
-def cells_of(entry: Entry) -> list[str]:
-    """Texts of one row, under ``COLUMNS``."""
+def _row(entry: Entry) -> dict[str, Shown]:
     ours = "failed" if entry.mean is None else f"{entry.mean:.2f} ({entry.spread:.2f})"
     theirs = seconds = "-"
     if entry.published is not None:
@@ -146,28 +126,25 @@ def cells_of(entry: Entry) -> list[str]:
         seconds = f"{entry.published_seconds:g}"
     difference = "-" if entry.difference is None else f"{entry.difference:+.2f}"
     splits = str(entry.splits) + (f", {entry.failures} failed" if entry.failures else "")
-    return [
-        entry.set,
-        entry.method,
-        _bold(ours, entry.bold),
-        _bold(theirs, entry.published_bold, entry.breaks_rule),
-        difference + (" *" if entry.outside else ""),
-        "-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}",
-        _bold(seconds, entry.published_bold_seconds, entry.breaks_rule_seconds),
-        _megabytes(entry.fit_memory),
-        entry.dictionary or "-",
-        "-" if entry.gamma is None else f"{entry.gamma:g}",
-        splits,
-    ]
-
-
-def _megabytes(peak: float | None) -> str:
     # Small fits find room in memory that the process has already.
-    return "-" if peak is None else f"{peak:.0f}" if peak >= 1 else "< 1"
+    memory = "< 1" if (entry.fit_memory or 0.0) < 1 else f"{entry.fit_memory:.0f}"
+    breaks, breaks_seconds = entry.breaks_rule, entry.breaks_rule_seconds
+    return {
+        "set": Shown(entry.set),
+        "method": Shown(entry.method),
+        "ours": Shown(ours, entry.bold),
+        "published": Shown(theirs, entry.published_bold, "†" if breaks else ""),
+        "difference": Shown(difference, mark="*" if entry.outside else ""),
+        "fit s": Shown("-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}"),
+        "published s": Shown(seconds, entry.published_bold_seconds, "†" if breaks_seconds else ""),
+        "fit MB": Shown("-" if entry.fit_memory is None else memory),
+        "kernels": Shown(entry.dictionary or "-"),
+        "gamma": Shown("-" if entry.gamma is None else f"{entry.gamma:g}"),
+        "splits": Shown(splits),
+    }
 
 
-def _bold(text: str, bold: bool, breaks_rule: bool = False) -> str:
-    return (f"**{text}**" if bold else text) + (" †" if breaks_rule else "")
+COLUMNS = tuple(_row(Entry("", "")))
 
 
 def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
@@ -191,24 +168,22 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
     # Variants of a method stand beside its published result.
     base = method.split(",")[0]
     published = PUBLISHED[table].get(name, {}).get(base)
-    known: dict[str, Any] = {
-        "set": name,
-        "method": method,
-        "published": published.mean if published else None,
-        "published_spread": published.spread if published else None,
-        "published_seconds": published.seconds if published else None,
-        "published_bold": published is not None and published.bold,
-        "published_bold_seconds": published is not None and published.bold_seconds,
-        "breaks_rule": published is not None and breaks_bold_rule(table, name, base),
-        "breaks_rule_seconds": (table, name, base) in OVERLAPPING_TIMES,
-        "bold": False,
-        "failures": sum(record["error"] is not None for record in group),
-    }
+    entry = Entry(name, method, failures=sum(record["error"] is not None for record in group))
+    if published:
+        entry = replace(
+            entry,
+            published=published.mean,
+            published_spread=published.spread,
+            published_seconds=published.seconds,
+            published_bold=published.bold,
+            published_bold_seconds=published.bold_seconds,
+            breaks_rule=breaks_bold_rule(table, name, base),
+            breaks_rule_seconds=(table, name, base) in OVERLAPPING_TIMES,
+        )
     if not settings:
-        known.update(dict.fromkeys(_MEASURED))
-        return Entry(**known, outside=False, splits=0)
-    # As in the paper: the setting with the best mean accuracy on the test parts, of equals the
-    # smoothest. A setting whose splits are not all done yet may owe its mean to luck.
+        return entry
+    # As in the paper: the setting with the best mean accuracy on the test parts, and of equal ones
+    # the smallest gamma. One with fewer splits than others is not done yet: its mean may be luck.
     most = max(len(own) for own in settings.values())
     (dictionary, gamma), best = max(
         (item for item in settings.items() if len(item[1]) == most),
@@ -216,8 +191,8 @@ def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[s
     )
     values = [100.0 * record[spec.quantity] for record in best]
     mean = fmean(values)
-    return Entry(
-        **known,
+    return replace(
+        entry,
         mean=mean,
         spread=stdev(values) if len(values) > 1 else 0.0,
         difference=None if published is None else mean - published.mean,
@@ -240,11 +215,7 @@ def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
             for e in entries
             if e.set == entry.set and e is not entry and e.mean is not None
         ]
-        bold = (
-            entry.mean is not None
-            and entry.spread is not None
-            and bool(others)
-            and is_ahead(entry.mean, entry.spread, others, lower)
-        )
+        known = entry.mean is not None and bool(others)
+        bold = known and is_ahead(entry.mean or 0.0, entry.spread or 0.0, others, lower)
         marked.append(replace(entry, bold=bold))
     return marked

@@ -1,0 +1,55 @@
+"""How results and errors look in a terminal."""
+
+from typing import Any, NoReturn
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+# Columns that are always shown, and others in the order in which they are added if there is room.
+_NEEDED = ("set", "method", "ours", "published", "difference", "gamma")
+_WELCOME = ("fit s", "splits", "published s", "fit MB", "kernels")
+# Characters of a line in a file or a pipe, which have no width of their own.
+_UNLIMITED = 160
+
+
+def stop(reason: object, code: int) -> NoReturn:
+    """Say why on standard error, and exit."""
+    typer.echo(str(reason), err=True)
+    raise typer.Exit(code) from None
+
+
+def show_table(table: Any) -> None:
+    """Print a table of the paper with as many columns as the terminal has room for."""
+    from lokl.paper.tables import COLUMNS, LEGEND
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_UNLIMITED)
+    texts = [{name: _text(shown) for name, shown in row.items()} for row in table.rows()]
+    width = {name: max(len(name), *(len(row[name]) for row in texts)) + 2 for name in COLUMNS}
+    names = set(_NEEDED)
+    for name in _WELCOME:
+        if sum(width[own] for own in names) + width[name] <= console.width:
+            names.add(name)
+    shown = Table(title=table.title, caption=LEGEND, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in COLUMNS:
+        if name in names:
+            left = name in ("set", "method", "kernels")
+            shown.add_column(name, justify="left" if left else "right", no_wrap=True)
+    before = None
+    for row in texts:
+        same = row["set"] == before
+        if before is not None and not same:
+            shown.add_section()
+        before = row["set"]
+        cells = {**row, "set": Text()} if same else row
+        shown.add_row(*(cells[name] for name in COLUMNS if name in names))
+    console.print(shown)
+
+
+def _text(shown: Any) -> Text:
+    text = Text(shown.text, style="bold" if shown.bold else "")
+    return text.append(f" {shown.mark}", style="not bold") if shown.mark else text

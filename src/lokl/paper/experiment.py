@@ -1,0 +1,169 @@
+"""Tables and figures of the paper in one folder: what they need, and what they became."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from lokl.datasets.download import fetch_missing
+from lokl.inspection.plotting import pyplot
+from lokl.paper.cells import Cell
+from lokl.paper.figures import figure1, figure2, measure_memory, with_least
+from lokl.paper.files import replace_file, write_figure, write_table
+from lokl.paper.plan import TABLES, make_cells, nearest, paper_names, recorded_cells
+from lokl.paper.published import SETS
+from lokl.paper.records import RecordFile
+from lokl.paper.runner import overhead, run
+from lokl.paper.tables import ResultTable, make_table
+
+_FIGURES = ("figure1", "figure2")
+# Seconds; a shorter run spends much of its time on starting processes.
+_LONG = 60.0
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """A table and what was done for it now.
+
+    Attributes
+    ----------
+    table : ResultTable
+    fits : int
+        Cells that had no record before.
+    seconds : float
+    overhead : float or None
+        Time beside the fits, as a share of theirs; None for short runs and for clusters elsewhere,
+        whose workers are not counted.
+    errors : list of str
+        Why cells failed, each reason once.
+    """
+
+    table: ResultTable
+    fits: int
+    seconds: float
+    overhead: float | None
+    errors: list[str]
+
+
+class Experiment:
+    """One table or figure of the paper, or all of them.
+
+    Parameters
+    ----------
+    name : str
+        A table, a figure, or ``"all"``.
+    folder : Path
+        Of ``records.jsonl`` and of everything that is written.
+    recorded : bool, default=False
+        Whether tables show the records that there are, instead of all cells.
+    download : bool, default=True
+        Whether to download data sets that are not on this machine.
+    repeats : int, optional
+    **settings
+        These and `repeats` as in :func:`make_cells`.
+
+    Attributes
+    ----------
+    records : RecordFile
+    cells : dict of str to list of Cell
+        The cells of each table, without those whose data set is not on this machine.
+    figures : list of str
+    lacking : dict of str to str
+        Data sets that are left out, and why.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        recorded: bool = False,
+        download: bool = True,
+        repeats: int | None = None,
+        **settings: Any,
+    ):
+        self.name = nearest("table or figure", name, [*TABLES, *_FIGURES, "all"])
+        self.folder = folder
+        self.figures = [figure for figure in _FIGURES if self.name in (figure, "all")]
+        self.records = RecordFile(folder / "records.jsonl")
+        self.lacking: dict[str, str] = {}
+        self._settings = settings
+        self._download = download
+        parts = ("sets", "methods", "gammas", "dictionaries")
+        self._writes = not (recorded and any(settings.get(part) for part in parts))
+        tables = [table for table in TABLES if self.name in (table, "all")]
+        if recorded:
+            self.cells = {table: self._recorded(table) for table in tables}
+            return
+        cells = {table: make_cells(table, repeats=repeats, **settings) for table in tables}
+        needed = {cell.data for own in cells.values() for cell in own}
+        self.lacking = fetch_missing(needed, download)
+        self.cells = {
+            table: [cell for cell in own if cell.data not in self.lacking]
+            for table, own in cells.items()
+        }
+
+    def _recorded(self, table: str) -> list[Cell]:
+        cells = recorded_cells(table, self.records, **self._settings)
+        found = [cell for cell in cells if cell in self.records]
+        if not found:
+            raise ValueError(
+                f"{self.records.path} has no records of {table} with these settings; "
+                "run it once without --recorded"
+            )
+        return found
+
+    def count_missing(self, table: str) -> int:
+        """Return the number of cells of a table that have no record yet."""
+        return sum(cell not in self.records for cell in self.cells[table])
+
+    def run(
+        self,
+        table: str,
+        *,
+        jobs: int = -1,
+        backend: str = "processes",
+        on_record: Callable[[dict[str, Any]], None],
+    ) -> TableRun:
+        """Do the cells of a table that have no record yet, as :func:`lokl.paper.run` does."""
+        new: list[dict[str, Any]] = []
+
+        def keep(record: dict[str, Any]) -> None:
+            new.append(record)
+            on_record(record)
+
+        begun = time.perf_counter()
+        found = run(self.cells[table], self.records, jobs=jobs, backend=backend, on_record=keep)
+        seconds = time.perf_counter() - begun
+        extra = None
+        if backend in ("processes", "dask") and seconds >= _LONG:
+            extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
+        errors = sorted({str(record["error"]) for record in found if record["error"]})
+        return TableRun(make_table(table, found), len(new), seconds, extra, errors)
+
+    def write(self, table: ResultTable) -> None:
+        """Write the files of a table, unless it shows a chosen part of the records only."""
+        if self._writes:
+            selection, solver = (self._settings.get(name) for name in ("selection", "solver"))
+            quick = "quick" if self._settings.get("quick") else None
+            marks = (None if selection == "paper" else selection, solver, quick)
+            write_table(self.folder, table, marks)
+
+    def draw(self, figure: str) -> dict[str, Any]:
+        """Draw a figure, write its files, and return their paths and what it shows."""
+        # Fails without matplotlib before minutes of measurements, not after.
+        pyplot()
+        if figure == "figure1":
+            drawn = figure1(self._settings.get("seed", 0))
+            return {"name": figure, "files": write_figure(self.folder, figure, drawn)}
+        sets = paper_names(self._settings.get("sets"))
+        lacking = fetch_missing({SETS[name].name for name in sets}, self._download)
+        measured = measure_memory([name for name in sets if SETS[name].name not in lacking])
+        shown = with_least(measured)
+        replace_file(self.folder / f"{figure}.json", json.dumps(shown, indent=1).encode())
+        files = write_figure(self.folder, figure, figure2(measured))
+        return {"name": figure, "measured": shown, "files": files}

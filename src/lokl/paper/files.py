@@ -1,0 +1,51 @@
+"""Files of results, each of them whole or as it was before."""
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lokl.paper.environment import environment
+from lokl.paper.tables import ResultTable
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file under another name, then move it to its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_table(folder: Path, table: ResultTable, marks: Iterable[str | None] = ()) -> None:
+    """Write a table as Markdown, CSV and JSON; the JSON says what its numbers depend on.
+
+    Parameters
+    ----------
+    folder : Path
+    table : ResultTable
+    marks : iterable of str or None
+        Settings that differ from the paper's; they become a part of the file names.
+    """
+    name = "-".join([table.name, *(mark for mark in marks if mark)])
+    for ending, text in (
+        ("md", table.markdown()),
+        ("csv", table.csv()),
+        ("json", json.dumps({**table.as_dict(), "environment": environment()}, indent=1)),
+    ):
+        replace_file(folder / f"{name}.{ending}", text.encode())
+
+
+def write_figure(folder: Path, name: str, figure: Any) -> list[str]:
+    """Write a figure as PNG and SVG, and return the paths."""
+    paths = [folder / f"{name}.{ending}" for ending in ("png", "svg")]
+    for path in paths:
+        stream = io.BytesIO()
+        figure.savefig(stream, format=path.suffix[1:], dpi=110)
+        replace_file(path, stream.getvalue())
+    return [str(path) for path in paths]
