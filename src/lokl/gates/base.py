@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
+from lokl._samples import Samples
 
 
 class Gate(BaseEstimator, ABC):
@@ -42,6 +43,10 @@ class Gate(BaseEstimator, ABC):
             False where a sample lacks the view of a kernel: the gate is 0 there and the other
             gates of the sample share its part.
         """
+
+    def at(self, samples: Samples, params: Array) -> Array:
+        """Return gate values of samples, which may lack views."""
+        return self(samples.given, params, samples.present)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
         """Turn ``dJ/dH`` at gate values `H` into the gradient in the parameters."""

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._samples import Samples
 from lokl._threads import one_pool
-from lokl.gram.gated import GatedGram
-from lokl.gram.learned import GatedKernel
-from lokl.gram.mixture import Mixture
+from lokl.gates.constant import Constant
+from lokl.gram import mixing
+from lokl.gram.gated_gram import GatedGram
+from lokl.gram.gated_kernel import GatedKernel
 from lokl.gram.points import Points
 
 
@@ -20,16 +22,13 @@ class Expansion:
     Attributes
     ----------
     kernel : GatedKernel
-    mixture : Mixture
-        The plan that computes the kernel on samples like those of training.
     points : Points
-        The samples with a coefficient.
+        The samples with a coefficient, and the plan that computes the kernel.
     coef : array of shape (n_points, n_functions)
     intercept : array of shape (n_functions,)
     """
 
     kernel: GatedKernel
-    mixture: Mixture
     points: Points
     coef: Array
     intercept: Array
@@ -40,26 +39,44 @@ class Expansion:
         support = np.flatnonzero((coef != 0).any(axis=1))
         return cls(
             kernel,
-            gram.mixture,
             gram.points.take(support),
             coef[support],
             np.broadcast_to(np.asarray(intercept, dtype=float), coef.shape[1]),
         )
 
-    def prepare(self, X: Any) -> Points:
-        """Make samples ready; several questions about them then share the work."""
-        return self.kernel.points(self.mixture, X)
+    def prepare(self, samples: Samples) -> Points:
+        """Lay samples out and gate them; several questions about them then share the work."""
+        return Points.make(self.points.plan, samples.filled, self.kernel.gates(samples))
+
+    def prepare_trusting(self, samples: Samples) -> Points:
+        """Prepare samples that trust every kernel fully, as if all their gates were one."""
+        gates = np.ones((samples.n_samples, *self.points.gates.shape[1:]))
+        return Points.make(self.points.plan, samples.filled, gates)
+
+    def shares_layout_with(self, other: "Expansion") -> bool:
+        """Whether samples prepared for the one serve the other.
+
+        They do where layouts are equal and gates are: those of the same kernel, or constant ones.
+        """
+        mine, yours = self.kernel, other.kernel
+        constant = isinstance(mine.gate, Constant) and isinstance(yours.gate, Constant)
+        same = mine.gate is yours.gate or constant
+        if not same or not np.array_equal(mine.params, yours.params):
+            return False
+        return self.points.plan.agrees(other.points.plan)
 
     def at(self, points: Points) -> Array:
         """Values at prepared samples, (n_samples, n_functions)."""
         with one_pool(points.n_samples):
-            product = self.mixture.product(points, self.points, self.coef)
+            product = mixing.product(points, self.points, self.coef)
         return np.asarray(product + self.intercept)
 
     def parts(self, points: Points) -> Array:
         """Part of each kernel, without the intercept: (n_samples, n_kernels, n_functions)."""
+        rows = np.arange(points.n_samples)
         with one_pool(points.n_samples):
-            return self.mixture.contributions(points, self.points, self.coef)
+            sums = mixing.kernel_sums(points, rows, self.points, self.coef)
+        return np.asarray((points.gates[:, :, :, np.newaxis] * sums).sum(axis=2))
 
-    def __call__(self, X: Any) -> Array:
-        return self.at(self.prepare(X))
+    def __call__(self, samples: Samples) -> Array:
+        return self.at(self.prepare(samples))

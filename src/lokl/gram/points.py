@@ -1,33 +1,51 @@
 """Samples made ready for a list of kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gram.features import Features
+from lokl._compiled import CompiledModule
+from lokl.gram.layouts import Layout
+from lokl.gram.plan import Plan
+from lokl.gram.views import Views
+
+_mixing = CompiledModule("lokl.gram._mixing")
 
 
 @dataclass(eq=False)
 class Points:
-    """Samples: features of each view, gates, and the normalisation of each kernel.
+    """Samples: laid out for each view, with gates and the normalisation of each kernel.
 
     Attributes
     ----------
-    X : {array, CSR matrix} of shape (n_samples, n_features)
-    features : tuple of Features
-        One for each view.
+    plan : Plan
+    X : {array, CSR matrix} of shape (n_samples, n_features) or None
+        For kernels that are no function of an inner product; None where there is none.
+    layouts : tuple of Layout
+        One for each family of the plan.
     gates : array of shape (n_samples, n_kernels, rank)
     scales : array of shape (n_samples, n_kernels)
     """
 
+    plan: Plan
     X: Any
-    features: tuple[Features, ...]
+    layouts: tuple[Layout, ...]
     gates: Array
     scales: Array
-    dtype: Any
+
+    @classmethod
+    def make(cls, plan: Plan, X: Any, gates: Array, views: Views | None = None) -> "Points":
+        """Prepare samples; `views` has them laid out already, or remembers them for later."""
+        layouts = tuple(
+            family.view.lay_out(X, plan.dtype)
+            if views is None
+            else views.laid_out(family.view, plan.dtype)
+            for family in plan.families
+        )
+        return cls(plan, X if plan.others else None, layouts, as_rank(gates), plan.scales(X))
 
     @property
     def n_samples(self) -> int:
@@ -37,7 +55,21 @@ class Points:
     def factors(self) -> Array:
         """Gate times normalisation, (n_kernels, rank, n_samples)."""
         gated = self.gates * self.scales[:, :, np.newaxis]
-        return np.ascontiguousarray(gated.transpose(1, 2, 0), dtype=self.dtype)
+        factors = np.ascontiguousarray(gated.transpose(1, 2, 0), dtype=self.plan.dtype)
+        # So small that products with them are denormal numbers, which are slow.
+        factors[np.abs(factors) < self._power(-100, -900)] = 0.0
+        return factors
+
+    @cached_property
+    def sides(self) -> list[Any]:
+        """Norms and factors of each family, for the compiled loops."""
+        sides = []
+        for family, layout in zip(self.plan.families, self.layouts, strict=True):
+            factors = self.factors[list(family.members)]
+            # The product of two such factors and of the smallest value is no normal number.
+            small = (factors != 0) & (np.abs(factors) < self._power(-13, -61))
+            sides.append(_mixing.Side(layout.norms, factors, bool(small.any())))
+        return sides
 
     @cached_property
     def weights(self) -> Array | None:
@@ -50,19 +82,33 @@ class Points:
     def take(self, index: Array) -> "Points":
         """Return some of the samples."""
         part = Points(
-            self.X[index],
-            tuple(features.take(index) for features in self.features),
+            self.plan,
+            None if self.X is None else self.X[index],
+            tuple(layout.take(index) for layout in self.layouts),
             self.gates[index],
             self.scales[index],
-            self.dtype,
         )
         if self.weights is not None and part.n_samples:
             part.weights = self.weights
         return part
 
     def regated(self, gates: Array) -> "Points":
-        """Return the same samples under other gates; features are shared."""
-        return Points(self.X, self.features, as_rank(gates), self.scales, self.dtype)
+        """Return the same samples under other gates; layouts are shared."""
+        return Points(self.plan, self.X, self.layouts, as_rank(gates), self.scales)
+
+    def loads(self, coef: Array) -> Array:
+        """``h_ir(j) coef[j, t]``, normalised: (n_samples, n_kernels, rank * n_tasks)."""
+        gated = (self.gates * self.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
+        n, m, rank = self.gates.shape
+        loads = gated * coef[:, np.newaxis, np.newaxis, :]
+        return loads.reshape(n, m, rank * coef.shape[1])
+
+    def _power(self, single: int, double: int) -> float:
+        return float(2.0 ** (single if self.plan.dtype == np.float32 else double))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What follows from the rest is made again where it is needed.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def as_rank(gates: Array) -> Array:

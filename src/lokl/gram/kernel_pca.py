@@ -1,17 +1,17 @@
-"""Coordinates of samples that are known by kernel values only."""
+"""Kernel PCA: coordinates of samples that are known by kernel values only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gates import Constant
+from lokl._samples import Samples
+from lokl.gates.constant import Constant
 from lokl.gates.representation import Standardized
 from lokl.gram.expansion import Expansion
-from lokl.gram.gated import GatedGram
-from lokl.gram.learned import GatedKernel
+from lokl.gram.gated_gram import GatedGram
+from lokl.gram.gated_kernel import GatedKernel
 from lokl.kernels.base import Kernel
 
 _LANDMARKS = 500
@@ -37,18 +37,17 @@ class KernelScores:
     def learn(
         cls,
         kernels: Sequence[Kernel],
-        X: Any,
-        filled: Any,
-        present: Array | None,
-        weight: Array,
+        samples: Samples,
         rng: np.random.RandomState,
         n_components: int = 10,
     ) -> "KernelScores":
-        """Learn directions from at most 500 samples; arguments as in clustering."""
-        n = X.shape[0]
+        """Learn directions from at most 500 samples, drawn by their weight."""
+        n = samples.n_samples
+        weight = np.ones(n) if samples.weight is None else samples.weight
         gate = Constant()
-        params = gate.init(X, len(kernels), rng)
-        gram = GatedGram(kernels, filled, gate(X, params, present), dtype="float64")
+        params = gate.init(samples.given, len(kernels), rng)
+        kernel = GatedKernel(kernels, gate, params)
+        gram = GatedGram(kernels, samples.filled, kernel.gates(samples), dtype="float64")
         chosen, share = np.arange(n), weight / weight.sum()
         if n > _LANDMARKS:
             chosen = np.sort(rng.choice(n, size=_LANDMARKS, replace=False, p=share))
@@ -64,9 +63,8 @@ class KernelScores:
         loads *= np.sign(loads[np.abs(loads).argmax(axis=0), np.arange(len(keep))])
         coef = np.zeros((n, len(keep)))
         coef[chosen] = loads - np.outer(share, loads.sum(axis=0))
-        kernel = GatedKernel(kernels, gate, params)
         directions = Expansion.make(kernel, gram, coef, np.zeros(len(keep)))
-        return cls(directions, Standardized.learn(directions(X), weight))
+        return cls(directions, Standardized.learn(directions(samples), weight))
 
-    def __call__(self, X: Any) -> Array:
-        return np.asarray(self.scale(self.directions(X)))
+    def __call__(self, samples: Samples) -> Array:
+        return np.asarray(self.scale(self.directions(samples)))

@@ -1,0 +1,81 @@
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+"""Compiled loops that move rows and sum them up, whatever is in them."""
+
+import numpy as np
+from numba import njit
+
+TILE = 512
+
+
+@njit(cache=True, nogil=True)
+def list_entries(X):
+    """Entries of each row that are not zero, each row padded with zeros to a multiple of four."""
+    n, d = X.shape
+    pointers = np.zeros(n + 1, np.int64)
+    for p in range(n):
+        count = 0
+        for j in range(d):
+            count += X[p, j] != 0.0
+        pointers[p + 1] = pointers[p] + (count + 3) // 4 * 4
+    indices = np.zeros(pointers[n], np.int32)
+    entries = np.zeros(pointers[n], X.dtype)
+    for p in range(n):
+        k = pointers[p]
+        for j in range(d):
+            if X[p, j] != 0.0:
+                indices[k] = j
+                entries[k] = X[p, j]
+                k += 1
+    return pointers, indices, entries
+
+
+@njit(cache=True, nogil=True)
+def mirror(start, stop, matrix):
+    """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
+    block = 32
+    for first in range(start, stop, block):
+        last = min(first + block, stop)
+        for above in range(0, last, block):
+            for i in range(above, min(above + block, last)):
+                for j in range(max(first, i + 1), last):
+                    matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
+def subtract_rows(start, stop, slab, slots, coef, target):
+    """``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
+    total = np.empty(TILE)
+    count = slots.shape[0]
+    for s in range(start, stop, TILE):
+        e = min(s + TILE, stop)
+        n = e - s
+        total[:n] = 0.0
+        k = 0
+        while k + 4 <= count:
+            a, b, c, d = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+            x = slab[slots[k], s:e]
+            y = slab[slots[k + 1], s:e]
+            z = slab[slots[k + 2], s:e]
+            w = slab[slots[k + 3], s:e]
+            for j in range(n):
+                total[j] += a * x[j] + b * y[j] + c * z[j] + d * w[j]
+            k += 4
+        while k < count:
+            a = coef[k]
+            x = slab[slots[k], s:e]
+            for j in range(n):
+                total[j] += a * x[j]
+            k += 1
+        for j in range(n):
+            target[s + j] -= total[j]
+
+
+@njit(cache=True, nogil=True)
+def gather(start, stop, slab, slots, columns, out_rows, out):
+    """``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
+    for p in range(start, stop):
+        source = slab[slots[p]]
+        target = out[out_rows[p]]
+        for q in range(columns.shape[0]):
+            target[q] = source[columns[q]]

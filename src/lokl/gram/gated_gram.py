@@ -1,0 +1,385 @@
+"""Kernels and gates as one Gram matrix, in blocks and inside a memory budget."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lokl._arrays import Array, column, is_sparse
+from lokl._compiled import CompiledModule
+from lokl._threads import in_parallel, multiply
+from lokl.gram import mixing
+from lokl.gram.inner_products import GramMemory, InnerProducts, remembers
+from lokl.gram.layouts import TILE
+from lokl.gram.plan import Plan
+from lokl.gram.points import Points, as_rank
+from lokl.gram.row_cache import RowCache
+from lokl.kernels.base import Kernel
+
+_rows = CompiledModule("lokl.gram._rows")
+
+MEGABYTE = 2**20
+# Rows that are worth a thread of their own where they are only copied.
+_FEW_ROWS = 64
+
+
+class GatedGram:
+    """The training Gram matrix ``K = sum_i (h_i h_i') o K_i``, never stored whole unless it fits.
+
+    It does not change: other gates or kernels are another matrix on the same
+    :class:`InnerProducts` (:meth:`regated`, :meth:`InnerProducts.gated`).
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Bound kernels (see :meth:`lokl.kernels.Kernel.bind`).
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+        Training samples, without NaN.
+    gates : array of shape (n_samples, n_kernels) or (n_samples, n_kernels, rank), optional
+        Gate values; None is ``1 / sqrt(n_kernels)``, the uniform combination.
+    cache_size : float, default=512
+        Megabytes for all stored rows together.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of rows; "auto" is float32 unless large values would lose digits in it.
+    pair_normalized : bool, default=False
+        Divide by ``sum_i g_i(x) g_i(z)``.
+
+    Attributes
+    ----------
+    inner : InnerProducts
+        The samples, and the memory for rows.
+    gates : array of shape (n_samples, n_kernels, rank)
+        Read-only.
+
+    Notes
+    -----
+    A row of the matrix costs one inner product with every sample for each distinct view, however
+    many kernels look at it. Memory is shared by all matrices on the same inner products and holds
+    the rows of the one that asked last; another that asks computes its rows again.
+    """
+
+    inner: InnerProducts
+    points: Points
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        X: Any,
+        gates: Array | None = None,
+        *,
+        cache_size: float = 512,
+        dtype: Any = "auto",
+        pair_normalized: bool = False,
+    ):
+        inner = InnerProducts(X, cache_size=cache_size, dtype=dtype)
+        self._begin(inner, kernels, gates, pair_normalized)
+
+    @classmethod
+    def on(
+        cls,
+        inner: InnerProducts,
+        kernels: Sequence[Kernel],
+        gates: Array | None = None,
+        *,
+        pair_normalized: bool = False,
+    ) -> "GatedGram":
+        """Return the Gram matrix on samples that are laid out already."""
+        gram = cls.__new__(cls)
+        gram._begin(inner, kernels, gates, pair_normalized)
+        return gram
+
+    def _begin(
+        self,
+        inner: InnerProducts,
+        kernels: Sequence[Kernel],
+        gates: Array | None,
+        pair_normalized: bool,
+    ) -> None:
+        n, m = inner.n_samples, len(kernels)
+        if gates is None:
+            gates = np.full((n, m), 1.0 / np.sqrt(m))
+        self.inner = inner
+        self.points = inner.prepare(kernels, _frozen(gates, n, m), pair_normalized)
+
+    def regated(self, gates: Array) -> "GatedGram":
+        """Return the Gram matrix of the same kernels under other gates."""
+        gates = _frozen(gates, self.n_samples, self.plan.n_kernels)
+        if np.array_equal(gates, self.gates):
+            return self
+        gram = type(self).__new__(type(self))
+        gram.inner = self.inner
+        gram.points = self.points.regated(gates)
+        return gram
+
+    @property
+    def plan(self) -> Plan:
+        """How the kernels are computed."""
+        return self.points.plan
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return self.plan.kernels
+
+    @property
+    def gates(self) -> Array:
+        return self.points.gates
+
+    @property
+    def pair_normalized(self) -> bool:
+        return self.plan.pair_normalized
+
+    @property
+    def n_samples(self) -> int:
+        return self.points.n_samples
+
+    @property
+    def dtype(self) -> Any:
+        return self.plan.dtype
+
+    @property
+    def _share(self) -> float:
+        """Part of the memory that is for rows; inner products have the rest."""
+        return 0.5 if self.inner.keep and any(map(remembers, self.plan.families)) else 1.0
+
+    @property
+    def capacity(self) -> int:
+        """How many rows the memory budget holds at a time."""
+        row = self.n_samples * self.dtype.itemsize
+        budget = self._share * self.inner.cache_size * MEGABYTE
+        return int(min(budget // max(row, 1), self.n_samples))
+
+    @property
+    def fits(self) -> bool:
+        """Whether the memory budget holds the whole matrix."""
+        return self.n_samples**2 * self.dtype.itemsize <= self.inner.cache_size * MEGABYTE
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether products with the matrix go through its rows; linear kernels have features."""
+        return not self.plan.is_linear
+
+    @property
+    def _memory(self) -> GramMemory:
+        """The memory, with nothing in it but what belongs to this matrix."""
+        self.inner.memory.claim(self.points)
+        return self.inner.memory
+
+    @property
+    def _cache(self) -> RowCache:
+        n, capacity = self.n_samples, self.capacity
+        if capacity < min(2, n):
+            need = 2 * n * self.dtype.itemsize / MEGABYTE / self._share
+            digit = 10.0 ** (np.floor(np.log10(need)) - 1)
+            raise ValueError(
+                f"cache_size={self.inner.cache_size} MB does not hold two rows of the Gram matrix "
+                f"of {n} samples; give at least {np.ceil(need / digit) * digit:.2g} MB"
+            )
+        return self._memory.rows(capacity, self.dtype)
+
+    @property
+    def _linear_features(self) -> Any:
+        """Explicit features with ``K = F F'``, where all kernels are linear; else None."""
+        if not self.plan.is_linear:
+            return None
+        memory = self._memory
+        if memory.features is None:
+            memory.features = _explicit_features(self.points)
+        return memory.features
+
+    @property
+    def whole(self) -> Array:
+        """The whole matrix, read-only: for problems so small that it is one working set.
+
+        It is valid until another Gram matrix on the same inner products asks for its own.
+        """
+        memory = self._memory
+        if memory.whole is None:
+            matrix = memory.square(self.dtype)
+            mixing.fill_symmetric(self.points, matrix)
+            memory.whole = matrix.view()
+            memory.whole.flags.writeable = False
+        return memory.whole
+
+    def release(self) -> None:
+        """Give the memory of all stored rows back; they are computed anew when asked for."""
+        self.inner.release()
+
+    def diag(self) -> Array:
+        """``K[j, j]`` in float64."""
+        return mixing.diag(self.points)
+
+    def block(self, index: Array) -> Array:
+        """``K[index][:, index]``."""
+        return self.cross(index, index)
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """``K[rows][:, columns]``, out of stored rows where they are there."""
+        out = np.empty((len(rows), len(columns)), dtype=self.dtype)
+        missing = np.arange(len(rows))
+        memory = self.inner.memory
+        stored = memory.stored_rows if memory.belongs_to(self.points) else None
+        if stored is not None:
+            slots = stored.slots(rows)
+            held = np.flatnonzero(slots >= 0)
+            work = (stored.slab, slots[held], columns, held, out)
+            in_parallel(_rows.gather, len(held), _FEW_ROWS, *work)
+            missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            # All samples on the left: what is laid out for them once serves every block.
+            mixing.fill(self.points, rows[missing], self.points.take(columns), out, missing)
+        return out
+
+    def rows(self, index: Any, out: Array | None = None) -> Array:
+        """``K[index, :]``, from memory where it is there."""
+        index = np.asarray(index, dtype=np.intp)
+        out = np.empty((len(index), self.n_samples), dtype=self.dtype) if out is None else out
+        cache = self._cache
+        for start in range(0, len(index), max(cache.capacity, 1)):
+            part = slice(start, start + cache.capacity)
+            out[part] = cache.slab[self._fetch(index[part])]
+        return out
+
+    def rows_apart(self, index: Array) -> Array:
+        """Rows of every gated kernel by itself, (len(index), n_kernels, n_samples), not stored."""
+        return mixing.apart(self.points, np.asarray(index, dtype=np.intp), self.points)
+
+    def store(self, index: Array) -> None:
+        """Have some rows in memory, at most :attr:`capacity` of them."""
+        self._fetch(np.asarray(index, dtype=np.intp))
+
+    def stored(self) -> tuple[Array, Array]:
+        """Return memory and place in it of every row, -1 where it is not there: read-only.
+
+        They are valid until rows are asked for again, of this Gram matrix or of another on the same
+        inner products.
+        """
+        cache = self._cache
+        return cache.slab, cache.slots(np.arange(self.n_samples))
+
+    def _fetch(self, index: Array) -> Array:
+        """Slots of some rows, computing what is missing."""
+        cache = self._cache
+        slots, missing = cache.place(index)
+        if missing.any():
+            memory = self.inner.memory
+            try:
+                keeps = self._share < 1.0
+                known = memory.products(self.points, self.capacity) if keeps else None
+                work = (self.points, index[missing], self.points, cache.slab, slots[missing])
+                mixing.fill(*work, known)
+            except BaseException:
+                # An interrupted computation must not leave half-written rows that look valid.
+                memory.forget()
+                raise
+        return slots
+
+    def subtract(self, index: Array, coef: Array, target: Array) -> None:
+        """``target -= K[:, index] @ coef``, in float64: one round of a solver's gradient."""
+        if len(index) == 0:
+            return
+        F = self._linear_features
+        if F is not None:
+            target -= multiply(F, F[index].T @ coef)
+            return
+        cache = self._cache
+        for start in range(0, len(index), cache.capacity):
+            part = slice(start, start + cache.capacity)
+            work = (cache.slab, self._fetch(index[part]), coef[part], target)
+            in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
+
+    def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
+        """Do the same on :attr:`whole`."""
+        work = (self.whole, index, coef, target)
+        in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
+
+    def dot(self, coef: Array) -> Array:
+        """``K @ coef`` for coefficients of shape (n_samples,) or (n_samples, n_columns)."""
+        columns = column(coef)
+        F = self._linear_features
+        if F is not None:
+            product = multiply(F, F.T @ columns)
+        else:
+            support = _support(columns)
+            part = self.points.take(support)
+            product = mixing.product(self.points, part, columns[support])
+        return product if coef.ndim == 2 else product[:, 0]
+
+    def kernel_sums(self, coef: Array) -> Array:
+        """Sums apart for each kernel, at all samples: ``sum_j k_i(p, j) h_ir(j) coef[j, t]``.
+
+        Parameters
+        ----------
+        coef : array of shape (n_samples,) or (n_samples, n_tasks)
+
+        Returns
+        -------
+        sums : array of shape (n_samples, n_kernels, rank, n_tasks)
+            Normalisation of kernels and pairs is included, the gate of the sample itself is not.
+        """
+        return self._sums(np.arange(self.n_samples), column(coef))
+
+    def gate_gradient(self, coef: Array) -> Array:
+        """``dJ/dH`` of the optimal dual value at signed coefficients (n_samples[, n_tasks]).
+
+        ``dJ/dh_ir(j) = -sum_t u_jt sum_k u_kt h_ir(k) k_i(j, k)``; only support rows count.
+        """
+        if self.pair_normalized:
+            raise TypeError("pair-normalised gates have no gradient; they are not learned by one")
+        columns = column(coef)
+        support = _support(columns)
+        gradient = np.zeros(self.gates.shape)
+        sums = self._sums(support, columns)
+        gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
+        return gradient
+
+    def _sums(self, rows: Array, columns: Array) -> Array:
+        support = _support(columns)
+        return mixing.kernel_sums(self.points, rows, self.points.take(support), columns[support])
+
+    def kernel_forms(self, coef: Array, gates: Array | None = None) -> Array:
+        """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, (n_kernels, rank); they sum to ``u'Ku``.
+
+        Parameters
+        ----------
+        coef : array of shape (n_samples,) or (n_samples, n_tasks)
+        gates : array, optional
+            Other gates than its own, for the forms of kernels that count for nothing under these.
+        """
+        columns = column(coef)
+        support = _support(columns)
+        points = self.points if gates is None else self.points.regated(gates)
+        return mixing.forms(points, support, columns[support])
+
+
+def _support(columns: Array) -> Array:
+    return np.flatnonzero((columns != 0).any(axis=1))
+
+
+def _frozen(gates: Any, n: int, m: int) -> Array:
+    """Return a copy of gate values that nobody can write to."""
+    if np.shape(gates)[:2] != (n, m):
+        raise ValueError(
+            f"gates of {n} samples and {m} kernels have shape ({n}, {m}[, rank]), "
+            f"got {np.shape(gates)}"
+        )
+    gates = as_rank(np.array(gates, dtype=np.float64))
+    gates.flags.writeable = False
+    return gates
+
+
+def _explicit_features(points: Points) -> Any:
+    """Features of linear kernels, gates and normalisation included."""
+    parts = []
+    for family, layout in zip(points.plan.families, points.layouts, strict=True):
+        X: Any = layout.X.astype(np.float64)
+        for i in family.members:
+            for r in range(points.gates.shape[2]):
+                factor = points.gates[:, i, r] * points.scales[:, i]
+                if is_sparse(X):
+                    parts.append(sparse.diags_array(factor) @ X)
+                else:
+                    parts.append(factor[:, np.newaxis] * X)
+    if any(is_sparse(part) for part in parts):
+        return sparse.csr_matrix(sparse.hstack(parts))
+    return parts[0] if len(parts) == 1 else np.hstack(parts)

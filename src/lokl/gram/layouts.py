@@ -1,0 +1,256 @@
+"""Samples of one view, laid out for inner products.
+
+Three layouts give the same numbers; the training samples decide which is fastest.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from lokl._arrays import Array, as_dense, is_sparse
+from lokl._compiled import CompiledModule
+from lokl._threads import in_parallel, multiply
+
+_mixing = CompiledModule("lokl.gram._mixing")
+_rows = CompiledModule("lokl.gram._rows")
+
+TILE = 512
+# Inner products pass through a buffer of about this many entries, small enough to stay in a cache
+# and to be touched without many page faults; never fewer rows than a matrix product is good at.
+BUFFER, _FEWEST_ROWS, _MOST_ROWS = 2**17, 32, 1024
+# Measured per entry of a Gram row on one thread, in nanoseconds: one BLAS multiply-add, one
+# multiply-add of the panel loop, and the detour of BLAS products through memory.
+_DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
+_LARGEST_PANELS = 128 * 2**20
+# BLAS wakes its threads for every product; for few samples of few columns that never pays.
+_FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
+
+# Inner products of some samples with all samples, where they are remembered.
+Remembered = Callable[[Array], Array | None]
+
+
+class Layout(ABC):
+    """Samples of one view, ready for inner products with others of the same layout.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_columns)
+
+    Attributes
+    ----------
+    remembers : bool
+        Whether reading inner products back from memory is faster than computing them again.
+    halves : bool
+        Whether :meth:`mix_half` computes only half of a symmetric matrix.
+    """
+
+    remembers: ClassVar[bool] = False
+    halves: ClassVar[bool] = False
+
+    def __init__(self, X: Any):
+        self.X = X
+
+    @classmethod
+    @abstractmethod
+    def of(cls, X: Any, dtype: Any) -> "Layout":
+        """Lay out samples."""
+
+    @abstractmethod
+    def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
+        """Write the inner products of the samples `rows` with the samples of `right`.
+
+        Samples of `right` before `begin`, a multiple of `TILE`, may be left out.
+        """
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns that one thread takes at a time; narrow where there are few, so that all work."""
+        return TILE if self.n_samples > _FEW_SAMPLES else TILE // 4
+
+    @cached_property
+    def norms(self) -> Array:
+        """Squared norms, in the dtype of the samples."""
+        return np.asarray(row_norms(self.X, squared=True), dtype=self.X.dtype)
+
+    def take(self, index: Array) -> "Layout":
+        """Return some of the samples."""
+        part = type(self)(self.X[index])
+        part.norms = self.norms[index]
+        return part
+
+    def products(
+        self,
+        rows: Array,
+        right: "Layout",
+        *,
+        size: int = BUFFER,
+        half: bool = False,
+        remembered: Remembered | None = None,
+    ) -> Iterator[tuple[slice, Array]]:
+        """Inner products of the samples `rows` with those of `right`, some rows at a time.
+
+        Yields which of the rows, and an array (n_rows, n_right) that the next step overwrites. With
+        `half`, columns before the tile of the first of the rows may be left out.
+        """
+        pieces = in_pieces(len(rows), right.n_samples, size)
+        buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), dtype=self.X.dtype)
+        for part in pieces:
+            dots = None if remembered is None else remembered(rows[part])
+            if dots is None:
+                dots = buffer[: part.stop - part.start]
+                self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
+            yield part, dots
+
+    def mix(
+        self,
+        rows: Array,
+        right: "Layout",
+        program: Any,
+        sides: Any,
+        target: Any,
+        remembered: Remembered | None = None,
+    ) -> None:
+        """Write all gated kernels between the samples `rows` and those of `right`.
+
+        Program, sides and target are those of the compiled loops.
+        """
+        for part, dots in self.products(rows, right, remembered=remembered):
+            place = target._replace(rows=target.rows[part])
+            work = (program, dots, rows[part], sides, place)
+            in_parallel(_mixing.mix_dense, right.n_samples, right.width, *work)
+
+    def mix_half(self, program: Any, sides: Any, target: Any) -> None:
+        """Write the kernels among all samples, entries on and above the diagonal at least."""
+        self.mix(target.rows, self, program, sides, target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Lists and panels are the samples once more.
+        return {name: self.__dict__[name] for name in ("X", "norms") if name in self.__dict__}
+
+
+class Dense(Layout):
+    """Rows of an array, products by BLAS."""
+
+    remembers = True
+
+    @classmethod
+    def of(cls, X: Any, dtype: Any) -> "Dense":
+        return cls(np.ascontiguousarray(as_dense(X), dtype=dtype))
+
+    def dots(self, rows: Array, right: Layout, out: Array, begin: int = 0) -> None:
+        multiply(self.X[rows], right.X[begin:].T, out[:, begin:])
+
+
+class Sparse(Layout):
+    """Rows of a CSR matrix too wide for panels, products by scipy."""
+
+    @classmethod
+    def of(cls, X: Any, dtype: Any) -> "Sparse":
+        return cls(sparse.csr_matrix(X, dtype=dtype))
+
+    def dots(self, rows: Array, right: Layout, out: Array, begin: int = 0) -> None:
+        multiply(self.X[rows], right.X.T, out)
+
+
+class Panels(Layout):
+    """Sparse or very short rows against transposed pieces of the samples.
+
+    Products are computed in the mixing pass itself, without a detour through memory.
+    """
+
+    halves = True
+
+    @classmethod
+    def of(cls, X: Any, dtype: Any) -> "Panels":
+        if is_sparse(X):
+            return cls(sparse.csr_matrix(X, dtype=dtype))
+        return cls(np.ascontiguousarray(X, dtype=dtype))
+
+    @cached_property
+    def lists(self) -> Any:
+        """Entries of each row that are not zero, padded with zeros to a multiple of four."""
+        if not is_sparse(self.X):
+            return _mixing.Lists(*_rows.list_entries(self.X))
+        counts = np.diff(self.X.indptr)
+        pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)
+        indices = np.zeros(pointers[-1], dtype=np.int32)
+        entries = np.zeros(pointers[-1], dtype=self.X.dtype)
+        place = np.arange(self.X.nnz) + np.repeat(pointers[:-1] - self.X.indptr[:-1], counts)
+        indices[place] = self.X.indices
+        entries[place] = self.X.data
+        return _mixing.Lists(pointers, indices, entries)
+
+    @cached_property
+    def panels(self) -> Array:
+        """Transposed samples in pieces: (n_panels, n_columns, width)."""
+        n, d = self.X.shape
+        width = self.width
+        panels = np.zeros((max(-(-n // width), 1), d, width), dtype=self.X.dtype)
+        for k, panel in enumerate(panels):
+            piece = as_dense(self.X[k * width : (k + 1) * width])
+            panel[:, : piece.shape[0]] = piece.T
+        return panels
+
+    def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
+        pair = _mixing.SparsePair(self.lists, right.panels)
+
+        def task(start: int, stop: int) -> None:
+            _mixing.dots_sparse(begin + start, begin + stop, pair, rows, out)
+
+        in_parallel(task, right.n_samples - begin, right.width)
+
+    def mix(
+        self,
+        rows: Array,
+        right: Any,
+        program: Any,
+        sides: Any,
+        target: Any,
+        remembered: Remembered | None = None,
+    ) -> None:
+        pair = _mixing.SparsePair(self.lists, right.panels)
+        work = (program, pair, rows, sides, target)
+        in_parallel(_mixing.mix_sparse, right.n_samples, right.width, *work)
+
+    def mix_half(self, program: Any, sides: Any, target: Any) -> None:
+        n, width = self.n_samples, self.width
+        pair = _mixing.SparsePair(self.lists, self.panels)
+        count = -(-n // width)
+        # Long and short columns in turn: equal shares of them are equal work.
+        order = np.empty(count, dtype=np.int64)
+        order[::2] = np.arange((count + 1) // 2)
+        order[1::2] = np.arange(count - 1, (count + 1) // 2 - 1, -1)
+
+        def task(start: int, stop: int) -> None:
+            for first in order[start:stop] * width:
+                last = min(first + width, n)
+                above = target._replace(rows=target.rows[:last])
+                _mixing.mix_sparse(first, last, program, pair, above.rows, sides, above)
+
+        in_parallel(task, count, 1)
+
+
+def choose_layout(X: Any) -> type[Layout]:
+    """Return the fastest layout for inner products among samples like `X`."""
+    n, d = X.shape
+    filled = (X.nnz if is_sparse(X) else np.count_nonzero(X)) / max(n, 1)
+    fits = 4 * n * d <= _LARGEST_PANELS
+    few = n <= _FEW_SAMPLES and d <= _FEW_COLUMNS
+    if few or (fits and filled * _PANEL_COST < d * _DENSE_COST + _DETOUR_COST):
+        return Panels
+    return Sparse if is_sparse(X) and not (fits and filled > d / 4) else Dense
+
+
+def in_pieces(n_rows: int, n_columns: int, size: int = BUFFER) -> list[slice]:
+    """Cut rows into pieces of at most about `size` entries."""
+    step = int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]

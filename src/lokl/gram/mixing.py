@@ -1,0 +1,257 @@
+"""Blocks, products and sums of a gated kernel between two sets of prepared samples."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._compiled import CompiledModule
+from lokl._threads import in_parallel, multiply
+from lokl.gram.layouts import BUFFER, TILE, Remembered, in_pieces
+from lokl.gram.plan import Family
+from lokl.gram.points import Points
+
+_mixing = CompiledModule("lokl.gram._mixing")
+_rows = CompiledModule("lokl.gram._rows")
+
+# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
+_FORMS_BUFFER = 2**19
+# Rows that are worth a thread of their own.
+_SUMMED_ROWS, _MIRRORED_ROWS = 8, 256
+
+# Remembered inner products of a family.
+Memory = Callable[[Family], Remembered | None]
+
+
+def fill(
+    left: Points, rows: Array, right: Points, out: Array, out_rows: Array, memory: Any = None
+) -> None:
+    """Write ``k(left[rows], right)`` into the rows `out_rows` of `out`.
+
+    `memory`, a :data:`Memory`, may know inner products of `left` with `right`.
+    """
+    if not right.plan.families:
+        out[out_rows] = 0.0
+    weights, near, far = _sides(left, right)
+    for k, family in enumerate(right.plan.families):
+        left.layouts[k].mix(
+            rows,
+            right.layouts[k],
+            family.program(right.plan.dtype, weights),
+            _mixing.Sides(near[k], far[k]),
+            _mixing.Target(out, out_rows, k > 0),
+            None if memory is None else memory(family),
+        )
+    _finish(left, rows, right, out, out_rows)
+
+
+def block(left: Points, right: Points) -> Array:
+    """Return ``k(left, right)`` as an array."""
+    out = np.empty((left.n_samples, right.n_samples), dtype=right.plan.dtype)
+    rows = np.arange(left.n_samples)
+    fill(left, rows, right, out, rows)
+    return out
+
+
+def fill_symmetric(points: Points, out: Array) -> None:
+    """Write ``k(points, points)``; where layouts allow it, only half is computed."""
+    rows = np.arange(points.n_samples)
+    if not points.plan.families:
+        out[...] = 0.0
+    weights, sides, _ = _sides(points, points)
+    for k, family in enumerate(points.plan.families):
+        program = family.program(points.plan.dtype, weights)
+        target = _mixing.Target(out, rows, k > 0)
+        points.layouts[k].mix_half(program, _mixing.Sides(sides[k], sides[k]), target)
+    if any(layout.halves for layout in points.layouts):
+        in_parallel(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
+    _finish(points, rows, points, out, rows)
+
+
+def _sides(left: Points, right: Points) -> tuple[Array | None, list[Any], list[Any]]:
+    """Constant weights, and the sides of each family: without factors where weights are constant."""
+    if left.weights is None or right.weights is None:
+        return None, left.sides, right.sides
+    none = np.empty((right.plan.n_kernels, 0, 0), dtype=right.plan.dtype)
+    near, far = (
+        [_mixing.Side(layout.norms, none, False) for layout in points.layouts]
+        for points in (left, right)
+    )
+    return left.weights * right.weights, near, far
+
+
+def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
+    """Add the kernels that are no function of an inner product; normalise pairs."""
+    plan = right.plan
+    for piece in _other_pieces(left, rows, right, BUFFER):
+        i = piece.members[0]
+        trust = left.gates[rows[piece.part], i] @ right.gates[:, i].T
+        out[out_rows[piece.part]] += (trust * piece.values).astype(plan.dtype, copy=False)
+    if plan.pair_normalized:
+        for part in in_pieces(len(rows), right.n_samples):
+            out[out_rows[part]] *= _pair_shares(left.gates[rows[part]], right.gates)
+
+
+def diag(points: Points) -> Array:
+    """``k(x, x)`` of every sample, in float64."""
+    plan = points.plan
+    values = np.zeros((points.n_samples, plan.n_kernels))
+    for family, layout in zip(plan.families, points.layouts, strict=True):
+        norms = layout.norms.astype(np.float64)
+        for i, term in zip(family.members, family.terms, strict=True):
+            values[:, i] = term.formula(norms, norms, norms)
+    values *= points.scales**2
+    for i in plan.others:
+        values[:, i] = plan.kernels[i].diag(points.X)
+    gates = (points.gates**2).sum(axis=2)
+    if plan.pair_normalized:
+        gates = gates * _inverse(gates.sum(axis=1, keepdims=True))
+    return np.asarray((gates * values).sum(axis=1))
+
+
+def product(left: Points, right: Points, coef: Array) -> Array:
+    """``k(left, right) @ coef`` in pieces of rows; `coef` is (n_right, n_columns)."""
+    result = np.zeros((left.n_samples, coef.shape[1]))
+    if right.n_samples == 0:
+        return result
+    weights = np.ascontiguousarray(coef, dtype=right.plan.dtype)
+    pieces = in_pieces(left.n_samples, right.n_samples)
+    buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), right.plan.dtype)
+    for part in pieces:
+        rows = np.arange(part.start, part.stop)
+        fill(left, rows, right, buffer, rows - part.start)
+        result[part] = multiply(buffer[: len(rows)], weights)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _DotsPiece:
+    """Inner products of some rows with all right samples, and what a family does with them."""
+
+    part: slice
+    members: list[int]
+    program: Any
+    dots: Array
+    norms: tuple[Array, Array]
+
+    def sums(self, loads: Array, damping: Array, begin: int = 0) -> Array:
+        """``<k_i(p, :), loads[i, q]>``, columns from `begin` on: (n_rows, n_members, n_sums)."""
+        out = np.zeros((len(self.dots), len(self.members), loads.shape[1]))
+        work = (self.program, self.dots, self.norms, _mixing.Loads(loads, damping, begin), out)
+        in_parallel(_mixing.kernel_sums, len(self.dots), _SUMMED_ROWS, *work)
+        return out
+
+    def put(self, out: Array) -> None:
+        """Write kernel values into ``out[:, members]``."""
+        work = (self.program, self.dots, self.norms, np.array(self.members), out)
+        in_parallel(_mixing.kernels_apart, len(self.dots), 1, *work)
+
+
+@dataclass(frozen=True, eq=False)
+class _ValuesPiece:
+    """Values of one other kernel; methods as those of inner products."""
+
+    part: slice
+    members: list[int]
+    values: Array
+
+    def sums(self, loads: Array, damping: Array, begin: int = 0) -> Array:
+        values = self.values * damping if damping.size else self.values
+        return np.asarray(values[:, begin:] @ loads[0, :, begin:].T)[:, np.newaxis]
+
+    def put(self, out: Array) -> None:
+        out[:, self.members[0]] = self.values
+
+
+def _pieces(
+    left: Points, rows: Array, right: Points, size: int = BUFFER, half: bool = False
+) -> Iterator[_DotsPiece | _ValuesPiece]:
+    """Every kernel between the left samples `rows` and all right samples, some rows at a time."""
+    if right.n_samples == 0:
+        return
+    for k, family in enumerate(right.plan.families):
+        near, far = left.layouts[k], right.layouts[k]
+        program = family.program(right.plan.dtype)
+        for part, dots in near.products(rows, far, size=size, half=half):
+            norms = (near.norms[rows[part]], far.norms)
+            yield _DotsPiece(part, list(family.members), program, dots, norms)
+    yield from _other_pieces(left, rows, right, size)
+
+
+def _other_pieces(left: Points, rows: Array, right: Points, size: int) -> Iterator[_ValuesPiece]:
+    for i in right.plan.others if right.n_samples else ():
+        for part in in_pieces(len(rows), right.n_samples, size):
+            values = right.plan.kernels[i](left.X[rows[part]], right.X)
+            yield _ValuesPiece(part, [i], values)
+
+
+def kernel_sums(left: Points, rows: Array, right: Points, coef: Array) -> Array:
+    """Sums over the right samples, apart for each kernel, at the left samples `rows`.
+
+    Returns ``R[p, i, r, t] = sum_j k_i(p, j) h_ir(j) coef[j, t]``, normalisation included on both
+    sides and, with pair-normalised mixing, the pair's divisor. Everything that is asked of single
+    kernels (contributions, gate gradients) is a sum of these.
+    """
+    loads = _turned(right.loads(coef), right.plan.dtype)
+    result = np.zeros((len(rows), *loads.shape[:2]))
+    for piece in _pieces(left, rows, right):
+        damping = _damping(left, rows[piece.part], right)
+        result[piece.part][:, piece.members] = piece.sums(loads[piece.members], damping)
+    result *= left.scales[rows, :, np.newaxis]
+    return result.reshape(len(rows), *right.gates.shape[1:], coef.shape[1])
+
+
+def forms(points: Points, rows: Array, coef: Array) -> Array:
+    """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)`` over the samples `rows`, (n_kernels, rank).
+
+    Kernels are symmetric: pairs are looked at once and count twice.
+    """
+    right = points.take(rows)
+    loads = right.loads(coef)
+    turned = _turned(loads, right.plan.dtype)
+    result = np.zeros(loads.shape[1:])
+    for piece in _pieces(points, rows, right, _FORMS_BUFFER, half=True):
+        part, members = piece.part, piece.members
+        # Columns before the rows have had their turn, those after count for both.
+        once = turned[members]
+        once[:, :, : part.start] = 0.0
+        once[:, :, part.stop :] *= 2.0
+        damping = _damping(points, rows[part], right)
+        sums = piece.sums(once, damping, part.start // TILE * TILE)
+        result[members] += (loads[part][:, members] * sums).sum(axis=0)
+    return result.reshape(*right.gates.shape[1:], coef.shape[1]).sum(axis=2)
+
+
+def apart(left: Points, rows: Array, right: Points) -> Array:
+    """Rows of every gated kernel by itself, (len(rows), n_kernels, n_right); rank one only."""
+    out = np.zeros((len(rows), right.plan.n_kernels, right.n_samples), dtype=right.plan.dtype)
+    for piece in _pieces(left, rows, right):
+        piece.put(out[piece.part])
+    out *= left.factors[:, 0, rows].T[:, :, np.newaxis]
+    out *= right.factors[:, 0]
+    return out
+
+
+def _turned(loads: Array, dtype: Any) -> Array:
+    """Loads with the samples last, as loops go over them."""
+    return np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=dtype)
+
+
+def _damping(left: Points, rows: Array, right: Points) -> Array:
+    """Divisors of pairs, inverted; an array of shape (0, 0) stands for none."""
+    if not right.plan.pair_normalized:
+        return np.empty((0, 0), dtype=right.plan.dtype)
+    shares = _pair_shares(left.gates[rows], right.gates)
+    return np.ascontiguousarray(shares, dtype=right.plan.dtype)
+
+
+def _pair_shares(left: Array, right: Array) -> Array:
+    """``1 / sum_i <h_i(x), h_i(z)>``, and 0 for pairs that trust no kernel in common."""
+    size = left.shape[1] * left.shape[2]
+    return _inverse(left.reshape(len(left), size) @ right.reshape(len(right), size).T)
+
+
+def _inverse(values: Array) -> Array:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
