@@ -83,9 +83,11 @@ def run(options: Options, report: Report) -> None:
     calls["BLAS products only"] = lambda: np.matmul(single[right()], single.T, out=out)
 
     times, _ = race(calls, options, least=15)
+    layout = type(grams["one RBF"].points.layouts[0]).__name__
+    share = flushed(X, MIX[-1].gamma)
     report.table(
-        f"{count} new rows of {n:,}, float32, layout {type(grams['one RBF'].points.layouts[0]).__name__}; "
-        f"{flushed(X, MIX[-1].gamma):.0%} of the entries of the narrowest RBF are below 2^-100 and 0",
+        f"{count} new rows of {n:,}, float32, layout {layout}; of the entries of the narrowest RBF, "
+        f"{share:.0%} are below 2^-100 and become 0",
         ({"": name, **cells(time, count, times["one RBF"])} for name, time in times.items()),
     )
     sample = np.random.RandomState(1).permutation(n)[:100]

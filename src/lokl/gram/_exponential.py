@@ -36,7 +36,7 @@ def _as_bits(typing_context, number):
 
 @intrinsic
 def keep_from(typing_context, value, size, least):
-    """``value if size >= least else 0``, as one instruction: loops with branches do not vectorise."""
+    """``value if size >= least else 0`` in one instruction: loops with branches stay scalar."""
 
     def codegen(context, builder, signature, arguments):
         value, size, least = arguments
