@@ -86,8 +86,8 @@ def run(options: Options, report: Report) -> None:
     layout = type(grams["one RBF"].points.layouts[0]).__name__
     share = flushed(X, MIX[-1].gamma)
     report.table(
-        f"{count} new rows of {n:,}, float32, layout {layout}; of the entries of the narrowest RBF, "
-        f"{share:.0%} are below 2^-100 and become 0",
+        f"{count} new rows of {n:,}, float32, layout {layout}; of the entries of the narrowest "
+        f"RBF, {share:.0%} are below 2^-100 and become 0",
         ({"": name, **cells(time, count, times["one RBF"])} for name, time in times.items()),
     )
     sample = np.random.RandomState(1).permutation(n)[:100]
