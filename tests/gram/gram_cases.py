@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from lokl import _threads
-from lokl.gram import groups
+from lokl.gram import views
+from lokl.gram.layouts import Dense, Panels, Sparse
 from lokl.kernels import (
     RBF,
     Callable,
@@ -74,18 +75,18 @@ def wide(n, rng):
 
 # How samples are given, and a layout they can have.
 LAYOUTS = {
-    dense: "dense",
-    short_rows: "panels",
-    few_entries: "panels",
-    full_csr: "dense",
-    wide: "sparse",
+    dense: Dense,
+    short_rows: Panels,
+    few_entries: Panels,
+    full_csr: Dense,
+    wide: Sparse,
 }
 
 
 @contextmanager
 def layout_of(make):
     """Lay samples out as the list says, however few they are."""
-    with patch.object(groups, "choose_layout", lambda X: LAYOUTS[make]):
+    with patch.object(views, "choose_layout", lambda X: LAYOUTS[make]):
         yield
 
 

@@ -28,8 +28,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lokl.gram import GatedGram, Mixture
-from lokl.gram.features import TILE, choose_layout
+from lokl.gates import Constant
+from lokl.gram import Expansion, GatedGram, GatedKernel, InnerProducts, mixing
+from lokl.gram.layouts import TILE, Dense, Panels, Sparse, choose_layout
+from lokl.gram.points import Points
 from lokl.kernels import RBF, Linear, rbf_ladder
 
 seeds = st.integers(0, 2**16)
@@ -40,31 +42,31 @@ few = settings(max_examples=6)
 @every_layout
 def test_samples_have_the_layout_of_the_list(make):
     with layout_of(make):
-        mixture = Mixture([RBF(1.0)], make(5, np.random.default_rng(0)))
-    assert [group.layout for group in mixture.groups] == [LAYOUTS[make]]
+        gram = GatedGram([RBF(1.0)], make(5, np.random.default_rng(0)))
+    assert [type(layout) for layout in gram.points.layouts] == [LAYOUTS[make]]
 
 
 @pytest.mark.parametrize(
     ("n", "d", "fill", "as_given", "layout"),
     [
-        (20, 4, 1.0, np.asarray, "panels"),
-        (20, 14, 0.2, sparse.csr_matrix, "panels"),
-        (3000, 100, 0.05, np.asarray, "panels"),
-        (3000, 100, 0.05, sparse.csr_matrix, "panels"),
-        (3000, 100, 1.0, np.asarray, "dense"),
-        (3000, 100, 1.0, sparse.csr_matrix, "dense"),
-        (0, 4, 1.0, np.asarray, "panels"),
+        (20, 4, 1.0, np.asarray, Panels),
+        (20, 14, 0.2, sparse.csr_matrix, Panels),
+        (3000, 100, 0.05, np.asarray, Panels),
+        (3000, 100, 0.05, sparse.csr_matrix, Panels),
+        (3000, 100, 1.0, np.asarray, Dense),
+        (3000, 100, 1.0, sparse.csr_matrix, Dense),
+        (0, 4, 1.0, np.asarray, Panels),
     ],
 )
 def test_the_data_decides_the_layout(n, d, fill, as_given, layout):
     rng = np.random.default_rng(0)
-    assert choose_layout(as_given(rng.random((n, d)) * (rng.random((n, d)) < fill))) == layout
+    assert choose_layout(as_given(rng.random((n, d)) * (rng.random((n, d)) < fill))) is layout
 
 
 def test_a_matrix_of_very_many_columns_stays_sparse():
     narrow = few_entries(40, np.random.default_rng(0)).tocoo()
     X = sparse.csr_matrix((narrow.data, (narrow.row, 10**5 * narrow.col)), shape=(40, 14 * 10**5))
-    assert choose_layout(X) == "sparse"
+    assert choose_layout(X) is Sparse
     gram = GatedGram([Linear(), RBF(1.0)], X, dtype="float64")
     expected = GatedGram([Linear(), RBF(1.0)], narrow.toarray(), dtype="float64")
     assert_allclose(gram.rows(np.arange(40)), expected.rows(np.arange(40)), atol=1e-12)
@@ -130,13 +132,15 @@ def test_contributions_of_kernels_add_up(kernels, make, dtype, seed, n, p, kind,
     Z, HZ = make(p, rng), gates(kind, p, len(kernels), rng)
     coef = rng.normal(size=(p, 2))
     with layout_of(make):
-        mixture = Mixture(kernels, X, dtype, pair_normalized)
-    left, right = mixture.points(X, H), mixture.points(Z, HZ)
+        gram = GatedGram(kernels, Z, HZ, dtype=dtype, pair_normalized=pair_normalized)
+    kernel = GatedKernel(kernels, Constant(), np.ones(len(kernels)), pair_normalized)
+    expansion = Expansion.make(kernel, gram, coef, [1.0, 2.0])
+    points = Points.make(gram.plan, X, H)
     each = parts(kernels, X, H, Z, HZ, pair_normalized)
-    contributions = mixture.contributions(left, right, coef)
+    contributions = expansion.parts(points)
     close(contributions, np.einsum("ijk,kt->jit", each, coef), dtype)
-    close(mixture.product(left, right, coef), contributions.sum(axis=1), dtype)
-    close(mixture.block(left, right), each.sum(axis=0), dtype)
+    close(expansion.at(points), contributions.sum(axis=1) + np.array([1.0, 2.0]), dtype)
+    close(mixing.block(points, gram.points), each.sum(axis=0), dtype)
 
 
 @every_dictionary
@@ -198,14 +202,17 @@ def test_the_order_of_kernels_does_not_matter(kernels, data, seed, n, kind):
 @given(seed=seeds, n=st.integers(2, 20), kinds=st.lists(st.sampled_from(GATES), max_size=3))
 def test_gates_move(kernels, dtype, seed, n, kinds):
     kernels, X, H, rng = problem(kernels, dense, "rank 1", n, seed)
-    gram = GatedGram(kernels, X, H, dtype=dtype, keep_inner=bool(seed % 2))
+    inner = InnerProducts(X, dtype=dtype, keep=bool(seed % 2))
+    gram = inner.gated(kernels, H)
     coef = rng.normal(size=n)
     for kind in ["constant", *kinds]:
         gram.rows(np.arange(n))
         gram.dot(coef)
         gram.whole.sum()
         H = gates(kind, n, len(kernels), rng)
-        gram.move_gates(H)
+        gram = gram.regated(H)
+        assert gram.inner is inner
+        assert gram.regated(H.copy()) is gram
         K = parts(kernels, X, H).sum(axis=0)
         close(gram.rows(np.arange(n)), K, dtype)
         close(gram.dot(coef), K @ coef, dtype)
@@ -265,18 +272,19 @@ def test_any_gammas_in_any_order_equal_separate_kernels(dtype, data, seed):
 
 @pytest.mark.parametrize("make", [dense, short_rows, few_entries, wide])
 @pytest.mark.parametrize("kind", ["constant", "rank 3"])
-@pytest.mark.parametrize("keep_inner", [False, True])
-def test_several_tiles_on_several_threads(make, kind, keep_inner):
+@pytest.mark.parametrize("keep", [False, True])
+def test_several_tiles_on_several_threads(make, kind, keep):
     n = 3 * TILE + 7
     kernels, X, H, rng = problem(DICTIONARIES["views"], make, kind, n, 0)
     rows, coef = rng.permutation(n)[:40], rng.normal(size=n)
     with threads(3), layout_of(make):
-        gram = GatedGram(kernels, X, H, dtype="float64", keep_inner=keep_inner)
+        gram = InnerProducts(X, dtype="float64", keep=keep).gated(kernels, H)
         K = parts(kernels, X[rows], H[rows], X, H).sum(axis=0)
         close(gram.rows(rows), K, "float64")
         target = np.zeros(n)
         gram.subtract(rows, coef[:40], target)
         close(target, -coef[:40] @ K, "float64")
         close(gram.dot(coef)[rows], K @ coef, "float64")
-        sums = gram.mixture.contributions(gram.points.take(rows), gram.points, coef[:, np.newaxis])
-        close(sums.sum(axis=1)[:, 0], K @ coef, "float64")
+        trust = H.reshape(n, len(kernels), -1)
+        said = (trust * gram.kernel_sums(coef)[:, :, :, 0]).sum(axis=(1, 2))
+        close(said[rows], K @ coef, "float64")

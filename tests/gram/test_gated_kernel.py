@@ -92,9 +92,9 @@ def test_a_missing_view_is_not_trusted(gate, seed, n, p):
     K = parts(VIEWS, filled[0], H, filled[1], HZ).sum(axis=0)
     assert_allclose(kernel(X, Z), K, rtol=1e-9, atol=1e-12)
     assert_allclose(kernel.diag(X), kernel(X).diagonal(), rtol=1e-9, atol=1e-12)
-    without, gates = kernel.gates(X)
-    assert_array_equal(without, filled[0])
-    assert (gates[~present] == 0).all()
+    read = kernel.samples(X)
+    assert_array_equal(read.filled, filled[0])
+    assert (kernel.gates(read)[~present] == 0).all()
     # What stands in the place of a missing view is never read.
     alone = Constant()
     trust = GatedKernel(VIEWS, alone, np.ones(4))

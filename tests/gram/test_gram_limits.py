@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from lokl.gram import GatedGram
-from lokl.gram.features import Features
+from lokl.gram import GatedGram, InnerProducts
+from lokl.gram.layouts import Dense
 from lokl.kernels import RBF, Callable, Laplacian, Linear, Polynomial, precomputed
 
 seeds = st.integers(0, 2**16)
@@ -34,19 +34,20 @@ few = settings(max_examples=6)
     seed=seeds,
     n=st.integers(2, 20),
     capacity=st.integers(2, 30),
-    keep_inner=st.booleans(),
+    keep=st.booleans(),
     steps=st.lists(st.integers(0, 2**16), min_size=1, max_size=6),
 )
-def test_memory_changes_no_row(kernels, seed, n, capacity, keep_inner, steps):
+def test_memory_changes_no_row(kernels, seed, n, capacity, keep, steps):
     kernels, X, H, _ = problem(kernels, dense, "rank 1", n, seed)
-    megabytes = (2 if keep_inner else 1) * capacity * 8 * n / 2**20
-    gram = GatedGram(kernels, X, H, cache_size=megabytes, dtype="float64", keep_inner=keep_inner)
+    megabytes = (2 if keep else 1) * capacity * 8 * n / 2**20
+    inner = InnerProducts(X, cache_size=megabytes, dtype="float64", keep=keep)
+    gram = inner.gated(kernels, H)
     assert 2 <= gram.capacity <= min(n, 2 * capacity)
     for step in steps:
         rng = np.random.default_rng(step)
         if step % 3 == 0:
             H = gates("rank 1", n, len(kernels), rng)
-            gram.move_gates(H)
+            gram = gram.regated(H)
         K = parts(kernels, X, H).sum(axis=0)
         rows = rng.permutation(n)[: rng.integers(1, n + 1)]
         close(gram.rows(rows), K[rows], "float64")
@@ -56,20 +57,20 @@ def test_memory_changes_no_row(kernels, seed, n, capacity, keep_inner, steps):
 
 
 @both
-@pytest.mark.parametrize("keep_inner", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
 @given(n=st.integers(2, 400))
-def test_a_budget_of_less_than_two_rows_is_refused_with_advice_that_works(dtype, keep_inner, n):
+def test_a_budget_of_less_than_two_rows_is_refused_with_advice_that_works(dtype, keep, n):
     X = np.ones((n, 1))
-    options = {"dtype": dtype, "keep_inner": keep_inner}
+    options = {"dtype": dtype, "keep": keep}
     with pytest.raises(ValueError, match=rf"two rows of the Gram matrix of {n} samples") as error:
-        GatedGram([RBF(1.0)], X, cache_size=1e-6, **options).rows([0])
+        InnerProducts(X, cache_size=1e-6, **options).gated([RBF(1.0)]).rows([0])
     advice = float(re.search("give at least (.*) MB", str(error.value)).group(1))
-    gram = GatedGram([RBF(1.0)], X, cache_size=advice, **options)
+    gram = InnerProducts(X, cache_size=advice, **options).gated([RBF(1.0)])
     assert gram.rows([0, 1]).shape == (2, n)
 
 
-@pytest.mark.parametrize("keep_inner", [False, True])
-def test_rows_of_an_interrupted_computation_are_not_kept(keep_inner, monkeypatch):
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_of_an_interrupted_computation_are_not_kept(keep, monkeypatch):
     X = dense(10, np.random.default_rng(0))
     failing = True
 
@@ -78,7 +79,7 @@ def test_rows_of_an_interrupted_computation_are_not_kept(keep_inner, monkeypatch
             raise KeyboardInterrupt
         return X @ Z.T
 
-    gram = GatedGram([RBF(0.1), Callable(product)], X, dtype="float64", keep_inner=keep_inner)
+    gram = InnerProducts(X, dtype="float64", keep=keep).gated([RBF(0.1), Callable(product)])
     expected = (RBF(0.1)(X) + X @ X.T) / 2
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -87,9 +88,9 @@ def test_rows_of_an_interrupted_computation_are_not_kept(keep_inner, monkeypatch
     close(gram.rows(np.arange(10)), expected, "float64")
 
     with layout_of(dense):
-        gram = GatedGram([RBF(0.1)], X, dtype="float64", keep_inner=keep_inner)
+        gram = InnerProducts(X, dtype="float64", keep=keep).gated([RBF(0.1)])
     with monkeypatch.context() as patch:
-        patch.setattr(Features, "dots", lambda *arguments: product(None, None))
+        patch.setattr(Dense, "dots", lambda *arguments: product(None, None))
         failing = True
         with pytest.raises(KeyboardInterrupt):
             gram.rows([2, 5])
@@ -120,9 +121,8 @@ def test_gates_that_fit_no_sample_or_kernel_are_refused(shape):
     X, kernels = np.ones((5, 2)), [Linear(), RBF(1.0)]
     with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
         GatedGram(kernels, X, np.ones(shape))
-    if len(shape) == 2:
-        with pytest.raises(ValueError, match=r"gates have shape \(5, 2\), got"):
-            GatedGram(kernels, X).move_gates(np.ones(shape))
+    with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
+        GatedGram(kernels, X).regated(np.ones(shape))
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,6 @@ def test_samples_and_gates_are_not_written_to(kernels, make, read_only):
     read_only(X)
     coef = read_only(rng.normal(size=8))
     with layout_of(make):
-        gram = GatedGram(kernels, X, read_only(H), keep_inner=True)
+        gram = InnerProducts(X, keep=True).gated(kernels, read_only(H))
     close(gram.dot(coef), gram.rows(np.arange(8)) @ coef, "float32")
     gram.gate_gradient(coef)

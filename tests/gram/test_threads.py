@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 
 from lokl._threads import _usual_threads, in_parallel, n_threads, one_thread
 from lokl.gram import GatedGram
-from lokl.gram.features import TILE
+from lokl.gram.layouts import TILE
 from lokl.kernels import RBF, Linear
 
 

@@ -36,7 +36,7 @@ def _as_bits(typing_context, number):
 
 @intrinsic
 def keep_from(typing_context, value, size, least):
-    """``value if size >= least else 0``, as one instruction: loops with branches do not vectorise."""
+    """``value if size >= least else 0`` in one instruction: loops with branches stay scalar."""
 
     def codegen(context, builder, signature, arguments):
         value, size, least = arguments
@@ -60,8 +60,7 @@ def _exp2_nonpositive(t):
     if t == types.float32:
 
         def single(t):
-            given = t
-            t = max(min(t, np.float32(0.0)), np.float32(-100.0))
+            t = min(t, np.float32(0.0))
             shifted = t + np.float32(12582912.0)  # 1.5 * 2^23: rounds to an integer
             f = t - (shifted - np.float32(12582912.0))
             p = np.float32(1.5403530e-4)
@@ -72,13 +71,12 @@ def _exp2_nonpositive(t):
             p = p * f + np.float32(6.9314718e-1)
             p = p * f + np.float32(1.0)
             bits = np.int32(np.int32(_as_bits(shifted) + np.int32(127)) << np.int32(23))
-            return keep_from(p * _as_float(bits), given, np.float32(-100.0))
+            return keep_from(p * _as_float(bits), t, np.float32(-100.0))
 
         return single
 
     def double(t):
-        given = t
-        t = max(min(t, 0.0), -900.0)
+        t = min(t, 0.0)
         shifted = t + 6755399441055744.0  # 1.5 * 2^52
         f = t - (shifted - 6755399441055744.0)
         p = 2.5678435993488206e-11  # ln(2)^k / k!, k = 12 .. 1
@@ -94,7 +92,7 @@ def _exp2_nonpositive(t):
         p = p * f + 2.4022650695910072e-01
         p = p * f + 6.9314718055994531e-01
         p = p * f + 1.0
-        return keep_from(p * _as_float((_as_bits(shifted) + 1023) << 52), given, -900.0)
+        return keep_from(p * _as_float((_as_bits(shifted) + 1023) << 52), t, -900.0)
 
     return double
 

@@ -17,7 +17,7 @@ from lokl.gram._exponential import exp2_nonpositive, keep_from, square
 # Numba keeps compiled loops on disk until the file in which they are defined changes, and looks at
 # no other. Hence everything they are made of stands here, also what other files define as well. The
 # exponential does not: this digest of its file, which a test compares, changes with it.
-EXPONENTIAL = ""
+EXPONENTIAL = "41611efc289f7619"
 
 # Operation codes, as in lokl.kernels.base.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
@@ -25,8 +25,8 @@ LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 TILE = 512
 
 
-# What the kernels of one view do with an inner product, one entry a kernel. Gaussians come in
-# rising order of gamma; `weights` count where gates are constant.
+# What the kernels of one view do with an inner product, one entry a kernel. At most four squares
+# follow a Gaussian; `weights` count where gates are constant.
 Program = namedtuple("Program", "operations gammas coefs degrees weights")
 # Samples on one side of a block: squared norms (n,) and factors (n_kernels, rank, n). Rank 0 stands
 # for constant gates, whose factors are the weights of the program. `small` says that products of
@@ -47,14 +47,19 @@ Loads = namedtuple("Loads", "coefs damping begin")
 _FAST = {"nnan", "nsz", "contract"}
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def _step(program, i):
+    """Return operation and numbers of one kernel: tuples of arrays are slow to hand around."""
+    return program.operations[i], program.gammas[i], program.coefs[i], program.degrees[i]
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _kernel_values(program, i, dots, left_norm, right_norms, values):
-    """Values of kernel `i` over one row of one tile.
+def _kernel_values(step, dots, left_norm, right_norms, values):
+    """Values of one kernel over one row of one tile.
 
     For `SQUARE`, `values` holds those of the kernel before on entry.
     """
-    operation = program.operations[i]
-    gamma, coef0 = program.gammas[i], program.coefs[i]
+    operation, gamma, coef0, degree = step
     n = dots.shape[0]
     if operation == SQUARE:
         for j in range(n):
@@ -72,7 +77,7 @@ def _kernel_values(program, i, dots, left_norm, right_norms, values):
     elif operation == POLYNOMIAL:
         for j in range(n):
             values[j] = gamma * dots[j] + coef0
-        for _ in range(program.degrees[i] - 1):
+        for _ in range(degree - 1):
             for j in range(n):
                 values[j] = values[j] * (gamma * dots[j] + coef0)
     else:
@@ -92,7 +97,6 @@ def _add_squares(weights, values, out):
         second = square(first)
         third = square(second)
         fourth = square(third)
-        values[j] = fourth
         out[j] += a * first + b * second + c * third + d * fourth
 
 
@@ -106,7 +110,6 @@ def _add_gated_squares(weights, gates, values, out):
         second = square(first)
         third = square(second)
         fourth = square(third)
-        values[j] = fourth
         out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
 
 
@@ -155,9 +158,9 @@ def _add_quadratic(weight, gamma, coef0, dots, out):
 
 @njit(cache=True, nogil=True)
 def _rungs(operations, i):
-    """Return how many kernels from `i` on are squares, one of the other; at most four."""
+    """Return how many kernels from `i` on are squares, one of the other."""
     count = 0
-    while count < 4 and i + count < operations.shape[0] and operations[i + count] == SQUARE:
+    while i + count < operations.shape[0] and operations[i + count] == SQUARE:
         count += 1
     return count
 
@@ -165,13 +168,13 @@ def _rungs(operations, i):
 @njit(cache=True, nogil=True)
 def _all_count(weights, least):
     """Whether weights are zero or at least `least`."""
+    count = 0
     for weight in weights:
-        if weight != 0.0 and abs(weight) < least:
-            return False
-    return True
+        count += weight == 0.0 or abs(weight) >= least
+    return count == weights.shape[0]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _mix_weighted(program, dots, left_norm, right_norms, values, out):
     """Add all kernels of a program, under constant gates, to one row of one tile."""
     operations, weights = program.operations, program.weights
@@ -197,7 +200,7 @@ def _mix_weighted(program, dots, left_norm, right_norms, values, out):
         elif operations[i] == POLYNOMIAL and program.degrees[i] == 2:
             _add_quadratic(weight, program.gammas[i], program.coefs[i], dots, out)
         else:
-            _kernel_values(program, i, dots, left_norm, right_norms, values)
+            _kernel_values(_step(program, i), dots, left_norm, right_norms, values)
             gaussian = operations[i] == GAUSSIAN or operations[i] == SQUARE
             if gaussian and abs(weight) < least_weight:
                 if abs(weight) > smallest:
@@ -207,7 +210,7 @@ def _mix_weighted(program, dots, left_norm, right_norms, values, out):
         i += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _mix_gated(program, dots, sides, place, values, out):
     """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
     p, first, last = place
@@ -228,21 +231,18 @@ def _mix_gated(program, dots, sides, place, values, out):
             k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
             third = left[k, 0, p] if rungs > 2 else zero
             fourth = left[m, 0, p] if rungs > 3 else zero
-            _add_gated_squares(
-                (left[i, 0, p], left[i + 1, 0, p], third, fourth),
-                (
-                    right[i, 0, first:last],
-                    right[i + 1, 0, first:last],
-                    right[k, 0, first:last],
-                    right[m, 0, first:last],
-                ),
-                values,
-                out,
+            gates = (
+                right[i, 0, first:last],
+                right[i + 1, 0, first:last],
+                right[k, 0, first:last],
+                right[m, 0, first:last],
             )
+            weights = (left[i, 0, p], left[i + 1, 0, p], third, fourth)
+            _add_gated_squares(weights, gates, values, out)
             i += rungs
             continue
-        norms = sides.right.norms[first:last]
-        _kernel_values(program, i, dots, sides.left.norms[p], norms, values)
+        right_norms = sides.right.norms[first:last]
+        _kernel_values(_step(program, i), dots, sides.left.norms[p], right_norms, values)
         gaussian = operations[i] == GAUSSIAN or operations[i] == SQUARE
         for r in range(left.shape[1]):
             gate = right[i, r, first:last]
@@ -253,7 +253,7 @@ def _mix_gated(program, dots, sides, place, values, out):
         i += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
 def _mix_row(program, dots, sides, place, values, out):
     """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
     p, first, last = place
@@ -365,7 +365,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
             size = last - first
             near, norm = dots[p, first:last], right_norms[first:last]
             for i in range(program.operations.shape[0]):
-                _kernel_values(program, i, near, left_norms[p], norm, values[:size])
+                _kernel_values(_step(program, i), near, left_norms[p], norm, values[:size])
                 summed = values[:size]
                 if loads.damping.shape[0]:
                     for j in range(size):
@@ -386,5 +386,5 @@ def kernels_apart(start, stop, program, dots, norms, members, out):
             last = min(first + TILE, n)
             part, norm = values[: last - first], right_norms[first:last]
             for i in range(program.operations.shape[0]):
-                _kernel_values(program, i, dots[p, first:last], left_norms[p], norm, part)
+                _kernel_values(_step(program, i), dots[p, first:last], left_norms[p], norm, part)
                 out[p, members[i], first:last] = part

@@ -54,7 +54,7 @@ class GatedKernel(Kernel):
         """Gate values of samples, (n_samples, n_kernels) or (n_samples, n_kernels, rank)."""
         return self.gate.at(samples, self.params)
 
-    def gram(self, samples: Samples, dtype: Any = "auto") -> "GatedGram":
+    def gram(self, samples: Samples, dtype: Any = "auto") -> GatedGram:
         """Return its matrix on samples."""
         inner = InnerProducts(samples.filled, dtype=dtype)
         gates = self.gates(samples)

@@ -71,7 +71,7 @@ def fill_symmetric(points: Points, out: Array) -> None:
 
 
 def _sides(left: Points, right: Points) -> tuple[Array | None, list[Any], list[Any]]:
-    """Constant weights, and the sides of each family: without factors where weights are constant."""
+    """Constant weights, or None; and both sides of each family, without factors where constant."""
     if left.weights is None or right.weights is None:
         return None, left.sides, right.sides
     none = np.empty((right.plan.n_kernels, 0, 0), dtype=right.plan.dtype)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
 
-# Operation codes of the compiled mixing pass. SQUARE is a Gaussian of twice the gamma of the one
-# before it in a program, hence its square.
+# What is done with an inner product, by number: compiled loops know these (lokl.gram._mixing has
+# them once more). SQUARE is a Gaussian of twice the gamma of the one before it in a list, hence its
+# square; no formula has it, the plan of a Gram matrix puts it in.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from decimal import Decimal, localcontext
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lokl.gram import _tiles
-from lokl.gram.features import TILE, Features
+from lokl.gram import _exponential, _mixing, _rows
+from lokl.gram._mixing import Loads, Program, Side, Sides, SparsePair, Target
+from lokl.gram.layouts import TILE, Panels
 from lokl.kernels import base
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE, TANH
 
@@ -23,20 +25,35 @@ seeds = st.integers(0, 2**16)
 # Lengths around the ends of tiles, and short ones.
 lengths = st.integers(1, 9) | st.sampled_from([TILE - 1, TILE, TILE + 1, 2 * TILE + 3])
 few = settings(max_examples=15)
+# Below 2 to this power, Gaussians are zero.
+LEAST = {np.float32: -100, np.float64: -900}
+
+
+def denormal(values):
+    """Whether there is a number below the smallest normal one that is not zero."""
+    return bool(((values != 0) & (np.abs(values) < np.finfo(values.dtype).tiny)).any())
 
 
 def test_no_constant_of_another_file_is_frozen_into_compiled_code():
     # Numba's cache on disk looks only at the file of a function: after a change of an imported
     # number, the old code would go on with the old one.
-    tree = ast.parse(Path(_tiles.__file__).read_text())
-    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [module for module in imported if module.startswith("lokl")]
+    for module in (_mixing, _rows, _exponential):
+        tree = ast.parse(Path(module.__file__).read_text())
+        imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        own = [name for name in imported if name.startswith("lokl")]
+        assert own == (["lokl.gram._exponential"] if module is _mixing else [])
 
 
-@njit(fastmath=_tiles._FAST)
+def test_a_change_of_the_exponential_discards_compiled_loops():
+    # The one import: the file of the loops changes whenever that of the exponential does.
+    digest = sha256(Path(_exponential.__file__).read_bytes()).hexdigest()[:16]
+    assert digest == _mixing.EXPONENTIAL, f'write EXPONENTIAL = "{digest}" in _mixing.py'
+
+
+@njit(fastmath=_mixing._FAST)
 def exp2_loop(t, out):
     for j in range(t.shape[0]):
-        out[j] = _tiles.exp2_nonpositive(t[j])
+        out[j] = _exponential.exp2_nonpositive(t[j])
 
 
 def exp2(t):
@@ -55,13 +72,13 @@ def hard_exponents(dtype, lowest):
 
 
 def test_exp2_in_single_precision_over_the_whole_range():
-    t = hard_exponents(np.float32, -126.0)
+    t = hard_exponents(np.float32, -100.0)
     expected = np.exp2(t.astype(np.float64))
     assert (np.abs(exp2(t) - expected) <= 3e-7 * expected).all()
 
 
 def test_exp2_in_double_precision_over_the_whole_range():
-    t = hard_exponents(np.float64, -1022.0)[::17]
+    t = hard_exponents(np.float64, -900.0)[::17]
     values = exp2(t)
     with localcontext() as context:
         context.prec = 40
@@ -71,17 +88,37 @@ def test_exp2_in_double_precision_over_the_whole_range():
 
 
 @both
-@given(st.integers(-1022, 0))
+@given(st.integers(-1100, 0))
 def test_exp2_of_integers_is_exact(dtype, power):
-    lowest = np.finfo(dtype).minexp
-    assert exp2(np.array([power], dtype))[0] == dtype(2.0) ** max(power, lowest)
+    expected = dtype(2.0) ** power if power >= LEAST[dtype] else 0.0
+    assert exp2(np.array([power], dtype))[0] == expected
 
 
 @both
-def test_exp2_ends_at_one_and_at_the_smallest_normal_number(dtype):
-    below = np.array([-1100.0, -1e9, -np.finfo(dtype).max], dtype)
-    assert_array_equal(exp2(below), np.full(3, np.finfo(dtype).tiny))
+def test_exp2_ends_at_one_and_at_zero(dtype):
+    least = dtype(LEAST[dtype])
+    below = [np.nextafter(least, dtype(-np.inf)), least - 1, -127.0, -130.0, -1023.0, -1100.0]
+    below = [t for t in [*below, -1e6, -(2.0**24), -1e9, -1e30] if t < least]
+    below = np.array([*below, -np.finfo(dtype).max], dtype)
+    assert_array_equal(exp2(below), np.zeros(len(below)))
     assert_array_equal(exp2(np.array([1e-3, 5.0, 1e9], dtype)), np.ones(3, dtype))
+
+
+@njit(fastmath=_mixing._FAST)
+def square_loop(values, out):
+    for j in range(values.shape[0]):
+        out[j] = _exponential.square(values[j])
+
+
+@both
+def test_squares_are_exact_or_zero_and_never_denormal(dtype):
+    powers = np.arange(LEAST[dtype], 0.25, 0.25)
+    values = np.concatenate([[0.0], 2.0**powers]).astype(dtype)
+    out = np.empty_like(values)
+    square_loop(values, out)
+    counts = values >= dtype(2.0) ** (LEAST[dtype] // 2)
+    assert_array_equal(out, np.where(counts, values, dtype(0.0)) ** 2)
+    assert not denormal(out)
 
 
 def kernel_values(step, dots, left_norm, right_norms, before):
@@ -109,7 +146,7 @@ def all_values(program, dots, left_norms, right_norms):
 
 
 def mix(program, dots, left, rows, right, out, out_rows, accumulate):
-    (left_norms, left_factors), (right_norms, right_factors) = left, right
+    (left_norms, left_factors, _), (right_norms, right_factors, _) = left, right
     values = all_values(program, dots, left_norms[rows], right_norms)
     if left_factors.shape[1]:
         trust = np.einsum("irp,irj->ipj", left_factors[:, :, rows], right_factors)
@@ -125,12 +162,15 @@ PROGRAMS = {
     "tanh": [(TANH, 0.2, -0.1, 1)],
     "ladder of two": [(GAUSSIAN, 0.1, 0.0, 1), (SQUARE, 0.2, 0.0, 1)],
     "ladder of five": [(GAUSSIAN, 0.05, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],
-    "ladder of eleven": [(GAUSSIAN, 0.01, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 10],
+    "ladder of eight": [
+        *[(GAUSSIAN, 0.01, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],
+        *[(GAUSSIAN, 0.32, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 2],
+    ],
     "all": [
         (LINEAR, 1.0, 0.0, 1),
         (POLYNOMIAL, 0.5, 1.0, 2),
         (GAUSSIAN, 0.02, 0.0, 1),
-        *[(SQUARE, 0.0, 0.0, 1)] * 5,
+        *[(SQUARE, 0.0, 0.0, 1)] * 3,
         (GAUSSIAN, 1.1, 0.0, 1),
         (TANH, 0.3, 0.1, 1),
     ],
@@ -140,7 +180,7 @@ every_program = pytest.mark.parametrize("steps", PROGRAMS.values(), ids=PROGRAMS
 
 def make_program(steps, weights, dtype):
     operations, gammas, coefs, degrees = (np.array(column) for column in zip(*steps, strict=True))
-    return (
+    return Program(
         operations.astype(np.int64),
         gammas.astype(dtype),
         coefs.astype(dtype),
@@ -152,18 +192,25 @@ def make_program(steps, weights, dtype):
 def problem(steps, n, p, rank, dtype, seed, fill=0.6):
     """Two sides of samples with norms and factors, a program, and rows of the left side."""
     rng = np.random.default_rng(seed)
-    program = make_program(steps, rng.random(len(steps)), dtype)
+    # Weights and factors of every size and sign, and none.
+    small = bool(seed % 2)
+    sizes = 10.0 ** rng.integers(-25 if small else 0, 1, size=len(steps))
+    sizes *= rng.choice([-1.0, 0.0, 1.0, 1.0], size=len(steps))
+    program = make_program(steps, sizes * (0.1 + rng.random(len(steps))), dtype)
     sides = []
     for size in (p, n):
         X = (rng.normal(size=(size, 5)) * (rng.random((size, 5)) < fill)).astype(dtype)
-        factors = rng.random((len(steps), rank, size if rank else 0)).astype(dtype)
-        sides.append((X, ((X**2).sum(axis=1), factors)))
+        factors = 0.1 + rng.random((len(steps), rank, size if rank else 0))
+        factors = (factors * sizes[:, np.newaxis, np.newaxis]).astype(dtype)
+        sides.append((X, Side((X**2).sum(axis=1), factors, small)))
     rows = rng.permutation(p)[: 1 + p // 2]
     out = rng.normal(size=(p + 2, n)).astype(dtype)
     return program, *sides, rows, out, rng.permutation(p + 2)[: len(rows)]
 
 
 def doubled(thing):
+    if isinstance(thing, bool):
+        return thing
     if isinstance(thing, tuple):
         return tuple(map(doubled, thing))
     return thing.astype(np.float64) if thing.dtype == np.float32 else thing.copy()
@@ -192,7 +239,8 @@ def test_mix_dense(steps, dtype, seed, n, p, rank, accumulate, cut):
     expected = doubled(out)
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
     for s, e in ((0, int(cut * n)), (int(cut * n), n)):
-        _tiles.mix_dense(s, e, program, dots, left, rows, right, out, out_rows, accumulate)
+        work = (program, dots, rows, Sides(left, right), Target(out, out_rows, accumulate))
+        _mixing.mix_dense(s, e, *work)
     check(out, expected, dtype)
 
 
@@ -211,14 +259,14 @@ def test_mix_dense(steps, dtype, seed, n, p, rank, accumulate, cut):
 def test_mix_sparse(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
     sides = problem(steps, n, p, rank, dtype, seed, fill)
     program, (X, left), (Z, right), rows, out, out_rows = sides
-    lists, panels = Features(sparse.csr_matrix(X), "panels").lists, Features(Z, "panels").panels
+    pair = SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels)
     expected = doubled(out)
     dots = doubled(X)[rows] @ doubled(Z).T
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
     middle = min(cut * TILE, n)
     for s, e in ((0, middle), (middle, n)):
-        work = (program, lists, panels, left, rows, right, out, out_rows, accumulate)
-        _tiles.mix_sparse(s, e, *work)
+        work = (program, pair, rows, Sides(left, right), Target(out, out_rows, accumulate))
+        _mixing.mix_sparse(s, e, *work)
     check(out, expected, dtype)
 
 
@@ -229,9 +277,9 @@ def test_dots_sparse(dtype, seed, n, p, fill):
     rng = np.random.default_rng(seed)
     X, Z = ((rng.normal(size=(k, 11)) * (rng.random((k, 11)) < fill)).astype(dtype) for k in (p, n))
     rows = rng.permutation(p)
-    lists, panels = Features(sparse.csr_matrix(X), "panels").lists, Features(Z, "panels").panels
+    pair = SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels)
     out = np.full((p, n), np.nan, dtype=dtype)
-    _tiles.dots_sparse(0, n, lists, panels, rows, out)
+    _mixing.dots_sparse(0, n, pair, rows, out)
     check(out, X[rows].astype(float) @ Z.T.astype(float), dtype)
 
 
@@ -241,7 +289,7 @@ def test_lists_and_panels_hold_the_samples(dtype, seed, n, d, fill):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < fill)).astype(dtype)
     for given_as in (X, sparse.csr_matrix(X)):
-        features = Features(given_as, "panels")
+        features = Panels(given_as)
         pointers, indices, entries = features.lists
         assert (np.diff(pointers) % 4 == 0).all()
         again = np.zeros((n, d), dtype)
@@ -282,7 +330,8 @@ def test_kernel_sums(steps, dtype, seed, n, p, q, damped, begin):
     )
     out = start.copy()
     for s, e in ((0, p // 2), (p // 2, p)):
-        _tiles.kernel_sums(s, e, begin, program, dots, left[0], right[0], damping, coefs, out)
+        norms = (left.norms, right.norms)
+        _mixing.kernel_sums(s, e, program, dots, norms, Loads(coefs, damping, begin), out)
     check(out, expected, dtype)
 
 
@@ -295,7 +344,7 @@ def test_subtract_rows(dtype, seed, n, count, cut):
     slots, coef, target = rng.permutation(12)[:count], rng.normal(size=count), rng.normal(size=n)
     expected = target - coef @ slab[slots].astype(np.float64)
     for s, e in ((0, int(cut * n)), (int(cut * n), n)):
-        _tiles.subtract_rows(s, e, slab, slots, coef, target)
+        _rows.subtract_rows(s, e, slab, slots, coef, target)
     # Sums are in double precision, whatever the rows are stored in.
     assert_allclose(target, expected, rtol=1e-12, atol=1e-12)
 
@@ -310,12 +359,46 @@ def test_a_gaussian_is_never_above_one(dtype, seed, n):
     none = np.empty((1, 0, 0), dtype)
     norms = (X**2).sum(axis=1)
     out, rows = np.empty((1, n), dtype), np.zeros(1, dtype=np.intp)
-    side = (norms, none)
-    _tiles.mix_dense(0, n, program, X[:1] @ X.T, side, rows, side, out, rows, False)
+    side = Side(norms, none, False)
+    work = (program, X[:1] @ X.T, rows, Sides(side, side), Target(out, rows, False))
+    _mixing.mix_dense(0, n, *work)
     assert (out <= 1).all()
     assert (out >= 0).all()
 
 
 def test_compiled_code_and_kernels_agree_on_operation_codes():
     for name in ("LINEAR", "POLYNOMIAL", "GAUSSIAN", "TANH", "SQUARE"):
-        assert getattr(_tiles, name) == getattr(base, name)
+        assert getattr(_mixing, name) == getattr(base, name)
+
+
+NINE = [*PROGRAMS["ladder of five"], (GAUSSIAN, 1.6, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 3]
+
+
+@both
+@few
+@given(
+    seed=seeds,
+    rank=st.integers(0, 2),
+    spread=st.sampled_from([1.0, 5.0, 30.0]),
+    size=st.sampled_from([1.0, 1e-4, 1e-12, 1e-30]),
+)
+def test_far_apart_samples_leave_no_denormal_numbers(dtype, seed, rank, spread, size):
+    rng = np.random.default_rng(seed)
+    n = TILE + 3
+    X = (spread * rng.random((n, 3))).astype(dtype)
+    norms, rows = (X**2).sum(axis=1), np.arange(8)
+    factors = size ** rng.random((9, rank, n if rank else 0))
+    program = make_program(NINE, size ** rng.random(9), dtype)
+    side = Side(norms, factors.astype(dtype), size < 1)
+    out, dots = np.empty((8, n), dtype), X[:8] @ X.T
+    work = (program, dots, rows, Sides(side, side), Target(out, rows, False))
+    _mixing.mix_dense(0, n, *work)
+    assert not denormal(out)
+    # Every kernel by itself is what a buffer of values holds after its turn.
+    values = np.empty((8, 9, n), dtype)
+    _mixing.kernels_apart(0, 8, program, dots, (norms[:8], norms), np.arange(9), values)
+    assert not denormal(values)
+    assert (values[:, -1] == 0).any() or spread < 30
+    if dtype == np.float64:
+        expected = all_values(program, dots, norms[:8], norms).transpose(1, 0, 2)
+        assert_allclose(values, expected, atol=1e-10)
