@@ -5,49 +5,32 @@ Plain data, so that ``import lokl`` stays light.
 
 from dataclasses import dataclass
 
+ABILITIES = {
+    "regression": "also predicts numbers",
+    "localized": "trust in a kernel differs between samples; else one weight serves all of them",
+    "competing": "a sample's trust in the kernels it can see sums to one",
+    "rounds": "an outer loop moves the gate, with an entry of ``history_`` for each of its rounds",
+    "vote": "the model is a vote, ``experts_``; else it is a machine on one kernel, ``kernel_``",
+    "own gate": "a training sample has another gate than a new sample in its place would get",
+    "scales alone": "with one kernel it is more than the plain support vector machine",
+    "ordered": "another order of the kernels may give another model",
+}
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class Method:
-    """One published method.
+    """One published method."""
 
-    Attributes
-    ----------
-    name : str
-        As tables and figures show it.
-    stem : str
-        Of its classes: ``stem + "Classifier"``, ``stem + "Regressor"``.
-    summary : str
-        What it learns, in a few words.
-    regression : bool
-        Whether it also predicts numbers.
-    localized : bool
-        Whether trust in a kernel differs between samples; else one weight serves all of them.
-    competes : bool
-        Whether a sample's trust in the kernels it can see sums to one.
-    in_rounds : bool
-        Whether an outer loop moves the gate, with an entry of ``history_`` for each of its rounds.
-    one_kernel : bool
-        Whether the model is one machine on one gated kernel, ``kernel_``; else it is a vote of
-        experts, ``experts_``.
-    same_gate : bool
-        Whether a training sample has the gate that a new sample in its place would get.
-    plain_alone : bool
-        Whether with one kernel only it is the plain support vector machine.
-    ordered : bool
-        Whether another order of the kernels may give another model.
-    """
+    name: str  # as tables and figures show it
+    stem: str  # of its classes: stem + "Classifier", stem + "Regressor"
+    summary: str  # what it learns, in a few words
+    abilities: frozenset[str]  # of ABILITIES
 
-    name: str
-    stem: str
-    summary: str
-    regression: bool = True
-    localized: bool = False
-    competes: bool = False
-    in_rounds: bool = False
-    one_kernel: bool = True
-    same_gate: bool = True
-    plain_alone: bool = True
-    ordered: bool = False
+    def can(self, ability: str) -> bool:
+        """Whether the method has an ability."""
+        if ability not in ABILITIES:
+            raise KeyError(f"unknown ability {ability!r}; known are {', '.join(ABILITIES)}")
+        return ability in self.abilities
 
     @property
     def module(self) -> str:
@@ -60,7 +43,7 @@ class Method:
 
     @property
     def regressor(self) -> str | None:
-        return f"{self.stem}Regressor" if self.regression else None
+        return f"{self.stem}Regressor" if self.can("regression") else None
 
     @property
     def classes(self) -> list[str]:
@@ -68,101 +51,56 @@ class Method:
         return [self.classifier] + ([self.regressor] if self.regressor else [])
 
 
+def _method(name: str, stem: str, summary: str, abilities: str) -> Method:
+    return Method(name, stem, summary, frozenset(filter(None, abilities.split(", "))))
+
+
 METHODS: tuple[Method, ...] = (
-    Method(
-        name="UNIFORM",
-        stem="UniformMKL",
-        summary="the average of the kernels; with one kernel, the plain SVM",
-        competes=True,
+    _method("UNIFORM", "UniformMKL", "the average of the kernels", "regression, competing"),
+    _method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
+    _method(
+        "SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"
     ),
-    Method(
-        name="l_p-norm MKL",
-        stem="LpMKL",
-        summary="weights of bounded norm, in closed form",
-        in_rounds=True,
+    _method(
+        "SPG-GMKL", "GMKL", "sums or products, any penalty", "regression, rounds, scales alone"
     ),
-    Method(
-        name="SimpleMKL",
-        stem="SimpleMKL",
-        summary="weights that sum to one, few of them not zero",
-        in_rounds=True,
+    _method("EasyMKL", "EasyMKL", "weights from the distance of the classes", ""),
+    _method("MWUMKL", "MWUMKL", "weights by multiplicative updates, in little memory", ""),
+    _method(
+        "LMKL",
+        "LMKL",
+        "a gate learned by gradient, together with the machine",
+        "regression, localized, competing, rounds, ordered",
     ),
-    Method(
-        name="SPG-GMKL",
-        stem="GMKL",
-        summary="sums or products of kernels under any penalty",
-        in_rounds=True,
-        plain_alone=False,
+    _method(
+        "C-LMKL",
+        "CLMKL",
+        "weights for each cluster of samples, convex",
+        "regression, localized, rounds, scales alone",
     ),
-    Method(
-        name="EasyMKL",
-        stem="EasyMKL",
-        summary="weights from the distance of the classes",
-        regression=False,
+    _method(
+        "SwMKL",
+        "SwMKL",
+        "kernels weighted by their regressed success",
+        "regression, localized, competing",
     ),
-    Method(
-        name="MWUMKL",
-        stem="MWUMKL",
-        summary="weights by multiplicative updates, in little memory",
-        regression=False,
+    _method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
+    _method(
+        "LD-MKL",
+        "LDMKL",
+        "one expert for each kernel, and a gated vote",
+        "regression, localized, competing, vote",
     ),
-    Method(
-        name="LMKL",
-        stem="LMKL",
-        summary="a gate learned by gradient, together with the machine",
-        localized=True,
-        competes=True,
-        in_rounds=True,
-        ordered=True,
+    _method(
+        "GS-MKL",
+        "GSMKL",
+        "shares of the kernels for each group of samples",
+        "regression, localized, competing, rounds",
     ),
-    Method(
-        name="C-LMKL",
-        stem="CLMKL",
-        summary="weights for each cluster of samples, convex",
-        localized=True,
-        in_rounds=True,
-        plain_alone=False,
-    ),
-    Method(
-        name="SwMKL",
-        stem="SwMKL",
-        summary="kernels weighted by their regressed success",
-        localized=True,
-        competes=True,
-    ),
-    Method(
-        name="SAMKL",
-        stem="SAMKL",
-        summary="every sample switches kernels on and off",
-        regression=False,
-        localized=True,
-        in_rounds=True,
-        same_gate=False,
-    ),
-    Method(
-        name="LD-MKL",
-        stem="LDMKL",
-        summary="one expert for each kernel, and a gated vote",
-        localized=True,
-        competes=True,
-        one_kernel=False,
-    ),
-    Method(
-        name="GS-MKL",
-        stem="GSMKL",
-        summary="shares of the kernels for each group of samples",
-        localized=True,
-        competes=True,
-        in_rounds=True,
-    ),
-    Method(
-        name="PCK-LMKL",
-        stem="PCKLMKL",
-        summary="pairs count where class probabilities agree",
-        regression=False,
-        localized=True,
-        in_rounds=True,
-        same_gate=False,
-        plain_alone=False,
+    _method(
+        "PCK-LMKL",
+        "PCKLMKL",
+        "pairs count where class probabilities agree",
+        "localized, rounds, own gate, scales alone",
     ),
 )

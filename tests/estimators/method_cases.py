@@ -13,13 +13,14 @@ CLASSIFIERS = [method.classifier for method in METHODS]
 REGRESSORS = [method.regressor for method in METHODS if method.regressor]
 
 
-def estimators(kind="", **abilities):
-    """Names of the estimators whose record says so."""
+def estimators(*can, without=(), kind=""):
+    """Names of the estimators with some abilities and without others."""
     return [
         name
         for name, method in RECORDS.items()
         if name.endswith(kind)
-        and all(getattr(method, ability) == wanted for ability, wanted in abilities.items())
+        and all(method.can(ability) for ability in can)
+        and not any(method.can(ability) for ability in without)
     ]
 
 

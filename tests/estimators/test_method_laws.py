@@ -27,7 +27,7 @@ from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.solvers import LibSVM
 
 every_method = pytest.mark.parametrize("name", estimators())
-in_rounds = pytest.mark.parametrize("name", estimators(in_rounds=True))
+in_rounds = pytest.mark.parametrize("name", estimators("rounds"))
 
 
 def targets(name, n_outputs=1):
@@ -79,20 +79,20 @@ def test_trust_is_one_row_of_numbers_for_each_sample(name):
     np.testing.assert_allclose(model.gate(FRESH[7:9]), trust[7:9], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", estimators(competes=True))
+@pytest.mark.parametrize("name", estimators("competing"))
 def test_kernels_share_one_unit_of_trust_where_the_method_normalises(name):
     model = make(name).fit(X, targets(name))
     np.testing.assert_allclose(model.gate(FRESH).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("name", estimators(one_kernel=True))
+@pytest.mark.parametrize("name", estimators(without=["vote"]))
 def test_the_learned_kernel_is_positive_semidefinite(name):
     model = make(name).fit(X, targets(name))
     values = np.linalg.eigvalsh(model.kernel_(X))
     assert values[0] >= -1e-8 * values[-1]
 
 
-@pytest.mark.parametrize("name", estimators(one_kernel=True, same_gate=True))
+@pytest.mark.parametrize("name", estimators(without=["vote", "own gate"]))
 def test_the_learned_kernel_on_the_support_is_the_decision(name):
     model = make(name).fit(X, targets(name))
     K = model.kernel_(FRESH, model.support_vectors_)
@@ -110,7 +110,7 @@ def test_svc_with_the_learned_kernel_is_the_model(name):
     )
 
 
-@pytest.mark.parametrize("name", estimators(plain_alone=True))
+@pytest.mark.parametrize("name", estimators(without=["scales alone"]))
 def test_one_kernel_is_the_plain_machine(name):
     y = targets(name)
     kind = "UniformMKLClassifier" if name.endswith("Classifier") else "UniformMKLRegressor"
@@ -133,7 +133,7 @@ def test_one_kernel_and_one_cluster_is_the_plain_machine(name):
     np.testing.assert_allclose(decide(model, FRESH), decide(plain, FRESH), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", estimators("Classifier", localized=False))
+@pytest.mark.parametrize("name", estimators(without=["localized"], kind="Classifier"))
 def test_copies_of_a_kernel_are_the_kernel_at_another_cost(name):
     """The same weights everywhere only scale the kernel, which is a scale of the cost."""
     y = targets(name)
@@ -144,7 +144,7 @@ def test_copies_of_a_kernel_are_the_kernel_at_another_cost(name):
     np.testing.assert_allclose(decide(model, FRESH), decide(plain, FRESH), atol=1e-4)
 
 
-@pytest.mark.parametrize("name", estimators("Classifier", localized=True))
+@pytest.mark.parametrize("name", estimators("localized", kind="Classifier"))
 def test_copies_of_a_kernel_share_its_trust(name):
     """Gates that differ between samples still weigh the same kernel: few decisions change."""
     y = targets(name)
@@ -154,7 +154,7 @@ def test_copies_of_a_kernel_share_its_trust(name):
     assert agreement >= tolerances(name).agreement
 
 
-@pytest.mark.parametrize("name", estimators(ordered=False))
+@pytest.mark.parametrize("name", estimators(without=["ordered"]))
 def test_the_order_of_kernels_is_a_matter_of_names(name):
     y = targets(name)
     kernels = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
@@ -281,11 +281,12 @@ def test_too_few_rounds_warn(name):
     assert model.n_iter_ == 1
 
 
-@pytest.mark.parametrize("name", [n for n in estimators(localized=False) if "Uniform" not in n])
+@pytest.mark.parametrize("name", estimators(without=["localized"]))
 def test_global_methods_trust_every_sample_alike(name):
     model = make(name).fit(X, targets(name))
-    np.testing.assert_allclose(model.gate(FRESH), np.tile(model.weights_, (len(FRESH), 1)))
-    assert (model.weights_ >= 0).all()
+    weights = getattr(model, "weights_", model.kernel_.params)
+    np.testing.assert_allclose(model.gate(FRESH), np.tile(weights, (len(FRESH), 1)))
+    assert (weights >= 0).all()
 
 
 @pytest.mark.parametrize(

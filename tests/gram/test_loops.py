@@ -2,7 +2,6 @@
 
 import ast
 from decimal import Decimal, localcontext
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lokl.gram import _exponential, _mixing, _rows
+from lokl.gram import _mixing, _rows
 from lokl.gram._mixing import Loads, Program, Side, Sides, SparsePair, Target
 from lokl.gram.layouts import TILE, Panels
 from lokl.kernels import base
@@ -37,23 +36,16 @@ def denormal(values):
 def test_no_constant_of_another_file_is_frozen_into_compiled_code():
     # Numba's cache on disk looks only at the file of a function: after a change of an imported
     # number, the old code would go on with the old one.
-    for module in (_mixing, _rows, _exponential):
+    for module in (_mixing, _rows):
         tree = ast.parse(Path(module.__file__).read_text())
         imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        own = [name for name in imported if name.startswith("lokl")]
-        assert own == (["lokl.gram._exponential"] if module is _mixing else [])
-
-
-def test_a_change_of_the_exponential_discards_compiled_loops():
-    # The one import: the file of the loops changes whenever that of the exponential does.
-    digest = sha256(Path(_exponential.__file__).read_bytes()).hexdigest()[:16]
-    assert digest == _mixing.EXPONENTIAL, f'write EXPONENTIAL = "{digest}" in _mixing.py'
+        assert not [name for name in imported if name.startswith("lokl")]
 
 
 @njit(fastmath=_mixing._FAST)
 def exp2_loop(t, out):
     for j in range(t.shape[0]):
-        out[j] = _exponential.exp2_nonpositive(t[j])
+        out[j] = _mixing.exp2_nonpositive(t[j])
 
 
 def exp2(t):
@@ -104,18 +96,13 @@ def test_exp2_ends_at_one_and_at_zero(dtype):
     assert_array_equal(exp2(np.array([1e-3, 5.0, 1e9], dtype)), np.ones(3, dtype))
 
 
-@njit(fastmath=_mixing._FAST)
-def square_loop(values, out):
-    for j in range(values.shape[0]):
-        out[j] = _exponential.square(values[j])
-
-
 @both
 def test_squares_are_exact_or_zero_and_never_denormal(dtype):
     powers = np.arange(LEAST[dtype], 0.25, 0.25)
     values = np.concatenate([[0.0], 2.0**powers]).astype(dtype)
-    out = np.empty_like(values)
-    square_loop(values, out)
+    out, nothing = values.copy(), np.zeros_like(values)
+    step = (SQUARE, dtype(0.0), dtype(0.0), 1)
+    _mixing._kernel_values(step, nothing, dtype(0.0), nothing, out)
     counts = values >= dtype(2.0) ** (LEAST[dtype] // 2)
     assert_array_equal(out, np.where(counts, values, dtype(0.0)) ** 2)
     assert not denormal(out)
@@ -146,7 +133,7 @@ def all_values(program, dots, left_norms, right_norms):
 
 
 def mix(program, dots, left, rows, right, out, out_rows, accumulate):
-    (left_norms, left_factors, _), (right_norms, right_factors, _) = left, right
+    (left_norms, left_factors), (right_norms, right_factors) = left, right
     values = all_values(program, dots, left_norms[rows], right_norms)
     if left_factors.shape[1]:
         trust = np.einsum("irp,irj->ipj", left_factors[:, :, rows], right_factors)
@@ -162,6 +149,7 @@ PROGRAMS = {
     "tanh": [(TANH, 0.2, -0.1, 1)],
     "ladder of two": [(GAUSSIAN, 0.1, 0.0, 1), (SQUARE, 0.2, 0.0, 1)],
     "ladder of five": [(GAUSSIAN, 0.05, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],
+    "ladder of nine by squares alone": [(GAUSSIAN, 0.01, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 8],
     "ladder of eight": [
         *[(GAUSSIAN, 0.01, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],
         *[(GAUSSIAN, 0.32, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 2],
@@ -193,8 +181,7 @@ def problem(steps, n, p, rank, dtype, seed, fill=0.6):
     """Two sides of samples with norms and factors, a program, and rows of the left side."""
     rng = np.random.default_rng(seed)
     # Weights and factors of every size and sign, and none.
-    small = bool(seed % 2)
-    sizes = 10.0 ** rng.integers(-25 if small else 0, 1, size=len(steps))
+    sizes = 10.0 ** rng.integers(-25, 1, size=len(steps))
     sizes *= rng.choice([-1.0, 0.0, 1.0, 1.0], size=len(steps))
     program = make_program(steps, sizes * (0.1 + rng.random(len(steps))), dtype)
     sides = []
@@ -202,15 +189,13 @@ def problem(steps, n, p, rank, dtype, seed, fill=0.6):
         X = (rng.normal(size=(size, 5)) * (rng.random((size, 5)) < fill)).astype(dtype)
         factors = 0.1 + rng.random((len(steps), rank, size if rank else 0))
         factors = (factors * sizes[:, np.newaxis, np.newaxis]).astype(dtype)
-        sides.append((X, Side((X**2).sum(axis=1), factors, small)))
+        sides.append((X, Side((X**2).sum(axis=1), factors)))
     rows = rng.permutation(p)[: 1 + p // 2]
     out = rng.normal(size=(p + 2, n)).astype(dtype)
     return program, *sides, rows, out, rng.permutation(p + 2)[: len(rows)]
 
 
 def doubled(thing):
-    if isinstance(thing, bool):
-        return thing
     if isinstance(thing, tuple):
         return tuple(map(doubled, thing))
     return thing.astype(np.float64) if thing.dtype == np.float32 else thing.copy()
@@ -359,7 +344,7 @@ def test_a_gaussian_is_never_above_one(dtype, seed, n):
     none = np.empty((1, 0, 0), dtype)
     norms = (X**2).sum(axis=1)
     out, rows = np.empty((1, n), dtype), np.zeros(1, dtype=np.intp)
-    side = Side(norms, none, False)
+    side = Side(norms, none)
     work = (program, X[:1] @ X.T, rows, Sides(side, side), Target(out, rows, False))
     _mixing.mix_dense(0, n, *work)
     assert (out <= 1).all()
@@ -380,7 +365,8 @@ NINE = [*PROGRAMS["ladder of five"], (GAUSSIAN, 1.6, 0.0, 1), *[(SQUARE, 0.0, 0.
     seed=seeds,
     rank=st.integers(0, 2),
     spread=st.sampled_from([1.0, 5.0, 30.0]),
-    size=st.sampled_from([1.0, 1e-4, 1e-12, 1e-30]),
+    # Trust is snapped to none below a thousandth; both sides have some.
+    size=st.sampled_from([1.0, 1e-3]),
 )
 def test_far_apart_samples_leave_no_denormal_numbers(dtype, seed, rank, spread, size):
     rng = np.random.default_rng(seed)
@@ -389,7 +375,7 @@ def test_far_apart_samples_leave_no_denormal_numbers(dtype, seed, rank, spread, 
     norms, rows = (X**2).sum(axis=1), np.arange(8)
     factors = size ** rng.random((9, rank, n if rank else 0))
     program = make_program(NINE, size ** rng.random(9), dtype)
-    side = Side(norms, factors.astype(dtype), size < 1)
+    side = Side(norms, factors.astype(dtype))
     out, dots = np.empty((8, n), dtype), X[:8] @ X.T
     work = (program, dots, rows, Sides(side, side), Target(out, rows, False))
     _mixing.mix_dense(0, n, *work)

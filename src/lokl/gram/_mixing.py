@@ -5,19 +5,20 @@
 Columns are cut into tiles short enough to stay in the first-level cache while all kernels of a
 program pass over them. A rung of an RBF ladder, whose gamma is twice that of the rung before, is
 the square of that rung and needs no exponential of its own (`SQUARE`).
+
+Numbers near the end of the range of a float (denormal ones) take a hundred times as long on some
+processors. So values of Gaussians below ``2 ** -100`` (in float64 ``2 ** -900``) are 0, and those
+whose square would be below become 0 before they are squared.
 """
 
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
-
-from lokl.gram._exponential import exp2_nonpositive, keep_from, square
+from numba import njit, types
+from numba.extending import intrinsic, overload
 
 # Numba keeps compiled loops on disk until the file in which they are defined changes, and looks at
-# no other. Hence everything they are made of stands here, also what other files define as well. The
-# exponential does not: this digest of its file, which a test compares, changes with it.
-EXPONENTIAL = "41611efc289f7619"
+# no other. Hence everything they are made of stands here, also what other files define as well.
 
 # Operation codes, as in lokl.kernels.base.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
@@ -25,13 +26,12 @@ LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 TILE = 512
 
 
-# What the kernels of one view do with an inner product, one entry a kernel. At most four squares
-# follow a Gaussian; `weights` count where gates are constant.
+# What the kernels of one view do with an inner product, one entry a kernel; `weights` count where
+# gates are constant.
 Program = namedtuple("Program", "operations gammas coefs degrees weights")
 # Samples on one side of a block: squared norms (n,) and factors (n_kernels, rank, n). Rank 0 stands
-# for constant gates, whose factors are the weights of the program. `small` says that products of
-# factors come near the end of the range of the dtype.
-Side = namedtuple("Side", "norms factors small")
+# for constant gates, whose factors are the weights of the program.
+Side = namedtuple("Side", "norms factors")
 Sides = namedtuple("Sides", "left right")
 # Entries of sparse rows, each row padded with zeros to a multiple of four.
 Lists = namedtuple("Lists", "pointers indices entries")
@@ -47,23 +47,92 @@ Loads = namedtuple("Loads", "coefs damping begin")
 _FAST = {"nnan", "nsz", "contract"}
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _step(program, i):
-    """Return operation and numbers of one kernel: tuples of arrays are slow to hand around."""
-    return program.operations[i], program.gammas[i], program.coefs[i], program.degrees[i]
+@intrinsic
+def _as_float(typing_context, bits):
+    """Reinterpret integer bits as a float of the same size."""
+    result = types.float32 if bits == types.int32 else types.float64
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+    return result(bits), codegen
+
+
+@intrinsic
+def _as_bits(typing_context, number):
+    """Reinterpret a float as integer bits of the same size."""
+    result = types.int32 if number == types.float32 else types.int64
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+    return result(number), codegen
+
+
+def exp2_nonpositive(t):
+    """``2 ** t`` for ``t <= 0`` without a branch, so that loops around it vectorise.
+
+    The integer part goes into the exponent bits, the rest through a polynomial; relative error
+    3e-7 (float32), 4e-16 (float64). Below ``2 ** -100`` (``2 ** -900``) it is 0.
+    """
+    return np.exp2(t)
+
+
+@overload(exp2_nonpositive, inline="always")
+def _exp2_nonpositive(t):
+    if t == types.float32:
+
+        def single(t):
+            t = max(min(t, np.float32(0.0)), np.float32(-126.0))
+            shifted = t + np.float32(12582912.0)  # 1.5 * 2^23: rounds to an integer
+            f = t - (shifted - np.float32(12582912.0))
+            p = np.float32(1.5403530e-4)
+            p = p * f + np.float32(1.3333558e-3)
+            p = p * f + np.float32(9.6181291e-3)
+            p = p * f + np.float32(5.5504109e-2)
+            p = p * f + np.float32(2.4022651e-1)
+            p = p * f + np.float32(6.9314718e-1)
+            p = p * f + np.float32(1.0)
+            bits = np.int32(np.int32(_as_bits(shifted) + np.int32(127)) << np.int32(23))
+            return p * _as_float(bits) if t >= np.float32(-100.0) else np.float32(0.0)
+
+        return single
+
+    def double(t):
+        t = max(min(t, 0.0), -1022.0)
+        shifted = t + 6755399441055744.0  # 1.5 * 2^52
+        f = t - (shifted - 6755399441055744.0)
+        p = 2.5678435993488206e-11  # ln(2)^k / k!, k = 12 .. 1
+        p = p * f + 4.4455382718708116e-10
+        p = p * f + 7.0549116208011234e-09
+        p = p * f + 1.0178086009239699e-07
+        p = p * f + 1.3215486790144309e-06
+        p = p * f + 1.5252733804059841e-05
+        p = p * f + 1.5403530393381610e-04
+        p = p * f + 1.3333558146428443e-03
+        p = p * f + 9.6181291076284772e-03
+        p = p * f + 5.5504108664821580e-02
+        p = p * f + 2.4022650695910072e-01
+        p = p * f + 6.9314718055994531e-01
+        p = p * f + 1.0
+        return p * _as_float((_as_bits(shifted) + 1023) << 52) if t >= -900.0 else 0.0
+
+    return double
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _kernel_values(step, dots, left_norm, right_norms, values):
-    """Values of one kernel over one row of one tile.
+    """Values of one kernel over one row of one tile; ``step`` is (operation, gamma, coef0, degree).
 
     For `SQUARE`, `values` holds those of the kernel before on entry.
     """
     operation, gamma, coef0, degree = step
     n = dots.shape[0]
     if operation == SQUARE:
+        least = dots.dtype.type(2.0**-50 if dots.itemsize == 4 else 2.0**-450)
         for j in range(n):
-            values[j] = square(values[j])
+            root = values[j] if values[j] >= least else dots.dtype.type(0.0)
+            values[j] = root * root
     elif operation == GAUSSIAN:
         # exp(-gamma d) = 2^(-gamma log2(e) d), all in the dtype of the data.
         scale = dots.dtype.type(gamma * 1.4426950408889634)
@@ -87,16 +156,24 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _add_squares(weights, values, out):
-    """Add four rungs of an RBF ladder at once: `values` squared one to four times.
+    """Add up to four rungs of an RBF ladder at once: `values` squared one to four times.
 
-    One pass instead of four, with everything between in registers.
+    One pass instead of four, with everything between in registers. Rungs that are not there have
+    no weight.
     """
     a, b, c, d = weights
+    least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
+    zero = values.dtype.type(0.0)
     for j in range(out.shape[0]):
-        first = square(values[j])
-        second = square(first)
-        third = square(second)
-        fourth = square(third)
+        root = values[j] if values[j] >= least else zero
+        first = root * root
+        root = first if first >= least else zero
+        second = root * root
+        root = second if second >= least else zero
+        third = root * root
+        root = third if third >= least else zero
+        fourth = root * root
+        values[j] = fourth
         out[j] += a * first + b * second + c * third + d * fourth
 
 
@@ -105,11 +182,18 @@ def _add_gated_squares(weights, gates, values, out):
     """Like :func:`_add_squares`, with a gate for each rung."""
     a, b, c, d = weights
     x, y, z, w = gates
+    least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
+    zero = values.dtype.type(0.0)
     for j in range(out.shape[0]):
-        first = square(values[j])
-        second = square(first)
-        third = square(second)
-        fourth = square(third)
+        root = values[j] if values[j] >= least else zero
+        first = root * root
+        root = first if first >= least else zero
+        second = root * root
+        root = second if second >= least else zero
+        third = root * root
+        root = third if third >= least else zero
+        fourth = root * root
+        values[j] = fourth
         out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
 
 
@@ -118,34 +202,6 @@ def _add_scaled(weight, values, out):
     """``out += weight * values``."""
     for j in range(out.shape[0]):
         out[j] += weight * values[j]
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_gated(weight, gate, values, out):
-    """``out += weight * gate * values``."""
-    for j in range(out.shape[0]):
-        out[j] += weight * gate[j] * values[j]
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_above(least, weight, values, out):
-    """Add ``weight * values`` where `values` are at least `least`."""
-    for j in range(out.shape[0]):
-        out[j] += weight * keep_from(values[j], values[j], least)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_gated_above(limits, weight, gate, values, out):
-    """Add ``weight * gate * values`` where it is no denormal number, without making one.
-
-    Products are formed many times as large as they are, and become 0 where they are too small to be
-    brought back. `limits` are this factor, its inverse, and the least trust and least product.
-    """
-    large, back, least_trust, least = limits
-    for j in range(out.shape[0]):
-        trust = weight * large * gate[j]
-        product = keep_from(trust, abs(trust), least_trust) * values[j]
-        out[j] += keep_from(product, abs(product), least) * back
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -158,111 +214,63 @@ def _add_quadratic(weight, gamma, coef0, dots, out):
 
 @njit(cache=True, nogil=True)
 def _rungs(operations, i):
-    """Return how many kernels from `i` on are squares, one of the other."""
+    """Return how many of the next four kernels are squares, each of the one before."""
     count = 0
-    while i + count < operations.shape[0] and operations[i + count] == SQUARE:
+    while count < 4 and i + count < operations.shape[0] and operations[i + count] == SQUARE:
         count += 1
     return count
 
 
-@njit(cache=True, nogil=True)
-def _all_count(weights, least):
-    """Whether weights are zero or at least `least`."""
-    count = 0
-    for weight in weights:
-        count += weight == 0.0 or abs(weight) >= least
-    return count == weights.shape[0]
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
-def _mix_weighted(program, dots, left_norm, right_norms, values, out):
-    """Add all kernels of a program, under constant gates, to one row of one tile."""
-    operations, weights = program.operations, program.weights
-    number = dots.dtype.type
-    single = dots.itemsize == 4
-    smallest = number(2.0**-126 if single else 2.0**-1022)
-    # Above it, the weight times the smallest value is a normal number.
-    least_weight = number(2.0**-26 if single else 2.0**-122)
-    zero = number(0.0)
-    i = 0
-    while i < operations.shape[0]:
-        rungs = _rungs(operations, i)
-        if rungs > 1 and _all_count(weights[i : i + rungs], least_weight):
-            # Rungs that are not there have no weight.
-            third = weights[i + 2] if rungs > 2 else zero
-            fourth = weights[i + 3] if rungs > 3 else zero
-            _add_squares((weights[i], weights[i + 1], third, fourth), values, out)
-            i += rungs
-            continue
-        weight = weights[i]
-        if operations[i] == LINEAR:
-            _add_scaled(weight, dots, out)
-        elif operations[i] == POLYNOMIAL and program.degrees[i] == 2:
-            _add_quadratic(weight, program.gammas[i], program.coefs[i], dots, out)
-        else:
-            _kernel_values(_step(program, i), dots, left_norm, right_norms, values)
-            gaussian = operations[i] == GAUSSIAN or operations[i] == SQUARE
-            if gaussian and abs(weight) < least_weight:
-                if abs(weight) > smallest:
-                    _add_above(smallest / abs(weight), weight, values, out)
-            else:
-                _add_scaled(weight, values, out)
-        i += 1
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
-def _mix_gated(program, dots, sides, place, values, out):
-    """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
-    p, first, last = place
-    operations = program.operations
-    left, right = sides.left.factors, sides.right.factors
-    number = dots.dtype.type
-    if dots.itemsize == 4:
-        limits = (number(2.0**74), number(2.0**-74), number(2.0**-26), number(2.0**-52))
-    else:
-        limits = (number(2.0**778), number(2.0**-778), number(2.0**-122), number(2.0**-244))
-    small = sides.left.small or sides.right.small
-    zero = number(0.0)
-    i = 0
-    while i < operations.shape[0]:
-        rungs = _rungs(operations, i)
-        if rungs > 1 and left.shape[1] == 1 and not small:
-            # Rungs that are not there have no weight.
-            k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
-            third = left[k, 0, p] if rungs > 2 else zero
-            fourth = left[m, 0, p] if rungs > 3 else zero
-            gates = (
-                right[i, 0, first:last],
-                right[i + 1, 0, first:last],
-                right[k, 0, first:last],
-                right[m, 0, first:last],
-            )
-            weights = (left[i, 0, p], left[i + 1, 0, p], third, fourth)
-            _add_gated_squares(weights, gates, values, out)
-            i += rungs
-            continue
-        right_norms = sides.right.norms[first:last]
-        _kernel_values(_step(program, i), dots, sides.left.norms[p], right_norms, values)
-        gaussian = operations[i] == GAUSSIAN or operations[i] == SQUARE
-        for r in range(left.shape[1]):
-            gate = right[i, r, first:last]
-            if gaussian and small:
-                _add_gated_above(limits, left[i, r, p], gate, values, out)
-            else:
-                _add_gated(left[i, r, p], gate, values, out)
-        i += 1
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, forceinline=True)
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def _mix_row(program, dots, sides, place, values, out):
     """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
+    operations, gammas, coefs, degrees, weights = program
     p, first, last = place
+    left, right = sides.left.factors, sides.right.factors
     values = values[: last - first]
-    if sides.left.factors.shape[1]:
-        _mix_gated(program, dots, sides, place, values, out)
-    else:
-        norms = sides.right.norms[first:last]
-        _mix_weighted(program, dots, sides.left.norms[p], norms, values, out)
+    rank = left.shape[1]
+    zero = dots.dtype.type(0.0)
+    i = 0
+    while i < operations.shape[0]:
+        rungs = _rungs(operations, i) if rank < 2 else 0
+        if rungs > 1:
+            k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
+            if rank:
+                trust = (
+                    left[i, 0, p],
+                    left[i + 1, 0, p],
+                    left[k, 0, p] if rungs > 2 else zero,
+                    left[m, 0, p] if rungs > 3 else zero,
+                )
+                gates = (
+                    right[i, 0, first:last],
+                    right[i + 1, 0, first:last],
+                    right[k, 0, first:last],
+                    right[m, 0, first:last],
+                )
+                _add_gated_squares(trust, gates, values, out)
+            else:
+                third = weights[k] if rungs > 2 else zero
+                fourth = weights[m] if rungs > 3 else zero
+                _add_squares((weights[i], weights[i + 1], third, fourth), values, out)
+            i += rungs
+            continue
+        if rank == 0 and operations[i] == LINEAR:
+            _add_scaled(weights[i], dots, out)
+        elif rank == 0 and operations[i] == POLYNOMIAL and degrees[i] == 2:
+            _add_quadratic(weights[i], gammas[i], coefs[i], dots, out)
+        else:
+            step = (operations[i], gammas[i], coefs[i], degrees[i])
+            norms = sides.right.norms[first:last]
+            _kernel_values(step, dots, sides.left.norms[p], norms, values)
+            if rank == 0:
+                _add_scaled(weights[i], values, out)
+            for r in range(rank):
+                weight = left[i, r, p]
+                gate = right[i, r, first:last]
+                for j in range(out.shape[0]):
+                    out[j] += weight * gate[j] * values[j]
+        i += 1
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -355,6 +363,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
     Rows ``start:stop`` of `dots`; `norms` are those of its rows and of its columns. Tiles are
     summed in the dtype of the data, their sums in float64.
     """
+    operations, gammas, coefs, degrees, _ = program
     left_norms, right_norms = norms
     n = dots.shape[1]
     values = np.empty(TILE, dots.dtype)
@@ -364,8 +373,9 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
             last = min(first + TILE, n)
             size = last - first
             near, norm = dots[p, first:last], right_norms[first:last]
-            for i in range(program.operations.shape[0]):
-                _kernel_values(_step(program, i), near, left_norms[p], norm, values[:size])
+            for i in range(operations.shape[0]):
+                step = (operations[i], gammas[i], coefs[i], degrees[i])
+                _kernel_values(step, near, left_norms[p], norm, values[:size])
                 summed = values[:size]
                 if loads.damping.shape[0]:
                     for j in range(size):
@@ -378,6 +388,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def kernels_apart(start, stop, program, dots, norms, members, out):
     """Values kernel by kernel: ``out[p, members[i], :] = k_i(p, :)`` for ``start <= p < stop``."""
+    operations, gammas, coefs, degrees, _ = program
     left_norms, right_norms = norms
     n = dots.shape[1]
     values = np.empty(TILE, dots.dtype)
@@ -385,6 +396,7 @@ def kernels_apart(start, stop, program, dots, norms, members, out):
         for first in range(0, n, TILE):
             last = min(first + TILE, n)
             part, norm = values[: last - first], right_norms[first:last]
-            for i in range(program.operations.shape[0]):
-                _kernel_values(_step(program, i), dots[p, first:last], left_norms[p], norm, part)
+            for i in range(operations.shape[0]):
+                step = (operations[i], gammas[i], coefs[i], degrees[i])
+                _kernel_values(step, dots[p, first:last], left_norms[p], norm, part)
                 out[p, members[i], first:last] = part

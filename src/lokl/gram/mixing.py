@@ -76,8 +76,7 @@ def _sides(left: Points, right: Points) -> tuple[Array | None, list[Any], list[A
         return None, left.sides, right.sides
     none = np.empty((right.plan.n_kernels, 0, 0), dtype=right.plan.dtype)
     near, far = (
-        [_mixing.Side(layout.norms, none, False) for layout in points.layouts]
-        for points in (left, right)
+        [_mixing.Side(layout.norms, none) for layout in points.layouts] for points in (left, right)
     )
     return left.weights * right.weights, near, far
 

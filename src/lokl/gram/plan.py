@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ _LARGEST_EXPONENT = 1e3
 _LARGEST_VALUE = 1e4
 _LARGEST_NORM = 1e6
 # Each squaring doubles the relative error: after so many, a ladder takes a fresh exponential.
-_MOST_SQUARINGS = 4
+_MOST_SQUARINGS = {4: 4, 8: 8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +51,16 @@ class Family:
                     scales[:, k] = term.factor(seen)
         return scales
 
-    @cached_property
-    def _operations(self) -> Array:
+    def _operations(self, dtype: Any) -> Array:
         formulas = [term.formula for term in self.terms]
+        most = _MOST_SQUARINGS[np.dtype(dtype).itemsize]
         operations = np.array([f.operation for f in formulas], dtype=np.int64)
         squarings = 0
         for k in range(1, len(formulas)):
             before, this = formulas[k - 1], formulas[k]
             doubled = abs(this.gamma - 2.0 * before.gamma) <= 1e-12 * this.gamma
             ladder = this.operation == before.operation == GAUSSIAN and doubled
-            squarings = squarings + 1 if ladder and squarings < _MOST_SQUARINGS else 0
+            squarings = squarings + 1 if ladder and squarings < most else 0
             if squarings:
                 operations[k] = SQUARE
         return operations
@@ -74,7 +73,7 @@ class Family:
         formulas = [term.formula for term in self.terms]
         own = np.zeros(len(formulas)) if weights is None else weights[list(self.members)]
         return _mixing.Program(
-            self._operations,
+            self._operations(dtype),
             np.array([f.gamma for f in formulas], dtype=dtype),
             np.array([f.coef0 for f in formulas], dtype=dtype),
             np.array([f.degree for f in formulas], dtype=np.int64),

@@ -55,21 +55,15 @@ class Points:
     def factors(self) -> Array:
         """Gate times normalisation, (n_kernels, rank, n_samples)."""
         gated = self.gates * self.scales[:, :, np.newaxis]
-        factors = np.ascontiguousarray(gated.transpose(1, 2, 0), dtype=self.plan.dtype)
-        # So small that products with them are denormal numbers, which are slow.
-        factors[np.abs(factors) < self._power(-100, -900)] = 0.0
-        return factors
+        return np.ascontiguousarray(gated.transpose(1, 2, 0), dtype=self.plan.dtype)
 
     @cached_property
     def sides(self) -> list[Any]:
         """Norms and factors of each family, for the compiled loops."""
-        sides = []
-        for family, layout in zip(self.plan.families, self.layouts, strict=True):
-            factors = self.factors[list(family.members)]
-            # The product of two such factors and of the smallest value is no normal number.
-            small = (factors != 0) & (np.abs(factors) < self._power(-13, -61))
-            sides.append(_mixing.Side(layout.norms, factors, bool(small.any())))
-        return sides
+        return [
+            _mixing.Side(layout.norms, self.factors[list(family.members)])
+            for family, layout in zip(self.plan.families, self.layouts, strict=True)
+        ]
 
     @cached_property
     def weights(self) -> Array | None:
@@ -102,9 +96,6 @@ class Points:
         n, m, rank = self.gates.shape
         loads = gated * coef[:, np.newaxis, np.newaxis, :]
         return loads.reshape(n, m, rank * coef.shape[1])
-
-    def _power(self, single: int, double: int) -> float:
-        return float(2.0 ** (single if self.plan.dtype == np.float32 else double))
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the rest is made again where it is needed.
