@@ -1,10 +1,12 @@
 """Sphinx settings. The build reads this checkout only and never the network."""
 
+from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
 import lokl
+from lokl._methods import METHODS
 
 project = "lokl"
 author = "lokl developers"
@@ -44,3 +46,19 @@ def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, option
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_foreign)
+
+
+def estimators_page() -> str:
+    """Return the page of all estimators, out of the list of methods."""
+    lines = ["Estimators", "==========", "", ".. currentmodule:: lokl", ""]
+    for method in METHODS:
+        title = f"{method.name}: {method.summary}"
+        lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree:", ""]
+        lines += [*(f"   {name}" for name in method.classes), ""]
+    return "\n".join(lines)
+
+
+# Written before Sphinx looks for pages, so that autosummary finds the names.
+generated = Path(__file__).parent / "generated"
+generated.mkdir(exist_ok=True)
+(generated / "estimators.rst").write_text(estimators_page())

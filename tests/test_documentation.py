@@ -36,7 +36,7 @@ def test_docstring_examples_give_what_they_show(name):
 def test_every_public_name_is_in_the_reference():
     text = (ROOT / "docs/api.md").read_text()
     for package in (
-        "lokl",
+        "lokl.kernels",
         "lokl.gates",
         "lokl.gram",
         "lokl.optimizers",
@@ -44,6 +44,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.datasets",
         "lokl.inspection",
         "lokl.solvers",
+        "lokl.models",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):

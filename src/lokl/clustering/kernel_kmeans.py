@@ -89,11 +89,7 @@ def landmark_geometry(diag: Array, block: Array, landmarks: Array) -> Geometry:
 
 
 def kernel_kmeans(
-    geometry: Geometry,
-    weight: Array,
-    n_clusters: int,
-    rng: np.random.RandomState,
-    n_init: int = 10,
+    geometry: Geometry, weight: Array, n_clusters: int, rng: np.random.RandomState, n_init: int = 10
 ) -> Partition:
     """Best of several runs of Lloyd's iterations, each from k-means++ centres.
 

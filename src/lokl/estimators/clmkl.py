@@ -8,20 +8,13 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl.clustering import Clusters
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
 from lokl.estimators._base.rules import FLAG, NORM, POSITIVE, or_none
 from lokl.gates import Weighted
 from lokl.gates.weighted import share_missing
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import CERTIFIED, FALLING, Attributes
 from lokl.optimizers import NormBall, closed_form
 
 
@@ -62,16 +55,13 @@ class _CLMKL(Rounds):
     )
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_clusters, n_kernels)", ""),
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
         "clusters_": (
             "Clusters",
             "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` of any samples.",
         ),
-        "history_": ("array", "Objective after every round, falling."),
-        "duality_gap_": (
-            "float",
-            "Certified distance from the optimum of machines and weights together.",
-        ),
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -97,7 +87,7 @@ class _CLMKL(Rounds):
 
 
 @settings
-class CLMKLClassifier(_CLMKL, KernelClassifier):
+class CLMKLClassifier(_CLMKL, Classifier):
     """Convex localized multiple kernel learning: one set of kernel weights for each region.
 
     ``k(x, z) = sum_l sum_i beta_li c_l(x) c_l(z) k_i(x, z)``: kernel k-means with the average
@@ -120,7 +110,7 @@ class CLMKLClassifier(_CLMKL, KernelClassifier):
 
 
 @settings
-class CLMKLRegressor(_CLMKL, KernelRegressor):
+class CLMKLRegressor(_CLMKL, Regressor):
     """Convex localized multiple kernel learning for one or several numeric targets.
 
     Examples

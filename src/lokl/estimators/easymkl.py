@@ -5,13 +5,13 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.estimators._base import KernelClassifier, Training, setting, settings
+from lokl.estimators._base import Classifier, Training, setting, settings
 from lokl.estimators._base.rules import Rule
 from lokl.gates import Weighted
 from lokl.gates.weighted import Everywhere, weigh
 from lokl.gram import GatedGram
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import WEIGHTS_OF_SUM_ONE, Attributes
 from lokl.solvers import squared_hinge
 
 
@@ -21,7 +21,7 @@ def _check_mixing(name: str, value: float) -> None:
 
 
 @settings
-class EasyMKLClassifier(KernelClassifier):
+class EasyMKLClassifier(Classifier):
     """EasyMKL: kernels weigh as much as they keep the classes apart. Two machines, no search.
 
     The two classes are distributions ``g`` that minimise ``(1 - lam) |sum_j y_j g_j phi(x_j)|^2 +
@@ -53,7 +53,7 @@ class EasyMKLClassifier(KernelClassifier):
     )
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one."),
+        "weights_": WEIGHTS_OF_SUM_ONE,
         "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
     }
 

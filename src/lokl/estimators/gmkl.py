@@ -5,21 +5,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, as_dense
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.global_weights import learn_weights
 from lokl.estimators._base.rules import NORM, POSITIVE, one_of
 from lokl.gates import Constant
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.kernels.base import GAUSSIAN
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import WAVERING, Attributes
 from lokl.optimizers import (
     Entropy,
     HalfSquaredNorm,
@@ -64,10 +57,7 @@ class _GMKL(Rounds):
 
     _learned: ClassVar[Attributes] = {
         "weights_": ("array of shape (n_kernels,)", "Weights of a sum, exponents of a product."),
-        "history_": (
-            "array",
-            "Objective, penalty included, after every round; it may rise for a round.",
-        ),
+        "history_": WAVERING,
         "duality_gap_": (
             "float",
             "Certified distance from the optimum over weights and machines; NaN for products.",
@@ -161,7 +151,7 @@ def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
 
 
 @settings
-class GMKLClassifier(_GMKL, KernelClassifier):
+class GMKLClassifier(_GMKL, Classifier):
     """Generalised multiple kernel learning: sums or products of kernels, any penalty.
 
     Minimises the dual value of the machine on ``sum_i w_i k_i`` plus ``lam r(w)`` over ``w >= 0``
@@ -190,7 +180,7 @@ class GMKLClassifier(_GMKL, KernelClassifier):
 
 
 @settings
-class GMKLRegressor(_GMKL, KernelRegressor):
+class GMKLRegressor(_GMKL, Regressor):
     """Generalised multiple kernel learning for one or several numeric targets.
 
     Examples

@@ -4,19 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
 from lokl.estimators._base.rules import POSITIVE
 from lokl.gates import Groups
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import NOT_CONVEX, WAVERING, Attributes
 from lokl.optimizers import GateObjective, spectral
 
 
@@ -37,11 +30,8 @@ class _GSMKL(Rounds):
     _learned: ClassVar[Attributes] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Shares of the groups."),
         "clusters_": ("Clusters", "``clusters_.assign(X)`` gives the groups of any samples."),
-        "history_": ("array", "Objective after every round; it may rise for a round."),
-        "duality_gap_": (
-            "float",
-            "NaN: the problem is not convex, no distance from the optimum is known.",
-        ),
+        "history_": WAVERING,
+        "duality_gap_": NOT_CONVEX,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -63,7 +53,7 @@ class _GSMKL(Rounds):
 
 
 @settings
-class GSMKLClassifier(_GSMKL, KernelClassifier):
+class GSMKLClassifier(_GSMKL, Classifier):
     """Group-sensitive multiple kernel learning: every group has its shares of the kernels.
 
     ``k(x, z) = sum_i w_{c(x), i} w_{c(z), i} k_i(x, z)``: kernel k-means divides the samples into
@@ -83,7 +73,7 @@ class GSMKLClassifier(_GSMKL, KernelClassifier):
 
 
 @settings
-class GSMKLRegressor(_GSMKL, KernelRegressor):
+class GSMKLRegressor(_GSMKL, Regressor):
     """Group-sensitive multiple kernel learning for one or several numeric targets.
 
     Examples

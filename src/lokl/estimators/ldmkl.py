@@ -6,20 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Training, setting, settings
 from lokl.estimators._base.rules import FLAG, NOT_NEGATIVE, POSITIVE, one_of
-from lokl.estimators._base.success import (
-    JudgedKernel,
-    SuccessLearner,
-    at_training,
-    learn_success,
-)
+from lokl.estimators._base.success import JudgedKernel, SuccessLearner, at_training, learn_success
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.models import Expert, Model, RegressedSuccess, Support, Vote
@@ -33,20 +22,11 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The samples that trust a kernel.
+    """The samples that trust a kernel."""
 
-    Attributes
-    ----------
-    rows : array of int
-        Training samples.
-    gate : array of shape (len(rows),)
-    scaled : array of shape (len(rows),)
-        Gates times the number of kernels among which the sample shares its trust: one on average.
-    """
-
-    rows: Array
-    gate: Array
-    scaled: Array
+    rows: Array  # training samples
+    gate: Array  # (len(rows),)
+    scaled: Array  # gates times the number of kernels that share the trust of the sample
 
 
 @settings
@@ -170,7 +150,7 @@ def _constant_decision(problems: list[Problem]) -> Array | None:
 
 
 @settings
-class LDMKLClassifier(_LDMKL, KernelClassifier):
+class LDMKLClassifier(_LDMKL, Classifier):
     """Localized decisions: one expert for each kernel, trained where it succeeds.
 
     A machine is trained with every kernel alone and its success is regressed on the samples;
@@ -198,7 +178,7 @@ class LDMKLClassifier(_LDMKL, KernelClassifier):
 
 
 @settings
-class LDMKLRegressor(_LDMKL, KernelRegressor):
+class LDMKLRegressor(_LDMKL, Regressor):
     """Localized decisions for one or several numeric targets: the gated mean of the experts.
 
     Examples

@@ -6,21 +6,14 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._checks import check_choice
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.rules import FLAG, NOT_NEGATIVE, POSITIVE, anything
 from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram.kernel_pca import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import FALLING, NOT_CONVEX, Attributes
 from lokl.optimizers import GateObjective, line_search
 
 _GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
@@ -54,13 +47,7 @@ class _LMKL(Rounds):
         1e-3, POSITIVE, "Relative fall of the objective that ends the search."
     )
 
-    _learned: ClassVar[Attributes] = {
-        "history_": ("array", "Objective after every round, strictly falling."),
-        "duality_gap_": (
-            "float",
-            "NaN: the problem is not convex, no distance from the optimum is known.",
-        ),
-    }
+    _learned: ClassVar[Attributes] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep)
@@ -138,7 +125,7 @@ def _meaningful(n_features: int, stored: list[Any]) -> Array | None:
 
 
 @settings
-class LMKLClassifier(_LMKL, KernelClassifier):
+class LMKLClassifier(_LMKL, Classifier):
     """Localized multiple kernel learning: a gate learned together with the machine.
 
     ``f(x) = sum_j u_j sum_i h_i(x_j) h_i(x) k_i(x_j, x) + b``, where the gate ``h_i(x)`` says how
@@ -166,7 +153,7 @@ class LMKLClassifier(_LMKL, KernelClassifier):
 
 
 @settings
-class LMKLRegressor(_LMKL, KernelRegressor):
+class LMKLRegressor(_LMKL, Regressor):
     """Localized multiple kernel learning for one or several numeric targets.
 
     Examples

@@ -2,18 +2,11 @@
 
 from typing import ClassVar
 
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.global_weights import learn_weights
 from lokl.estimators._base.rules import NORM, POSITIVE
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes
 from lokl.optimizers import NormBall, closed_form
 
 
@@ -32,13 +25,9 @@ class _LpMKL(Rounds):
     max_iter: int = 500
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel, of norm one."),
-        "history_": ("array", "Dual objective after every round, falling."),
-        "duality_gap_": (
-            "float",
-            "Certified: the objective is at most this far from the optimum over weights and "
-            "machines.",
-        ),
+        "weights_": WEIGHTS_OF_NORM_ONE,
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -52,7 +41,7 @@ class _LpMKL(Rounds):
 
 
 @settings
-class LpMKLClassifier(_LpMKL, KernelClassifier):
+class LpMKLClassifier(_LpMKL, Classifier):
     """l_p-norm multiple kernel learning: one weight for each kernel, of bounded norm.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``|w|_p <= 1``: weights and machine are learned
@@ -74,7 +63,7 @@ class LpMKLClassifier(_LpMKL, KernelClassifier):
 
 
 @settings
-class LpMKLRegressor(_LpMKL, KernelRegressor):
+class LpMKLRegressor(_LpMKL, Regressor):
     """l_p-norm multiple kernel learning for one or several numeric targets.
 
     Examples

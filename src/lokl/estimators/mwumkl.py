@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.estimators._base import KernelClassifier, Rounds, Training, Walk, setting, settings
+from lokl.estimators._base import Classifier, Rounds, Training, Walk, setting, settings
 from lokl.estimators._base.rules import SHARE, one_of
 from lokl.gates import Weighted
 from lokl.gates.weighted import Everywhere, weigh
 from lokl.gram import GatedGram
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import WEIGHTS_OF_SUM_ONE, Attributes
 from lokl.optimizers import Step
 from lokl.solvers import Dual, Problem, Solution, squared
 from lokl.solvers.duplicates import Distinct
@@ -22,7 +22,7 @@ _NO_LIMIT = 2**31
 
 
 @settings
-class MWUMKLClassifier(Rounds, KernelClassifier):
+class MWUMKLClassifier(Rounds, Classifier):
     """Multiple kernel learning by multiplicative weights: many kernels, little memory.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, squared hinge loss. Every round
@@ -62,7 +62,7 @@ class MWUMKLClassifier(Rounds, KernelClassifier):
     cache_size: float = 64
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one."),
+        "weights_": WEIGHTS_OF_SUM_ONE,
         "history_": ("array", "Dual value over weights and machine at every certificate."),
         "duality_gap_": (
             "float",
@@ -97,13 +97,7 @@ class MWUMKLClassifier(Rounds, KernelClassifier):
             solution = training.machines().solve(shared)
             lower, gap = solution.objective, solution.gap
         return training.model(
-            gate,
-            weights,
-            solution,
-            weights_=weights[0],
-            history=[lower],
-            gap=gap,
-            rounds=rounds,
+            gate, weights, solution, weights_=weights[0], history=[lower], gap=gap, rounds=rounds
         )
 
     def _path(

@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._samples import Samples, sample_weight
-from lokl.estimators._base import KernelClassifier, Rounds, Training, setting, settings
+from lokl.estimators._base import Classifier, Rounds, Training, setting, settings
 from lokl.estimators._base.rules import NORM, POSITIVE
 from lokl.gates import Weighted
 from lokl.gates.weighted import share_missing
@@ -15,7 +15,7 @@ from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes
 from lokl.optimizers import NormBall, closed_form
 
 # Of so many samples, evenly spaced, kernel values are looked at to see whether any is negative.
@@ -50,7 +50,7 @@ class Probabilities:
 
 
 @settings
-class PCKLMKLClassifier(Rounds, KernelClassifier):
+class PCKLMKLClassifier(Rounds, Classifier):
     """Localized kernel learning with probability confidence kernels.
 
     ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
@@ -80,12 +80,9 @@ class PCKLMKLClassifier(Rounds, KernelClassifier):
     )
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel, of norm one."),
-        "history_": ("array", "Objective after every round, falling."),
-        "duality_gap_": (
-            "float",
-            "Certified distance from the optimum of machines and weights together.",
-        ),
+        "weights_": WEIGHTS_OF_NORM_ONE,
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -101,11 +98,7 @@ class PCKLMKLClassifier(Rounds, KernelClassifier):
         walk = self._follow(closed_form(objective, self.learn_tol))
         params = walk.last.params
         return training.model(
-            Weighted(probabilities),
-            params,
-            walk.last.solution,
-            weights_=params[0],
-            **walk.facts(),
+            Weighted(probabilities), params, walk.last.solution, weights_=params[0], **walk.facts()
         )
 
 

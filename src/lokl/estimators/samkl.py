@@ -9,13 +9,13 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._checks import check_count
 from lokl._samples import Samples
-from lokl.estimators._base import KernelClassifier, Rounds, Training, setting, settings
+from lokl.estimators._base import Classifier, Rounds, Training, setting, settings
 from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
 from lokl.estimators._base.success import regress
 from lokl.gates import Constant, Weighted
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.models import GatedMachine, RegressedSuccess
-from lokl.models.base import Attributes
+from lokl.models.described import WEIGHTS_OF_NORM_ONE, Attributes
 from lokl.optimizers import NormBall, Step, closed_form
 from lokl.optimizers.assignment import choose, choose_together
 from lokl.solvers import Machines
@@ -28,17 +28,10 @@ _CHOICES = 10
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Part of every kernel in the decision of any sample, were it switched on.
+    """Part of every kernel in the decision of any sample, were it switched on."""
 
-    Attributes
-    ----------
-    machines : Expansion
-        Support samples under their own gates, and the coefficients.
-    weights : array of shape (n_kernels,)
-    """
-
-    machines: Expansion
-    weights: Array
+    machines: Expansion  # support samples under their own gates, and the coefficients
+    weights: Array  # (n_kernels,)
 
     def __call__(self, samples: Samples) -> Array:
         """Scores (n_samples, n_kernels, n_tasks)."""
@@ -48,16 +41,9 @@ class Scores:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a sample chooses, from scores and intercepts.
+    """How a sample chooses, from scores and intercepts."""
 
-    Attributes
-    ----------
-    least, most : int
-        Bounds on the number of kernels that are on.
-    latent : str
-    """
-
-    least: int
+    least: int  # number of kernels that are on
     most: int
     latent: str
 
@@ -111,7 +97,7 @@ class Chosen:
 
 
 @settings
-class SAMKLClassifier(Rounds, KernelClassifier):
+class SAMKLClassifier(Rounds, Classifier):
     """Sample-adaptive multiple kernel learning: every sample switches kernels on and off.
 
     ``k(x, z) = sum_i w_i s_i(x) s_i(z) k_i(x, z)`` with switches ``s_i`` in {0, 1}. Weights and
@@ -161,7 +147,7 @@ class SAMKLClassifier(Rounds, KernelClassifier):
     max_iter: int = 20
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel, of norm one."),
+        "weights_": WEIGHTS_OF_NORM_ONE,
         "choices_": (
             "array of shape (n_samples, n_kernels)",
             "Which kernels the training samples that count have switched on.",

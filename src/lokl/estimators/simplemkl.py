@@ -2,18 +2,11 @@
 
 from typing import ClassVar
 
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.global_weights import learn_weights
 from lokl.estimators._base.rules import POSITIVE
 from lokl.models import GatedMachine
-from lokl.models.base import Attributes
+from lokl.models.described import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, Attributes
 from lokl.optimizers import Simplex, reduced_gradient
 
 
@@ -27,13 +20,9 @@ class _SimpleMKL(Rounds):
     max_iter: int = 500
 
     _learned: ClassVar[Attributes] = {
-        "weights_": ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one."),
-        "history_": ("array", "Dual objective after every round, falling."),
-        "duality_gap_": (
-            "float",
-            "Certified: the objective is at most this far from the optimum over weights and "
-            "machines.",
-        ),
+        "weights_": WEIGHTS_OF_SUM_ONE,
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -47,7 +36,7 @@ class _SimpleMKL(Rounds):
 
 
 @settings
-class SimpleMKLClassifier(_SimpleMKL, KernelClassifier):
+class SimpleMKLClassifier(_SimpleMKL, Classifier):
     """SimpleMKL: weights of the kernels that sum to one, few of them not zero.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, learned by reduced gradient up to a
@@ -70,7 +59,7 @@ class SimpleMKLClassifier(_SimpleMKL, KernelClassifier):
 
 
 @settings
-class SimpleMKLRegressor(_SimpleMKL, KernelRegressor):
+class SimpleMKLRegressor(_SimpleMKL, Regressor):
     """SimpleMKL for one or several numeric targets.
 
     Examples

@@ -7,20 +7,14 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._samples import Samples
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelRegressor,
-    Training,
-    setting,
-    settings,
-)
+from lokl.estimators._base import Classifier, Regressor, Training, setting, settings
 from lokl.estimators._base.rules import one_of
 from lokl.estimators._base.success import SuccessLearner, at_training, learn_success
 from lokl.gates import Weighted
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
 from lokl.models import GatedMachine, RegressedSuccess
-from lokl.models.base import Attributes
+from lokl.models.described import Attributes
 from lokl.solvers import Solution
 
 # Trust never falls below this, so that no sample is left without any kernel.
@@ -124,7 +118,7 @@ def _shifted(training: Training, gram: GatedGram) -> Solution:
 
 
 @settings
-class SwMKLClassifier(_SwMKL, KernelClassifier):
+class SwMKLClassifier(_SwMKL, Classifier):
     """Success-weighted combination of kernels.
 
     A machine is trained with every kernel alone, and its success is regressed on the samples:
@@ -145,7 +139,7 @@ class SwMKLClassifier(_SwMKL, KernelClassifier):
 
 
 @settings
-class SwMKLRegressor(_SwMKL, KernelRegressor):
+class SwMKLRegressor(_SwMKL, Regressor):
     """Success-weighted combination of kernels for one or several numeric targets.
 
     Examples

@@ -1,18 +1,12 @@
 """UNIFORM: every kernel counts alike, everywhere. With one kernel, the plain SVM."""
 
-from lokl.estimators._base import (
-    KernelClassifier,
-    KernelLearner,
-    KernelRegressor,
-    Training,
-    settings,
-)
+from lokl.estimators._base import Classifier, Learner, Regressor, Training, settings
 from lokl.gates import Constant
 from lokl.models import GatedMachine
 
 
 @settings
-class _UniformMKL(KernelLearner):
+class _UniformMKL(Learner):
     """One machine on the average of the kernels: ``k = (1/m) sum_i k_i``."""
 
     def _learn(self, training: Training) -> GatedMachine:
@@ -23,7 +17,7 @@ class _UniformMKL(KernelLearner):
 
 
 @settings
-class UniformMKLClassifier(_UniformMKL, KernelClassifier):
+class UniformMKLClassifier(_UniformMKL, Classifier):
     """Support vector classification with the average of several kernels.
 
     ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``, hinge loss. With one kernel this is the plain
@@ -47,7 +41,7 @@ class UniformMKLClassifier(_UniformMKL, KernelClassifier):
 
 
 @settings
-class UniformMKLRegressor(_UniformMKL, KernelRegressor):
+class UniformMKLRegressor(_UniformMKL, Regressor):
     """Support vector regression with the average of several kernels.
 
     ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``, epsilon-insensitive loss. With one kernel this

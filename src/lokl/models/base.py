@@ -8,9 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._samples import Samples
-
-# Name of an attribute to its type and meaning, as the reference shows them.
-Attributes = dict[str, tuple[str, str]]
+from lokl.models.described import Attributes
 
 
 class Model(ABC):
@@ -25,10 +23,7 @@ class Model(ABC):
     """
 
     described: ClassVar[Attributes] = {
-        "kernels_, kernel_names_": (
-            "list",
-            "Kernels with learned settings, and their names.",
-        ),
+        "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
         "support_": (
             "array of shape (n_support,)",
             "Rows of the training samples that carry a machine.",
@@ -58,24 +53,12 @@ class Model(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The training samples that carry a model.
+    """The training samples that carry a model."""
 
-    Attributes
-    ----------
-    places : array of int
-        Among the training samples that count.
-    rows : array of int
-        Among the rows of the data as given.
-    vectors : {array, CSR matrix} of shape (n_support, n_features)
-        As given.
-    fraction : float
-        Of the training samples that count.
-    """
-
-    places: Array
-    rows: Array
-    vectors: Any
-    fraction: float
+    places: Array  # among the training samples that count
+    rows: Array  # among the rows of the data as given
+    vectors: Any  # {array, CSR matrix} of shape (n_support, n_features), as given
+    fraction: float  # of the training samples that count
 
     @classmethod
     def of(cls, coef: Array, samples: Samples, rows: Array) -> "Support":

@@ -9,7 +9,8 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl.gram import Expansion, GatedKernel
-from lokl.models.base import Attributes, Model, Support
+from lokl.models.base import Model, Support
+from lokl.models.described import Attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,7 @@ class GatedMachine(Model):
             "Signed coefficients; one machine for two classes, else one for each class or target.",
         ),
         "history_": ("array", "Dual objective, summed over the machines."),
-        "duality_gap_": (
-            "float",
-            "Certified: the objective is at most this far from the optimum.",
-        ),
+        "duality_gap_": ("float", "Certified: the objective is at most this far from the optimum."),
     }
 
     def decide(self, samples: Samples) -> Array:

@@ -10,7 +10,8 @@ from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl.gram import Expansion
 from lokl.kernels import Kernel
-from lokl.models.base import Attributes, Model, Support
+from lokl.models.base import Model, Support
+from lokl.models.described import Attributes
 from lokl.models.success import RegressedSuccess, softmax_trust
 
 # New samples are laid out for every kernel at once, so many of them at a time.

@@ -8,15 +8,15 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
-from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import anything
 from lokl.estimators._base.settings import setting, settings
-from lokl.models.base import Attributes
+from lokl.models.described import Attributes
 from lokl.solvers import Problem, hinge
 
 
 @settings
-class KernelClassifier(ClassifierMixin, KernelLearner):
+class Classifier(ClassifierMixin, Learner):
     """Two classes by one machine, more by one machine for each class against the rest."""
 
     class_weight: Any = setting(

@@ -20,7 +20,7 @@ from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.presence import read_samples
 from lokl.models import GatedMachine, Model
-from lokl.models.base import Attributes
+from lokl.models.described import Attributes
 from lokl.solvers import Problem
 from lokl.solvers.by_name import resolve_solver
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("lokl")
 
 
 @settings
-class KernelLearner(BaseEstimator, ABC):
+class Learner(BaseEstimator, ABC):
     """Common settings and the common way from data to a model; a method says how it learns."""
 
     kernels: Any = setting(
@@ -52,9 +52,7 @@ class KernelLearner(BaseEstimator, ABC):
     )
     max_iter: int = setting(-1, STEPS, "Limit on the steps of the solver, -1 for none.")
     cache_size: float = setting(
-        512,
-        POSITIVE,
-        "Megabytes for rows of the Gram matrix; the answer does not depend on it.",
+        512, POSITIVE, "Megabytes for rows of the Gram matrix; the answer does not depend on it."
     )
     random_state: Any = setting(None, SEED, "Decides every random choice of the method.")
     n_jobs: int | None = setting(

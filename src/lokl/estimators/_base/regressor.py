@@ -6,14 +6,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
-from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.estimators._base.settings import setting, settings
 from lokl.solvers import Problem, epsilon_insensitive
 
 
 @settings
-class KernelRegressor(RegressorMixin, KernelLearner):
+class Regressor(RegressorMixin, Learner):
     """Epsilon-insensitive regression, one machine for each target."""
 
     epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import ROUNDS, anything
 from lokl.estimators._base.settings import setting, settings
-from lokl.models.base import Attributes
+from lokl.models.described import Attributes
 from lokl.optimizers import Step
 
 logger = logging.getLogger("lokl")
@@ -19,17 +19,10 @@ logger = logging.getLogger("lokl")
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """A path of steps that was followed to its end.
-
-    Attributes
-    ----------
-    last : Step
-    history : list of float
-        Objective after every step.
-    """
+    """A path of steps that was followed to its end."""
 
     last: Step
-    history: list[float]
+    history: list[float]  # objective after every step
 
     def facts(self) -> dict[str, Any]:
         """What a model tells about it: history, gap and number of rounds."""
@@ -37,7 +30,7 @@ class Walk:
 
 
 @settings
-class Rounds(KernelLearner):
+class Rounds(Learner):
     """Settings of methods in rounds, and the walk along a path of steps."""
 
     max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")

@@ -19,19 +19,12 @@ from lokl._checks import (
 
 @dataclass(frozen=True)
 class Rule:
-    """Allowed values of a setting.
+    """Allowed values of a setting."""
 
-    Attributes
-    ----------
-    words : str
-        The type, as numpydoc writes it.
-    check : callable or None
-        ``check(name, value)`` raises an error that names both; None where the values are checked
-        when they are used.
-    """
-
-    words: str
-    check: Callable[[str, Any], Any] | None = None
+    words: str  # the type, as numpydoc writes it
+    check: Callable[[str, Any], Any] | None = (
+        None  # check(name, value) raises; None: checked when used
+    )
 
 
 def _check_rounds(name: str, value: Any) -> None:
@@ -55,10 +48,7 @@ NORM = Rule("float", check_norm)
 FLAG = Rule("bool")
 ROUNDS = Rule("int", _check_rounds)
 STEPS = Rule("int", _check_steps)
-SEED = Rule(
-    "int, RandomState or None",
-    lambda name, value: check_random_state(value),
-)
+SEED = Rule("int, RandomState or None", lambda name, value: check_random_state(value))
 
 
 def one_of(*words: str) -> Rule:

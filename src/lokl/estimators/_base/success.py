@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from lokl._arrays import Array
-from lokl.estimators._base.learner import KernelLearner
+from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.training import Training
@@ -29,7 +29,7 @@ def _check_regressor(name: str, value: Any) -> None:
 
 
 @settings
-class SuccessLearner(KernelLearner):
+class SuccessLearner(Learner):
     """Settings of methods that regress success."""
 
     success: str = setting(
@@ -53,45 +53,22 @@ class SuccessLearner(KernelLearner):
 
 @dataclass(frozen=True, eq=False)
 class KernelAlone:
-    """The machines of one kernel by itself.
+    """The machines of one kernel by itself."""
 
-    Attributes
-    ----------
-    number : int
-        Of the kernel.
-    rows : array of int
-        Training samples that have its view.
-    gram : GatedGram
-        Of these samples.
-    solution : Solution
-    decision : array of shape (len(rows), n_tasks)
-        By which success is judged.
-    """
-
-    number: int
-    rows: Array
-    gram: GatedGram
+    number: int  # of the kernel
+    rows: Array  # training samples that have its view
+    gram: GatedGram  # of these samples
     solution: Solution
-    decision: Array
+    decision: Array  # (len(rows), n_tasks), by which success is judged
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedKernel:
-    """One kernel's machines, where it was right, and the regressor of that.
-
-    Attributes
-    ----------
-    alone : KernelAlone
-    success : array of shape (len(rows),)
-        Between 0 and 1.
-    regressed : array of shape (len(rows),)
-        The regressor at the training samples.
-    regressor : Expansion
-    """
+    """One kernel's machines, where it was right, and the regressor of that."""
 
     alone: KernelAlone
-    success: Array
-    regressed: Array
+    success: Array  # (len(rows),), between 0 and 1
+    regressed: Array  # (len(rows),), the regressor at the training samples
     regressor: Expansion
 
 

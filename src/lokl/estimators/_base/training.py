@@ -18,25 +18,12 @@ from lokl.solvers.saturation import warn_if_saturated
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The samples that count, bound kernels, and one problem for each class or target.
-
-    Attributes
-    ----------
-    samples : Samples
-    rows : array of int
-        Numbers of the samples among the rows of the data as given.
-    kernels : list of Kernel
-    names : list of str
-        Of the kernels.
-    problems : list of Problem
-    solver : Solver
-    rng : RandomState
-    """
+    """The samples that count, bound kernels, and one problem for each class or target."""
 
     samples: Samples
-    rows: Array
+    rows: Array  # numbers of the samples among the rows of the data as given
     kernels: list[Kernel]
-    names: list[str]
+    names: list[str]  # of the kernels
     problems: list[Problem]
     solver: Solver
     rng: np.random.RandomState
