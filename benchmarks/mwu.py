@@ -38,7 +38,7 @@ def measure(name: str, count: int, rows: int | None) -> None:
     loss = hinge if name == "exact, hinge" else squared_hinge
 
     def solve(n: int) -> Any:
-        gram = solver.gram([RBF(GAMMA)], X[:n], np.ones((n, 1)))
+        gram = solver.inner_products(X[:n]).gated([RBF(GAMMA)])
         return solver.solve(gram, loss(target[:n], 1.0))
 
     # Compiled loops, thread pools and buffers of the libraries are not the fit's.

@@ -7,8 +7,8 @@ from scipy.special import softmax
 from sklearn.svm import SVC, SVR
 
 from lokl.gates import Softmax
-from lokl.optimizers import Evaluation, Solution, line_search
-from lokl.optimizers.closed_form import best_weights, dual_norm
+from lokl.optimizers import Evaluation, Objective, line_search
+from lokl.optimizers.weight_objective import best_weights, dual_norm
 
 SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
 
@@ -78,24 +78,34 @@ class _PlainMachine:
 
 def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple[float, int]:
     """Softmax gates by the same line search; returns objective and number of machines."""
-    gate, machine, count = Softmax(), _PlainMachine(target), [0]
+    gates = _PlainGates(grams, Z, target, start)
+    for step in line_search(gates, tol):
+        objective = step.objective
+    return objective, gates.count
 
-    def evaluate(V: Any, ceiling: float) -> Evaluation:
-        H = gate(Z, V)
-        count[0] += 1
-        u, objective = machine.solve(
-            sum(np.outer(h, h) * K for h, K in zip(H.T, grams, strict=True))
-        )
+
+class _PlainGates(Objective[Evaluation]):
+    """The dual value as a function of the gate, on stored matrices."""
+
+    def __init__(self, grams: Any, Z: Any, target: Any, start: Any):
+        self.grams, self.Z, self.first = grams, Z, start
+        self.gate, self.machine, self.count = Softmax(), _PlainMachine(target), 0
+
+    def start(self) -> Any:
+        return self.first
+
+    def at(self, V: Any, ceiling: float = np.inf) -> Evaluation:
+        H = self.gate(self.Z, V)
+        self.count += 1
+        pairs = list(zip(H.T, self.grams, strict=True))
+        u, objective = self.machine.solve(sum(np.outer(h, h) * K for h, K in pairs))
 
         def gradient() -> Any:
-            slopes = [-u * (K @ (u * h)) for h, K in zip(H.T, grams, strict=True)]
-            return gate.pullback(Z, V, H, np.column_stack(slopes))
+            slopes = [-u * (K @ (u * h)) for h, K in pairs]
+            return self.gate.pullback(self.Z, V, H, np.column_stack(slopes))
 
-        return Evaluation(V, objective, 1e-4 * abs(objective), gradient, Solution([], H))
-
-    for step in line_search(evaluate, start, gate.project, tol):
-        objective = step.objective
-    return objective, count[0]
+        no_machines: Any = None
+        return Evaluation(V, objective, 1e-4 * abs(objective), gradient, no_machines)
 
 
 def plain_clusters(K: Any, n_clusters: int, rng: Any, n_init: int = 10) -> Any:

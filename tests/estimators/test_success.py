@@ -82,7 +82,7 @@ def test_repaired_kernels_train_a_convex_machine(psd):
     model = make("SwMKLClassifier", KERNELS, psd=psd).fit(X, labels(X))
     assert model.score(X, labels(X)) > 0.75
     assert np.isfinite(model.decision_function(FRESH)).all()
-    assert model.duality_gap_ >= 0
+    assert model.duality_gap_ <= 1e-5 * model.history_[-1]
     np.testing.assert_allclose(model.gate(FRESH).sum(axis=1), 1.0)
 
 

@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import lokl.gates
+from lokl._arrays import as_dense
+from lokl._samples import Samples
 from lokl.gates import (
     Constant,
     Gate,
@@ -22,11 +24,47 @@ from lokl.gates import (
     Softmax,
     Weighted,
 )
+from lokl.gates.weighted import share_missing
 
-LEARNED = [Softmax(), Softmax(1.5), Sigmoid(), Sigmoid(2.0), Gaussian(), Gaussian(0.7), Constant()]
-SHARED = [gate for gate in LEARNED if isinstance(gate, Softmax | Gaussian)]
-every_gate = pytest.mark.parametrize("gate", LEARNED, ids=repr)
-shared_gate = pytest.mark.parametrize("gate", SHARED, ids=repr)
+
+def side(samples):
+    """Group 0 or 1, by the sign of the first number."""
+    return (as_dense(samples.given)[:, 0] > 0).astype(np.intp)
+
+
+def first_two(samples):
+    return samples.filled[:, :2]
+
+
+def closeness(samples):
+    """Known trust of every kernel, the same for all, that differs between samples."""
+    size = np.abs(as_dense(samples.filled)).sum(axis=1)
+    n_kernels = 3 if samples.present is None else samples.present.shape[1]
+    return share_missing(np.tile(np.exp(-size)[:, np.newaxis], n_kernels), samples.present)
+
+
+def memberships(samples):
+    """The same shared out between two clusters: rank two."""
+    h = closeness(samples)
+    return np.stack([0.25 * h, 0.75 * h], axis=2)
+
+
+SIMPLE = [Softmax(), Softmax(1.5), Sigmoid(), Sigmoid(2.0), Gaussian(), Gaussian(0.7), Constant()]
+LEARNED = [*SIMPLE, Groups(side, 2), Represented(Softmax(1.5), first_two)]
+# Their parameters are weights that methods find in closed form; their trust has three kernels.
+WEIGHED = [Weighted(closeness), Weighted(memberships, by_rank=True)]
+SHARED = [gate for gate in LEARNED if gate.competes]
+
+
+def label(gate):
+    inner = type(gate.gate).__name__ if isinstance(gate, Represented) else ""
+    return repr(gate) if gate in SIMPLE else f"{type(gate).__name__}({inner})"
+
+
+simple_gate = pytest.mark.parametrize("gate", SIMPLE, ids=repr)
+learned_gate = pytest.mark.parametrize("gate", LEARNED, ids=label)
+every_gate = pytest.mark.parametrize("gate", LEARNED + WEIGHED, ids=label)
+shared_gate = pytest.mark.parametrize("gate", SHARED, ids=label)
 problems = given(
     seed=st.integers(0, 2**16), n=st.integers(1, 6), m=st.integers(1, 4), as_csr=st.booleans()
 )
@@ -35,10 +73,11 @@ problems = given(
 def problem(gate, seed, n, m, as_csr=False):
     """Samples, parameters away from symmetry, and a mask that leaves every sample a kernel."""
     rng = np.random.RandomState(seed)
+    m = 3 if gate in WEIGHED else m
     X = rng.normal(size=(n, 3)) * (rng.uniform(size=(n, 3)) < 0.7)
     X = sparse.csr_matrix(X) if as_csr else X
     start = gate.init(X, m, rng)
-    params = start + 0.1 * rng.uniform(size=start.shape)
+    params = gate.project(start + 0.1 * rng.uniform(size=start.shape))
     present = rng.uniform(size=(n, m)) < 0.6
     present[np.arange(n), rng.randint(m, size=n)] = True
     return X, params, present
@@ -56,10 +95,9 @@ def slopes(function, params, step=1e-6):
 
 
 def test_every_exported_gate_is_in_the_list():
-    """Gates that read kernels or other gates are tested with the methods that need them."""
     exported = {c for c in vars(lokl.gates).values() if isinstance(c, type) and c is not Gate}
-    elsewhere = {GateOn, Groups, Represented, Weighted}
-    assert exported == {type(gate) for gate in LEARNED} | elsewhere
+    # A setting of methods, no gate by itself.
+    assert exported == {type(gate) for gate in LEARNED + WEIGHED} | {GateOn}
 
 
 @every_gate
@@ -67,10 +105,10 @@ def test_every_exported_gate_is_in_the_list():
 def test_trust_is_finite_and_not_negative(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
     for H in (gate(X, params), gate(X, params, present)):
-        assert H.shape == (n, m)
+        assert H.shape[:2] == present.shape
         assert np.isfinite(H).all()
         assert (H >= 0).all()
-        assert gate.trust(H).shape == (n, m)
+        assert gate.trust(H).shape == present.shape
 
 
 @every_gate
@@ -79,8 +117,18 @@ def test_sparse_equals_dense(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m)
     S = sparse.csr_matrix(X)
     assert_allclose(gate(S, params, present), gate(X, params, present))
-    start = [gate.init(Z, m, np.random.RandomState(seed)) for Z in (X, S)]
+    start = [gate.init(Z, present.shape[1], np.random.RandomState(seed)) for Z in (X, S)]
     assert_array_equal(*start)
+
+
+@every_gate
+@problems
+def test_samples_are_gated_as_their_rows_are(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m, as_csr)
+    samples = Samples.of(X, present)
+    H = gate(X, params, present)
+    assert_array_equal(gate.at(samples, params), H)
+    assert_array_equal(gate.settle(samples).values(params), H)
 
 
 @every_gate
@@ -106,8 +154,11 @@ def test_trust_in_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
     H, masked = gate(X, params), gate(X, params, present)
     assert (masked[~present] == 0).all()
-    assert_allclose(gate(X, params, np.ones((n, m), dtype=bool)), H)
-    if gate in SHARED:
+    assert_allclose(gate(X, params, np.ones_like(present)), H)
+    if gate in WEIGHED:
+        factor = present.shape[1] / present.sum(axis=1, keepdims=True)
+        assert_allclose(gate.trust(masked), present * factor * gate.trust(H))
+    elif gate in SHARED:
         left = H * present
         assert_allclose(masked, left / left.sum(axis=1, keepdims=True), rtol=1e-10)
     elif isinstance(gate, Constant):
@@ -118,16 +169,19 @@ def test_trust_in_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
         assert_array_equal(masked[present], H[present])
 
 
-@every_gate
+@learned_gate
 @problems
 def test_pullback_is_the_gradient(gate, seed, n, m, as_csr):
     X, params, _ = problem(gate, seed, n, m, as_csr)
     G = np.random.RandomState(seed).normal(size=(n, m))
     numeric = slopes(lambda v: np.sum(G * gate(X, v)), params)
-    assert_allclose(gate.pullback(X, params, gate(X, params), G), numeric, rtol=1e-5, atol=1e-6)
+    H = gate(X, params)
+    assert_allclose(gate.pullback(X, params, H, G), numeric, rtol=1e-5, atol=1e-6)
+    settled = gate.settle(Samples.of(X))
+    assert_array_equal(settled.pullback(params, H, G), gate.pullback(X, params, H, G))
 
 
-@every_gate
+@learned_gate
 @problems
 def test_pullback_is_the_gradient_where_views_are_missing(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
@@ -161,12 +215,12 @@ def test_far_samples_overflow_nothing(gate):
 @problems
 def test_projection_keeps_what_is_allowed_and_allows_what_it_returns(gate, seed, n, m, as_csr):
     X, params, _ = problem(gate, seed, n, m, as_csr)
-    assert_array_equal(gate.project(params), params)
+    assert_allclose(gate.project(params), params, atol=1e-12)
     wild = 10.0 * np.random.RandomState(seed).normal(size=params.shape)
     kept = wild.copy()
     projected = gate.project(wild)
     assert_array_equal(wild, kept)
-    assert_array_equal(gate.project(projected), projected)
+    assert_allclose(gate.project(projected), projected, atol=1e-12)
     assert np.isfinite(gate(X, projected)).all()
 
 
@@ -181,9 +235,10 @@ def test_projection_is_the_nearest_allowed_point():
 @every_gate
 def test_start_values_depend_on_the_generator_alone(gate):
     X = np.random.RandomState(0).normal(size=(5, 3))
-    first, again = (gate.init(X, 4, np.random.RandomState(7)) for _ in range(2))
+    m = 3 if gate in WEIGHED else 4
+    first, again = (gate.init(X, m, np.random.RandomState(7)) for _ in range(2))
     assert_array_equal(first, again)
-    assert_array_equal(gate(X, gate.project(first)), gate(X, first))
+    assert_allclose(gate(X, gate.project(first)), gate(X, first))
 
 
 def test_start_values_follow_the_settings():
@@ -239,6 +294,13 @@ def test_a_gate_without_gradient_says_so():
 
 
 @every_gate
+def test_copies_gate_alike(gate):
+    X, params, present = problem(gate, 0, 5, 3)
+    for copy in (clone(gate), pickle.loads(pickle.dumps(gate))):
+        assert_array_equal(copy(X, params, present), gate(X, params, present))
+
+
+@simple_gate
 def test_copies_are_alike(gate):
     assert repr(clone(gate)) == repr(pickle.loads(pickle.dumps(gate))) == repr(gate)
     assert repr(eval(repr(gate), vars(lokl.gates))) == repr(gate)
@@ -247,7 +309,7 @@ def test_copies_are_alike(gate):
         assert getattr(changed, name) == 0.25
 
 
-@every_gate
+@learned_gate
 def test_read_only_samples_are_read_only(gate, read_only):
     X = read_only(np.random.RandomState(0).normal(size=(5, 3)))
     params = read_only(np.array(gate.init(X, 2, np.random.RandomState(0))))

@@ -1,6 +1,7 @@
 """EasyMKL: weights from the distance of the classes under the sum of all kernels."""
 
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from lokl.models.described import WEIGHTS_OF_SUM_ONE, Attributes
 from lokl.solvers import squared_hinge
 
 
-def _check_mixing(name: str, value: float) -> None:
-    if not np.isfinite(value) or not 0 < value <= 1:
+def _check_mixing(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or not 0 < float(value) <= 1:
         raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}")
 
 

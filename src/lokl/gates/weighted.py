@@ -38,6 +38,9 @@ class Weighted(ComposedGate):
     def at(self, samples: Samples, params: Array) -> Array:
         return weigh(self.base(samples), params)
 
+    def project(self, params: Array) -> Array:
+        return np.maximum(params, 0.0)
+
     def trust(self, H: Array) -> Array:
         return np.asarray((H**2).sum(axis=2) if H.ndim == 3 else H**2)
 

@@ -16,45 +16,30 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     the slope of ``epsilon |u|`` jumps.
 
     Bounds are kept as offsets of plus or minus infinity, so that the loops have no branches.
-
-    Returns
-    -------
-    steps : int
-    violation : float
-        Largest gain left, ``max(up) - min(down)``.
-    curvature : float
-        Smallest ``Q_ii + Q_jj - 2 Q_ij`` met; negative where `Q` is indefinite.
+    Returns the number of steps, the largest gain left (``max(up) - min(down)``) and the smallest
+    ``Q_ii + Q_jj - 2 Q_ij`` met, which is negative where `Q` is indefinite.
     """
     n = coef.shape[0]
-    rise = np.empty(n)
-    fall = np.empty(n)
-    gain = np.empty(n)
-    diag = np.empty(n)
+    rise, fall, gain, diag = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for j in range(n):
         rise[j], fall[j] = _offsets(coef[j], lower[j], upper[j], epsilon)
         diag[j] = Q[j, j]
-    i = k = 0
-    move = 0.0
-    steps = 0
-    violation = np.inf
-    smallest = np.inf
+    i = k = steps = 0
+    move, violation, smallest = 0.0, np.inf, np.inf
     while True:
-        first = Q[i]
-        second = Q[k]
+        first, second = Q[i], Q[k]
         best = -np.inf
         for j in range(n):
             g = gradient[j] - move * (first[j] - second[j])
             gradient[j] = g
             best = max(best, g + rise[j])
+        violation = -np.inf
         if best == -np.inf:
-            violation = -np.inf
             break
         i = 0
         while gradient[i] + rise[i] != best:
             i += 1
-        first = Q[i]
-        own = diag[i]
-        violation = -np.inf
+        first, own = Q[i], diag[i]
         most = -1.0
         for j in range(n):
             slope = best - (gradient[j] + fall[j])
@@ -71,18 +56,24 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
         curvature = own + diag[k] - 2.0 * first[k]
         smallest = min(smallest, curvature)
         move = (best - (gradient[k] + fall[k])) / max(curvature, 1e-12)
-        ceiling = 0.0 if (epsilon > 0.0 and coef[i] < 0.0) else upper[i]
-        floor = 0.0 if (epsilon > 0.0 and coef[k] > 0.0) else lower[k]
-        room_up = ceiling - coef[i]
-        room_down = coef[k] - floor
-        move = min(move, min(room_up, room_down))
-        # Land exactly on a bound: "at the bound" is tested by equality.
-        coef[i] = ceiling if move >= room_up else coef[i] + move
-        coef[k] = floor if move >= room_down else coef[k] - move
+        move, coef[i], coef[k] = _moved(move, coef[i], coef[k], upper[i], lower[k], epsilon)
         rise[i], fall[i] = _offsets(coef[i], lower[i], upper[i], epsilon)
         rise[k], fall[k] = _offsets(coef[k], lower[k], upper[k], epsilon)
         steps += 1
     return steps, violation, smallest
+
+
+@njit(cache=True, nogil=True)
+def _moved(move, rising, falling, upper, lower, epsilon):
+    """Cut a move at the bounds; return it and the two coefficients after it."""
+    ceiling = 0.0 if (epsilon > 0.0 and rising < 0.0) else upper
+    floor = 0.0 if (epsilon > 0.0 and falling > 0.0) else lower
+    room_up, room_down = ceiling - rising, falling - floor
+    move = min(move, min(room_up, room_down))
+    # Land exactly on a bound: "at the bound" is tested by equality.
+    rising = ceiling if move >= room_up else rising + move
+    falling = floor if move >= room_down else falling - move
+    return move, rising, falling
 
 
 @njit(cache=True, nogil=True)

@@ -8,14 +8,8 @@
 ...     C: float = setting(1.0, POSITIVE, "Cost of margin violations.")
 >>> Model(C=2.0).C
 2.0
->>> print(Model.__doc__)
-A model.
-<BLANKLINE>
-
-Parameters
-----------
-C : float, default=1.0
-    Cost of margin violations.
+>>> Model.__doc__.splitlines()[4:]
+['C : float, default=1.0', '    Cost of margin violations.']
 """
 
 import inspect

@@ -1,0 +1,84 @@
+"""The shape of the source: short files, short functions, shallow classes, one list of methods."""
+
+import ast
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import lokl
+from lokl import estimators
+from lokl._methods import ABILITIES, METHODS
+
+SOURCE = Path(lokl.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+NAMES = [name for method in METHODS for name in method.classes]
+every_estimator = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_are_short(path):
+    text = path.read_text()
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 60, node.name
+
+
+@every_estimator
+def test_classes_are_shallow(name):
+    mro = getattr(lokl, name).__mro__
+    assert mro.index(BaseEstimator) + 1 <= 7
+
+
+def test_every_method_is_listed_where_types_are_checked():
+    text = inspect.getsource(estimators)
+    assert set(re.findall(r"import (\w+) as \1$", text, flags=re.MULTILINE)) == set(NAMES)
+    assert set(estimators.__all__) == set(NAMES)
+    assert set(lokl.__all__) == {*NAMES, "__version__"}
+    for method in METHODS:
+        assert method.abilities <= ABILITIES.keys()
+        for name in method.classes:
+            assert getattr(lokl, name).__module__ == method.module
+
+
+def sections(doc):
+    """Names in each section of a numpydoc text."""
+    found, title = {}, None
+    lines = doc.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"}:
+            title = line
+            found[title] = []
+        elif title and re.match(r"[\w, ]+ : ", line):
+            found[title] += [name.strip() for name in line.split(" : ")[0].split(",")]
+    return found
+
+
+@every_estimator
+def test_help_tells_every_setting_and_every_attribute(name):
+    kind = getattr(lokl, name)
+    told = sections(kind.__doc__)
+    assert sorted(told["Parameters"]) == sorted(inspect.signature(kind).parameters)
+    X = np.random.RandomState(0).normal(size=(30, 3))
+    y = X[:, 0] if name.endswith("Regressor") else X[:, 0] > 0
+    model = kind(["linear", "rbf"]).fit(X, y)
+    fitted = {own for own in vars(model) if own.endswith("_") and not own.startswith("_")}
+    assert set(told["Attributes"]) == fitted | {"feature_names_in_"}
+    assert "Examples" in told
+
+
+@every_estimator
+def test_a_wrong_value_of_any_checked_setting_is_named(name):
+    kind = getattr(lokl, name)
+    X = np.random.RandomState(0).normal(size=(10, 2))
+    y = X[:, 0] if name.endswith("Regressor") else X[:, 0] > 0
+    checked = [known for known in fields(kind) if known.metadata["rule"].check]
+    assert len(checked) >= 5
+    for known in checked:
+        with pytest.raises(ValueError, match=rf"{known.name}|seed"):
+            kind(**{known.name: "nonsense"}).fit(X, y)
