@@ -49,7 +49,7 @@ def _announce_compilation() -> None:
                 return
             if not self.told:
                 self.told = True
-                # A warning only in the sense of the log level: users see it without set-up.
+                # Logged as a warning, because users see those without configuring a logger.
                 logger.warning(
                     "compiling inner loops; this happens once, later runs read them from disk"
                 )

@@ -19,7 +19,7 @@ from lokl._arrays import Array, is_sparse
 
 # Rows of a product that are worth a thread of their own.
 _ROWS_A_PRODUCT = 32
-# Silencing BLAS takes about half a millisecond.
+# From so many samples on it pays to silence BLAS, which takes half a millisecond.
 _MANY_SAMPLES = 1500
 
 
@@ -147,7 +147,7 @@ def _quiet_blas(process: int) -> _QuietBlas:
 
 @lru_cache(maxsize=1)
 def _blas_libraries() -> list[Any]:
-    # Comes with scikit-learn.
+    # threadpoolctl is a dependency of scikit-learn.
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

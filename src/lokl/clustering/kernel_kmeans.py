@@ -15,44 +15,22 @@ _ROUNDS = 100
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A partition of the samples.
+    """A partition of the samples."""
 
-    Attributes
-    ----------
-    labels : array of int, shape (n_samples,)
-    centres : array of shape (n_landmarks, n_clusters)
-        Each centre as a combination of landmarks.
-    distances : array of shape (n_samples, n_clusters)
-        Squared distances in feature space.
-    inertia : float
-        Weighted sum of the distances to the own centres.
-    """
-
-    labels: Array
-    centres: Array
-    distances: Array
-    inertia: float
+    labels: Array  # (n_samples,)
+    centres: Array  # (n_landmarks, n_clusters), each centre as a combination of landmarks
+    distances: Array  # (n_samples, n_clusters), squared, in feature space
+    inertia: float  # weighted sum of the distances to the own centres
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What Lloyd's iterations ask of a kernel.
+    """What Lloyd's iterations ask of a kernel."""
 
-    Attributes
-    ----------
-    diag : array of shape (n_samples,)
-    column : callable
-        Kernel values of one sample with all.
-    combine : callable
-        Turns averages over samples (n_samples, L) into combinations of landmarks.
-    products : callable
-        Inner products of such combinations with every sample, and their squared norms.
-    """
-
-    diag: Array
-    column: Callable[[int], Array]
-    combine: Multiply
-    products: Callable[[Array], tuple[Array, Array]]
+    diag: Array  # (n_samples,)
+    column: Callable[[int], Array]  # kernel values of one sample with all
+    combine: Multiply  # averages over samples (n_samples, L) -> combinations of landmarks
+    products: Callable[[Array], tuple[Array, Array]]  # of combinations with samples, and own norms
 
     def distances(self, centres: Array) -> Array:
         """Squared distances of every sample to every centre."""
@@ -102,7 +80,7 @@ def kernel_kmeans(
     from_mean = geometry.distances(geometry.combine(share[:, np.newaxis]))[:, 0]
     order = np.argsort(from_mean, kind="stable")
     starts = [_spread_out(geometry, weight, n_clusters, order, rng) for _ in range(n_init)]
-    # Runs that found fewer distinct samples than others say nothing new.
+    # Runs that find fewer distinct samples than others have fewer clusters: they are left out.
     most = max(int(labels.max()) for labels in starts) + 1
     labels = np.array([found for found in starts if int(found.max()) + 1 == most])
     return _lloyd(geometry, weight, labels, most)
@@ -157,7 +135,7 @@ def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) ->
         if not len(active):
             break
     inertia = np.array([weight @ own[everyone, new] for new, _, own in found])
-    # Nearly equal runs are equal: the first of them, whatever rounding says.
+    # Of runs that differ by rounding only, the first is taken.
     best = int(np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0])
     labels_found, centres_found, own = found[best]
     return Partition(labels_found, centres_found, own, float(inertia[best]))

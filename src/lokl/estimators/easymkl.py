@@ -74,7 +74,8 @@ class EasyMKLClassifier(Classifier):
         """Signed distributions of the classes, one column for each machine."""
         signs = np.sign(training.targets)
         if self.lam == 1.0:
-            # Only the spread counts: every sample weighs alike.
+            # Only the penalty on the distributions counts, and it is least where all samples weigh
+            # alike.
             coef = signs * training.weight[:, np.newaxis]
         else:
             # Up to their length these are coefficients of a squared hinge machine, whose ridge

@@ -89,7 +89,7 @@ class _GMKL(Rounds):
             shaped = X if hasattr(X, "shape") else np.asarray(X)
             if len(shaped.shape) == 2 and shaped.shape[1] > 0:
                 return per_feature(RBF(), shaped)
-            # What is no table is refused later, with everything else that is wrong with it.
+            # Data that is not a table is refused by the checks that follow.
             return [RBF()]
         return self.kernels
 

@@ -18,7 +18,7 @@ from lokl.optimizers import GateObjective, line_search
 
 _GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
-# Trust below this counts as none.
+# Trust below this counts as none, where `snap` is on.
 _SNAP = 1e-3
 
 

@@ -87,7 +87,7 @@ class PCKLMKLClassifier(Rounds, Classifier):
 
     def _learn(self, training: Training) -> GatedMachine:
         probabilities, own = _learn_probabilities(training)
-        # Training samples do not vote on themselves, as new samples do not.
+        # A new sample has no part in its own density, so a training sample has none either.
         base = share_missing(own, training.samples.present)
         objective = NormBall(
             machines=training.machines(),
@@ -135,7 +135,7 @@ def _density(kernel: Kernel, samples: Samples, member: Array) -> tuple[Expansion
     totals = member.sum(axis=0)
     coef = np.divide(member, totals, out=np.zeros_like(member), where=totals > 0)
     density = Expansion.make(alone, gram, coef, np.zeros(member.shape[1]))
-    # One sample less in its own class: its mass and its similarity to itself are taken out.
+    # Without the sample itself its class has less mass and lacks its similarity to itself.
     unit = member / np.maximum(weight, np.finfo(float).tiny)[:, np.newaxis]
     sums = gram.dot(coef) * totals - unit * gram.diag()[:, np.newaxis]
     rest = totals - unit

@@ -51,7 +51,8 @@ class Rule:
         """Choose without labels: the kernels that make the sample most confident of a class."""
         _, choices, best = self._votes(scores, intercept, present)
         if self.latent == "structural":
-            # Best completion of every class: the difference of two is a machine on their mean.
+            # Each class has its best choice; the margin between two classes is that of a machine on
+            # the mean of their choices.
             return np.asarray(np.mean(choices, axis=0))
         return np.asarray(choices[best, np.arange(len(best))])
 

@@ -14,19 +14,12 @@ from lokl._samples import Samples
 
 @dataclass(frozen=True, eq=False)
 class SettledGate:
-    """A gate at samples that stay while its parameters move.
+    """A gate at samples that stay while its parameters move."""
 
-    Attributes
-    ----------
-    values : callable
-        Gate values of the samples at parameters.
-    pullback : callable
-        ``pullback(params, H, G)`` turns ``dJ/dH`` at gate values `H` into the gradient in the
-        parameters.
-    """
-
-    values: Callable[[Array], Array]
-    pullback: Callable[[Array, Array, Array], Array]
+    values: Callable[[Array], Array]  # gate values of the samples at parameters
+    pullback: Callable[
+        [Array, Array, Array], Array
+    ]  # (params, H, dJ/dH) -> gradient in the parameters
 
 
 class Gate(BaseEstimator, ABC):

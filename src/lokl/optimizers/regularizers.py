@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax, xlogy
 from lokl._arrays import Array
 from lokl.gates.groups import project_simplex
 
-# Smaller weights have no logarithm worth the name.
+# Smaller weights count as this much, so that their logarithm is finite.
 _LEAST = 1e-300
 
 
@@ -104,7 +104,8 @@ class HalfSquaredNorm(Regularizer):
     def _lowest_on_simplex(self, z: Array) -> float:
         if self.p == 1.0:
             return 0.5 - float(z.max())
-        # Convex: the minimum lies above every tangent, lowest at a corner of the simplex.
+        # A convex function lies above its tangent, and the tangent is lowest at a corner of the
+        # simplex: that is a bound even where the search below has not ended.
         d = project_simplex(z[np.newaxis])[0]
         if self.p != 2.0:
             for _ in range(100):

@@ -59,7 +59,7 @@ def pairwise(slab, slots, sign, alpha, g, ridge, diag, rounds):
         smallest = min(smallest, curvature)
         step = alpha[source]
         fall = g[source] - g[to]
-        # Without curvature all mass moves: the line only falls.
+        # Without curvature the objective only falls along the line: all mass moves.
         if fall < step * curvature:
             step = fall / curvature
         alpha[source] = 0.0 if step == alpha[source] else alpha[source] - step

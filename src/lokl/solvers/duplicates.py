@@ -15,23 +15,12 @@ class Distinct:
 
     Rounds that pick single samples treat a row written twice unlike a row of weight 2, and break
     ties by the order of the rows; on distinct samples in a fixed order they do neither.
-
-    Attributes
-    ----------
-    rows : array of int
-        One row of each distinct sample and label, in a fixed order.
-    inverse : array of int, shape (n_samples,)
-        Place of every sample in `rows`.
-    share : array of shape (n_samples,)
-        Part of the sample in the cost of all its equals.
-    problem : Problem
-        Of the distinct samples, costs added up.
     """
 
-    rows: Array
-    inverse: Array
-    share: Array
-    problem: Problem
+    rows: Array  # one row of each distinct sample and label, in a fixed order
+    inverse: Array  # (n_samples,), place of every sample in `rows`
+    share: Array  # (n_samples,), part of the sample in the cost of all its equals
+    problem: Problem  # of the distinct samples, costs added up
 
     @classmethod
     def of(cls, X: Any, problem: Problem) -> "Distinct":
@@ -61,6 +50,6 @@ def _names(X: Any, target: Array) -> Array:
             for a, b, t in zip(starts, stops, target, strict=True)
         ]
         return np.array(parts, dtype=object)
-    # Adding zero turns minus zero into zero.
+    # Adding zero turns minus zero into zero, which has other bytes.
     table = np.ascontiguousarray(np.column_stack([X, target]) + 0.0)
     return table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()

@@ -175,7 +175,7 @@ class _State:
         gradient = problem.target - problem.ridge * coef
         support = np.flatnonzero(coef)
         if len(support) and gram.n_samples <= _SMALL and gram.fits:
-            # The solver works on the whole matrix anyway.
+            # A small problem is solved on the whole matrix anyway, so it serves the start as well.
             gram.subtract_whole(support, coef[support], gradient)
         elif gram.needs_rows and len(support) <= gram.capacity // 2:
             # The solver will ask for these rows, and there is room to keep them.
@@ -189,10 +189,11 @@ class _State:
         objective = problem.objective(self.coef, self.gradient)
         if objective > self.best + 1e-14 * abs(objective):
             self.best, self.best_round = objective, self.rounds
-        # Near the optimum the objective has no digits left where the violation still falls.
+        # Near the optimum the objective no longer changes in its last digit, while the violation
+        # still falls: that is progress, too.
         if violation < 0.9 * self.least:
             self.least, self.best_round = violation, self.rounds
-        # Rows in float64 have digits to spare: many tiny steps may still lead there.
+        # With rows in float64 even tiny steps are exact, and many of them may lead to the optimum.
         patience = _PATIENCE if self.single else 100 * _PATIENCE
         return self.rounds - self.best_round >= patience
 
@@ -242,7 +243,7 @@ class _WorkingSet:
                 break
             up, down = self.problem.violations(state.coef, state.gradient)
             violation = up.max() - down.min()
-        # Pair moves raise the objective but not every step lowers the violation.
+        # A pair move raises the objective but may raise the violation as well: the best is kept.
         state.coef, state.gradient = safe
         return least
 
@@ -255,7 +256,7 @@ class _WorkingSet:
             return
         self.is_sample = len(self.index) == 0 and self.size >= _FEW and not coef.any()
         if self.is_sample:
-            # All gains are equal or nearly so: an even sample of the data is the best guess.
+            # At first all samples gain alike: an even sample of the data is the best guess.
             risers = _spread(np.flatnonzero(np.isfinite(up)), self.size // 2)
             rest = np.isfinite(down)
             rest[risers] = False
@@ -266,7 +267,7 @@ class _WorkingSet:
         most = self.size // 2 if self.size >= 4 else 0
         kept = np.argsort(-self._priority, kind="stable")[:most]
         stay = self.index[kept]
-        # A start from another solution: its free samples are those that will move.
+        # In a start from another solution, the free samples are those that will move.
         free = np.empty(0, dtype=np.intp)
         if len(self.index) == 0:
             lower, upper = self.problem.lower, self.problem.upper

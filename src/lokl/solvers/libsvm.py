@@ -79,7 +79,7 @@ class LibSVM(Solver):
                         other.message, other.category, other.filename, other.lineno
                     )
             coef[part[machine.support_]] = machine.dual_coef_[0]
-            # LibSVM leaves the box by the last bit.
+            # Coefficients of LibSVM exceed their bounds by rounding.
             coef = np.clip(coef, problem.lower, problem.upper)
             steps = int(np.sum(machine.n_iter_))
         gradient = problem.target - problem.ridge * coef

@@ -109,7 +109,7 @@ class MWU(Solver):
                 "squared_hinge(y, C), or hand it through MWU().prepare first"
             )
         if not ((sign > 0).any() and (sign < 0).any()):
-            # One class: the constant decision is optimal.
+            # With one class only, the constant decision is optimal.
             return problem.dual(np.zeros(gram.n_samples), problem.target.copy(), 0, True)
         hulls = _Hulls(gram, problem, sign)
         hulls.begin(None if self.step == "faithful" else start)
@@ -162,7 +162,7 @@ class _Hulls:
         for side in (1.0, -1.0):
             own = self.sign == side
             if not alpha[own].any():
-                # The sample nearest the origin is its own class's best single guess.
+                # Of all single samples of a class, the one nearest the origin is the best start.
                 first = np.flatnonzero(own)[np.argmin((self.diag + self.problem.ridge)[own])]
                 alpha[first] = 1.0
             alpha[own] *= 0.5 / alpha[own].sum()
@@ -175,7 +175,7 @@ class _Hulls:
         slab, slots = self.gram.stored()
         state = (slab, slots, self.sign, self.alpha, self.g, self.problem.ridge)
         if step == "faithful":
-            # The first guess counts as the first round.
+            # The start counts as the first round.
             done, first, second = _mwu.frank_wolfe(*state, before + 1, rounds)
         else:
             done, first, second, curvature = _mwu.pairwise(*state, self.diag, rounds)
@@ -196,7 +196,7 @@ class _Hulls:
             active = own[self.alpha[own] > 0]
             wanted.append(active[_least(-self.g[active], _AHEAD)])
         index, place = np.unique(np.concatenate(wanted), return_index=True)
-        # The memory may hold fewer: the two that are missing come first.
+        # Where the memory holds fewer rows, the two that are missing come first.
         return index[np.argsort(place)][: max(self.gram.capacity, 2)]
 
     def dual(self, rounds: int, epsilon: float) -> Dual:

@@ -25,24 +25,12 @@ _FIRST_CHECK, _CHECK_SHARE = 10, 0.05
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Shares of the kernels after some rounds, and the machine that belongs to them.
+    """Shares of the kernels after some rounds, and the machine that belongs to them."""
 
-    Attributes
-    ----------
-    shares : array of shape (n_kernels,)
-        They sum to one.
-    dual : Dual
-        The machine on the shared kernel; its gap is from the optimum under these shares.
-    lower : float
-        Dual value over shares and machine: no shares have an optimum below.
-    gap : float
-        Certified distance of the machine's primal value from `lower`.
-    """
-
-    shares: Array
-    dual: Dual
-    lower: float
-    gap: float
+    shares: Array  # (n_kernels,), they sum to one
+    dual: Dual  # on the shared kernel; its gap is from the optimum under these shares
+    lower: float  # dual value over shares and machine: no shares have an optimum below
+    gap: float  # certified distance of the machine's primal value from `lower`
 
     @property
     def upper(self) -> float:
@@ -117,7 +105,7 @@ class _Rounds:
         self.a = np.zeros(n)
         self.v = np.zeros((m, n))
         self.Q = np.zeros(m)
-        # Before the first round nothing is known: the samples nearest the origin begin.
+        # Before the first round all gradients are zero: the samples nearest the origin begin.
         self.g = gram.diag() + problem.ridge
         self.rounds = 0
         fit = int(cache_size * _MEGABYTE // (m * n * gram.dtype.itemsize))

@@ -88,7 +88,7 @@ def _newton(
     system.flat[:: len(free) + 1] += _RIDGE * system.diagonal().max()
     sides = np.ones((len(free), 2), order="F")
     sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
-    # LAPACK itself: the checks around scipy's front door cost more than so small a system.
+    # LAPACK is called directly: the checks of scipy.linalg.solve cost more than so small a system.
     _, solution, failure = lapack.dposv(system, sides, lower=1, overwrite_b=1)
     if failure:
         return None

@@ -103,7 +103,7 @@ class Problem:
         """Return the problem with the cost of every sample multiplied."""
         taken = factor > 0
         ridge = np.divide(self.ridge, factor, out=np.zeros_like(self.ridge), where=taken)
-        # Without a bound the cost is in the ridge alone.
+        # A squared hinge has no bound: its cost is in the ridge alone.
         lower = np.multiply(self.lower, factor, out=np.zeros_like(self.lower), where=taken)
         upper = np.multiply(self.upper, factor, out=np.zeros_like(self.upper), where=taken)
         return Problem(self.target, lower, upper, self.epsilon, ridge)

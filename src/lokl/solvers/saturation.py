@@ -8,8 +8,8 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.solvers.problem import Dual, Problem
 
-# Mean kernel value times total cost; kernels of trace one have 1 at C = 1, those of mean
-# diagonal one have the number of samples.
+# Mean of the diagonal times the sum of all costs, below which kernels count as too small. Kernels
+# of trace one have 1 at C = 1, those of mean diagonal one have the number of samples.
 _WEAK = 2.0
 
 
@@ -27,7 +27,7 @@ def is_saturated(problem: Problem, dual: Dual, diag: Array) -> bool:
     if not np.isfinite(cost).all() or not up.any() or not down.any():
         return False
     if float(diag.mean()) * float(cost.sum()) > _WEAK:
-        # Costs that differ much between the classes have the same effect, and are meant so.
+        # Costs that differ much between the classes have the same effect, but on purpose.
         return False
     smaller = up if cost[up].sum() <= cost[down].sum() else down
     at_bound = (np.abs(dual.coef[smaller]) >= (1.0 - 1e-6) * cost[smaller]).all()

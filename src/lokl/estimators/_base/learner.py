@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl._threads import one_pool
-from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything
+from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
 from lokl.estimators._base.training import Training
 from lokl.estimators._base.validation import check_samples, check_weights
@@ -22,7 +22,7 @@ from lokl.kernels.presence import read_samples
 from lokl.models import GatedMachine, Model
 from lokl.models.described import Attributes
 from lokl.solvers import Problem
-from lokl.solvers.by_name import resolve_solver
+from lokl.solvers.by_name import SOLVERS, resolve_solver
 
 logger = logging.getLogger("lokl")
 
@@ -41,7 +41,7 @@ class Learner(BaseEstimator, ABC):
     C: float = setting(1.0, POSITIVE, "Cost of errors beyond the margin.", kw_only=False)
     solver: Any = setting(
         "exact",
-        anything('{"exact", "libsvm", "mwu"} or Solver'),
+        anything(f"{one_of(*SOLVERS).words} or Solver"),
         "What solves a machine; its own settings then come from the object, not from here.",
     )
     tol: float = setting(
