@@ -63,7 +63,7 @@ class Expansion:
         same = mine.gate is yours.gate or constant
         if not same or not np.array_equal(mine.params, yours.params):
             return False
-        return self.points.plan.agrees(other.points.plan)
+        return bool(self.points.plan.preparation == other.points.plan.preparation)
 
     def at(self, points: Points) -> Array:
         """Values at prepared samples, (n_samples, n_functions)."""

@@ -4,7 +4,7 @@ Three layouts give the same numbers; the training samples decide which is fastes
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from sklearn.utils.extmath import row_norms
 from lokl._arrays import Array, as_dense, is_sparse
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
+from lokl.gram.row_cache import RowCache
 
 _mixing = CompiledModule("lokl.gram._mixing")
 _rows = CompiledModule("lokl.gram._rows")
@@ -30,26 +31,13 @@ _LARGEST_PANELS = 128 * 2**20
 # BLAS wakes its threads for every product; for few samples of few columns that never pays.
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 
-# Inner products of some samples with all samples, where they are remembered.
-Remembered = Callable[[Array], Array | None]
-
 
 class Layout(ABC):
-    """Samples of one view, ready for inner products with others of the same layout.
+    """Samples of one view, ready for inner products with others of the same layout."""
 
-    Parameters
-    ----------
-    X : {array, CSR matrix} of shape (n_samples, n_columns)
-
-    Attributes
-    ----------
-    remembers : bool
-        Whether reading inner products back from memory is faster than computing them again.
-    halves : bool
-        Whether :meth:`mix_half` computes only half of a symmetric matrix.
-    """
-
+    # Whether reading inner products back from memory is faster than computing them again.
     remembers: ClassVar[bool] = False
+    # Whether `mix_half` computes only half of a symmetric matrix.
     halves: ClassVar[bool] = False
 
     def __init__(self, X: Any):
@@ -94,21 +82,32 @@ class Layout(ABC):
         *,
         size: int = BUFFER,
         half: bool = False,
-        remembered: Remembered | None = None,
+        kept: RowCache | None = None,
     ) -> Iterator[tuple[slice, Array]]:
         """Inner products of the samples `rows` with those of `right`, some rows at a time.
 
         Yields which of the rows, and an array (n_rows, n_right) that the next step overwrites. With
-        `half`, columns before the tile of the first of the rows may be left out.
+        `half`, columns before the tile of the first of the rows may be left out. `kept` stores
+        inner products among all samples, which are then those of `right`.
         """
         pieces = in_pieces(len(rows), right.n_samples, size)
         buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), dtype=self.X.dtype)
         for part in pieces:
-            dots = None if remembered is None else remembered(rows[part])
-            if dots is None:
-                dots = buffer[: part.stop - part.start]
-                self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
+            if kept is not None and part.stop - part.start <= kept.capacity:
+                yield part, self._kept_dots(rows[part], kept)
+                continue
+            dots = buffer[: part.stop - part.start]
+            self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
             yield part, dots
+
+    def _kept_dots(self, rows: Array, kept: RowCache) -> Array:
+        """Inner products of the samples `rows` with all samples, computed where not stored."""
+        slots, missing = kept.place(rows)
+        if missing.any():
+            dots = np.empty((int(missing.sum()), self.n_samples), dtype=self.X.dtype)
+            self.dots(rows[missing], self, dots)
+            kept.slab[slots[missing]] = dots
+        return np.asarray(kept.slab[slots])
 
     def mix(
         self,
@@ -117,13 +116,13 @@ class Layout(ABC):
         program: Any,
         sides: Any,
         target: Any,
-        remembered: Remembered | None = None,
+        kept: RowCache | None = None,
     ) -> None:
         """Write all gated kernels between the samples `rows` and those of `right`.
 
         Program, sides and target are those of the compiled loops.
         """
-        for part, dots in self.products(rows, right, remembered=remembered):
+        for part, dots in self.products(rows, right, kept=kept):
             place = target._replace(rows=target.rows[part])
             work = (program, dots, rows[part], sides, place)
             in_parallel(_mixing.mix_dense, right.n_samples, right.width, *work)
@@ -215,7 +214,7 @@ class Panels(Layout):
         program: Any,
         sides: Any,
         target: Any,
-        remembered: Remembered | None = None,
+        kept: RowCache | None = None,
     ) -> None:
         pair = _mixing.SparsePair(self.lists, right.panels)
         work = (program, pair, rows, sides, target)

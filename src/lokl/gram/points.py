@@ -17,34 +17,19 @@ _mixing = CompiledModule("lokl.gram._mixing")
 
 @dataclass(eq=False)
 class Points:
-    """Samples: laid out for each view, with gates and the normalisation of each kernel.
-
-    Attributes
-    ----------
-    plan : Plan
-    X : {array, CSR matrix} of shape (n_samples, n_features) or None
-        For kernels that are no function of an inner product; None where there is none.
-    layouts : tuple of Layout
-        One for each family of the plan.
-    gates : array of shape (n_samples, n_kernels, rank)
-    scales : array of shape (n_samples, n_kernels)
-    """
+    """Samples: laid out for each view, with gates and the normalisation of each kernel."""
 
     plan: Plan
-    X: Any
-    layouts: tuple[Layout, ...]
-    gates: Array
-    scales: Array
+    X: Any  # for kernels that are no function of an inner product; None where there is none
+    layouts: tuple[Layout, ...]  # one for each family of the plan
+    gates: Array  # (n_samples, n_kernels, rank)
+    scales: Array  # (n_samples, n_kernels)
 
     @classmethod
     def make(cls, plan: Plan, X: Any, gates: Array, views: Views | None = None) -> "Points":
         """Prepare samples; `views` has them laid out already, or remembers them for later."""
-        layouts = tuple(
-            family.view.lay_out(X, plan.dtype)
-            if views is None
-            else views.laid_out(family.view, plan.dtype)
-            for family in plan.families
-        )
+        views = Views(X) if views is None else views
+        layouts = tuple(views.laid_out(family.view, plan.dtype) for family in plan.families)
         return cls(plan, X if plan.others else None, layouts, as_rank(gates), plan.scales(X))
 
     @property
@@ -54,14 +39,17 @@ class Points:
     @cached_property
     def factors(self) -> Array:
         """Gate times normalisation, (n_kernels, rank, n_samples)."""
-        gated = self.gates * self.scales[:, :, np.newaxis]
-        return np.ascontiguousarray(gated.transpose(1, 2, 0), dtype=self.plan.dtype)
+        return np.ascontiguousarray(self._gated.transpose(1, 2, 0), dtype=self.plan.dtype)
+
+    @property
+    def _gated(self) -> Array:
+        return np.asarray(self.gates * self.scales[:, :, np.newaxis])
 
     @cached_property
     def sides(self) -> list[Any]:
         """Norms and factors of each family, for the compiled loops."""
         return [
-            _mixing.Side(layout.norms, self.factors[list(family.members)])
+            _mixing.Side(layout.norms, self.factors[list(family.terms)])
             for family, layout in zip(self.plan.families, self.layouts, strict=True)
         ]
 
@@ -92,10 +80,8 @@ class Points:
 
     def loads(self, coef: Array) -> Array:
         """``h_ir(j) coef[j, t]``, normalised: (n_samples, n_kernels, rank * n_tasks)."""
-        gated = (self.gates * self.scales[:, :, np.newaxis])[:, :, :, np.newaxis]
-        n, m, rank = self.gates.shape
-        loads = gated * coef[:, np.newaxis, np.newaxis, :]
-        return loads.reshape(n, m, rank * coef.shape[1])
+        loads = self._gated[:, :, :, np.newaxis] * coef[:, np.newaxis, np.newaxis, :]
+        return loads.reshape(*self.scales.shape, self.gates.shape[2] * coef.shape[1])
 
     def __getstate__(self) -> dict[str, Any]:
         # What follows from the rest is made again where it is needed.

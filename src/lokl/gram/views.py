@@ -11,57 +11,38 @@ from lokl.gram.layouts import Layout, choose_layout
 from lokl.kernels.columns import stretched, take_columns
 
 Columns = tuple[int, ...] | None
-Stretch = tuple[float, ...] | None
+Numbers = tuple[float, ...] | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class View:
     """Columns that some kernels look at, and the layout of samples for them.
 
-    Attributes
-    ----------
-    columns : tuple of int or None
-        None for all.
-    stretch : tuple of float or None
-        A factor of every column.
-    layout : subclass of Layout
-    offset : array of shape (n_columns,) or None
-        Subtracted from every sample.
+    Samples laid out for one view serve every view that equals it.
     """
 
-    columns: Columns
-    stretch: Stretch
+    columns: Columns  # None for all
+    stretch: Numbers  # a factor of every column
     layout: type[Layout]
-    offset: Array | None
-
-    def lay_out(self, X: Any, dtype: Any) -> Layout:
-        """Lay out samples."""
-        return self.layout.of(self._moved(X), dtype)
+    offset: Numbers  # subtracted from every sample
 
     def see(self, X: Any) -> Any:
         """Return samples reduced to the columns, each times its factor."""
         return _see(X, self.columns, self.stretch)
 
-    def norms(self, X: Any) -> Array:
-        """Squared norms of samples as they are laid out, in float64."""
-        return np.asarray(row_norms(self._moved(X), squared=True), dtype=np.float64)
-
-    def agrees(self, other: "View") -> bool:
-        """Whether samples laid out for the one serve the other."""
-        if self is other:
-            return True
-        same = (self.columns, self.stretch, self.layout) == (
-            other.columns,
-            other.stretch,
-            other.layout,
-        )
-        if self.offset is None or other.offset is None:
-            return same and self.offset is other.offset
-        return same and np.array_equal(self.offset, other.offset)
-
-    def _moved(self, X: Any) -> Any:
+    def moved(self, X: Any) -> Any:
+        """Return what it sees of samples, the offset subtracted."""
         seen = self.see(X)
-        return seen if self.offset is None else as_dense(seen) - self.offset
+        return seen if self.offset is None else as_dense(seen) - np.array(self.offset)
+
+    @property
+    def keeps_products(self) -> bool:
+        """Whether inner products are worth storing.
+
+        Sparse rows are multiplied faster than their products are read back from memory, and
+        stretched views are not asked for again.
+        """
+        return self.layout.remembers and self.stretch is None
 
 
 class Views:
@@ -72,66 +53,56 @@ class Views:
 
     def __init__(self, X: Any):
         self.X = X
-        # Of columns: their layout, and whether few enough entries are zero to centre them.
-        self._layouts: dict[Columns, tuple[type[Layout], bool]] = {}
-        self._views: dict[tuple[Columns, bool], View] = {}
-        self._norms: dict[View, Array] = {}
+        self._decided: dict[Columns, tuple[type[Layout], Numbers]] = {}
+        self._largest: dict[View, float] = {}
         self._laid_out: dict[tuple[View, Any], Layout] = {}
 
-    def view(self, columns: Columns, stretch: Stretch, movable: bool) -> View:
+    def view(self, columns: Columns, stretch: Numbers, movable: bool) -> View:
         """Return the view of kernels, all of which allow samples to be moved together or not."""
         if stretch is not None:
-            seen = _see(self.X, columns, stretch)
-            return _decide(seen, columns, stretch, choose_layout(seen), movable and _is_full(seen))
-        if columns not in self._layouts:
-            seen = _see(self.X, columns)
-            self._layouts[columns] = choose_layout(seen), _is_full(seen)
-        layout, full = self._layouts[columns]
-        key = (columns, movable and full)
-        if key not in self._views:
-            self._views[key] = _decide(_see(self.X, columns), columns, None, layout, key[1])
-        return self._views[key]
+            layout, centre = _decide(_see(self.X, columns, stretch))
+        else:
+            if columns not in self._decided:
+                self._decided[columns] = _decide(_see(self.X, columns))
+            layout, centre = self._decided[columns]
+        # Distances do not change when all samples move, but lose fewer digits near zero.
+        return View(columns, stretch, layout, centre if movable else None)
 
     def largest_norm(self, view: View) -> float:
         """Return the largest squared norm of a sample; 0 without samples."""
-        norms = self._norms.get(view)
-        if norms is None:
-            norms = view.norms(self.X)
-            if view.stretch is None:
-                self._norms[view] = norms
-        return float(norms.max(initial=0.0))
+        if view in self._largest:
+            return self._largest[view]
+        norms = row_norms(view.moved(self.X), squared=True)
+        largest = float(norms.max(initial=0.0))
+        if view.stretch is None:
+            self._largest[view] = largest
+        return largest
 
     def laid_out(self, view: View, dtype: Any) -> Layout:
         """Return the samples laid out for a view."""
-        if view.stretch is not None:
-            return view.lay_out(self.X, dtype)
-        key = (view, dtype)
-        if key not in self._laid_out:
-            self._laid_out[key] = view.lay_out(self.X, dtype)
-        return self._laid_out[key]
+        if (view, dtype) in self._laid_out:
+            return self._laid_out[view, dtype]
+        layout = view.layout.of(view.moved(self.X), dtype)
+        if view.stretch is None:
+            self._laid_out[view, dtype] = layout
+        return layout
 
     def take(self, rows: Array) -> "Views":
         """Return some of the samples; everything is as decided for all of them."""
         part = Views(self.X[rows])
-        part._layouts.update(self._layouts)
-        part._views.update(self._views)
-        part._norms.update({view: norms[rows] for view, norms in self._norms.items()})
+        part._decided.update(self._decided)
         part._laid_out.update({key: laid.take(rows) for key, laid in self._laid_out.items()})
         return part
 
 
-def _see(X: Any, columns: Columns, stretch: Stretch = None) -> Any:
+def _see(X: Any, columns: Columns, stretch: Numbers = None) -> Any:
     seen = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
     return seen if stretch is None else stretched(seen, stretch)
 
 
-def _is_full(X: Any) -> bool:
-    return not is_sparse(X) and bool(np.count_nonzero(X) > 0.5 * X.size)
-
-
-def _decide(
-    seen: Any, columns: Columns, stretch: Stretch, layout: type[Layout], centred: bool
-) -> View:
-    # Distances do not change when all samples move, but lose fewer digits near zero.
-    offset = np.asarray(seen.mean(axis=0, dtype=np.float64)) if centred else None
-    return View(columns, stretch, layout, offset)
+def _decide(seen: Any) -> tuple[type[Layout], Numbers]:
+    """Return the layout of samples, and their mean where few enough entries are zero to centre."""
+    layout = choose_layout(seen)
+    if is_sparse(seen) or np.count_nonzero(seen) <= 0.5 * seen.size:
+        return layout, None
+    return layout, tuple(seen.mean(axis=0, dtype=np.float64).tolist())
