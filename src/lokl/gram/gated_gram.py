@@ -12,8 +12,7 @@ from lokl._threads import in_parallel, multiply
 from lokl.gram import mixing
 from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
 from lokl.gram.layouts import TILE
-from lokl.gram.plan import Plan
-from lokl.gram.points import Points
+from lokl.gram.plan import Points
 from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
 
@@ -69,14 +68,21 @@ class GatedGram:
         dtype: Any = "auto",
         pair_normalized: bool = False,
     ):
-        self.inner = InnerProducts(X, cache_size=cache_size, dtype=dtype)
-        self.points = self.inner.prepare(kernels, gates, pair_normalized)
+        inner = InnerProducts(X, cache_size=cache_size, dtype=dtype)
+        self._set(inner, inner.prepare(kernels, gates, pair_normalized))
+
+    def _set(self, inner: InnerProducts, points: Points) -> None:
+        plan = points.plan
+        self.inner, self.points, self.plan = inner, points, plan
+        self.kernels, self.dtype = plan.kernels, plan.dtype
+        self.pair_normalized = plan.pair_normalized
+        self.gates, self.n_samples = points.gates, points.n_samples
 
     @classmethod
     def of(cls, inner: InnerProducts, points: Points) -> "GatedGram":
         """Return the Gram matrix of samples that are prepared already."""
         gram = cls.__new__(cls)
-        gram.inner, gram.points = inner, points
+        gram._set(inner, points)
         return gram
 
     def regated(self, gates: Array) -> "GatedGram":
@@ -87,38 +93,10 @@ class GatedGram:
         return self.of(self.inner, self.points.regated(gates))
 
     @property
-    def plan(self) -> Plan:
-        """How the kernels are computed."""
-        return self.points.plan
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return self.plan.kernels
-
-    @property
-    def gates(self) -> Array:
-        return self.points.gates
-
-    @property
-    def pair_normalized(self) -> bool:
-        return self.plan.pair_normalized
-
-    @property
-    def n_samples(self) -> int:
-        return self.points.n_samples
-
-    @property
-    def dtype(self) -> Any:
-        return self.plan.dtype
-
-    @property
     def _share(self) -> float:
         """Part of the memory that is for rows; inner products have the rest."""
-        return (
-            0.5
-            if self.inner.keep and any(f.view.keeps_products for f in self.plan.families)
-            else 1.0
-        )
+        keeps = any(family.view.keeps_products for family in self.plan.families)
+        return 0.5 if self.inner.keep and keeps else 1.0
 
     @property
     def capacity(self) -> int:
@@ -224,6 +202,7 @@ class GatedGram:
 
     def store(self, index: Array) -> Array:
         """Have some rows in memory, at most :attr:`capacity` of them; return their places in it."""
+        index = np.asarray(index, dtype=np.intp)
         cache, memory = self._cache, self.inner.memory
         slots, missing = cache.place(index)
         if missing.any():
@@ -272,7 +251,7 @@ class GatedGram:
         if F is not None:
             product = multiply(F, F.T @ columns)
         else:
-            support = _support(columns)
+            support = support_of(columns)
             part = self.points.take(support)
             product = mixing.product(self.points, part, columns[support])
         return product if coef.ndim == 2 else product[:, 0]
@@ -289,7 +268,10 @@ class GatedGram:
         sums : array of shape (n_samples, n_kernels, rank, n_tasks)
             Normalisation of kernels and pairs is included, the gate of the sample itself is not.
         """
-        return self._sums(np.arange(self.n_samples), column(coef))
+        columns = column(coef)
+        support = support_of(columns)
+        part, everyone = self.points.take(support), np.arange(self.n_samples)
+        return mixing.kernel_sums(self.points, everyone, part, columns[support])
 
     def gate_gradient(self, coef: Array) -> Array:
         """``dJ/dH`` of the optimal dual value at signed coefficients (n_samples[, n_tasks]).
@@ -299,15 +281,12 @@ class GatedGram:
         if self.pair_normalized:
             raise TypeError("pair-normalised gates have no gradient; they are not learned by one")
         columns = column(coef)
-        support = _support(columns)
+        support = support_of(columns)
         gradient = np.zeros(self.gates.shape)
-        sums = self._sums(support, columns)
+        part = self.points.take(support)
+        sums = mixing.kernel_sums(self.points, support, part, columns[support])
         gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
         return gradient
-
-    def _sums(self, rows: Array, columns: Array) -> Array:
-        support = _support(columns)
-        return mixing.kernel_sums(self.points, rows, self.points.take(support), columns[support])
 
     def kernel_forms(self, coef: Array) -> Array:
         """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, (n_kernels, rank); they sum to ``u'Ku``.
@@ -317,11 +296,12 @@ class GatedGram:
         coef : array of shape (n_samples,) or (n_samples, n_tasks)
         """
         columns = column(coef)
-        support = _support(columns)
+        support = support_of(columns)
         return mixing.forms(self.points, support, columns[support])
 
 
-def _support(columns: Array) -> Array:
+def support_of(columns: Array) -> Array:
+    """Return the samples with a coefficient in any column."""
     return np.flatnonzero((columns != 0).any(axis=1))
 
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gram.plan import Plan
-from lokl.gram.points import Points, as_rank
+from lokl.gram.layouts import View, Views
+from lokl.gram.plan import Plan, Points, as_rank
 from lokl.gram.row_cache import RowCache
-from lokl.gram.views import View, Views
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:

@@ -9,16 +9,13 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
-from lokl.gram.layouts import BUFFER, TILE, in_pieces
-from lokl.gram.points import Points
+from lokl.gram.layouts import TILE, View, Work, in_pieces
+from lokl.gram.plan import Points
 from lokl.gram.row_cache import RowCache
-from lokl.gram.views import View
 
 _mixing = CompiledModule("lokl.gram._mixing")
 _rows = CompiledModule("lokl.gram._rows")
 
-# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
-_FORMS_BUFFER = 2**19
 # Rows that are worth a thread of their own.
 _SUMMED_ROWS, _MIRRORED_ROWS = 8, 256
 
@@ -37,7 +34,7 @@ def fill(
     """
     for k, work in enumerate(_families(left, right, out, out_rows)):
         cache = kept.get(right.plan.families[k].view) if kept else None
-        left.layouts[k].mix(rows, right.layouts[k], *work, cache)
+        left.layouts[k].mix(rows, right.layouts[k], work, cache)
     _finish(left, rows, right, out, out_rows)
 
 
@@ -53,16 +50,14 @@ def fill_symmetric(points: Points, out: Array) -> None:
     """Write ``k(points, points)``; where layouts allow it, only half is computed."""
     rows = np.arange(points.n_samples)
     for k, work in enumerate(_families(points, points, out, rows)):
-        points.layouts[k].mix_half(*work)
+        points.layouts[k].mix_half(work)
     if any(layout.halves for layout in points.layouts):
         in_parallel(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
     _finish(points, rows, points, out, rows)
 
 
-def _families(
-    left: Points, right: Points, out: Array, out_rows: Array
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Program, sides and target of each family, for the compiled loops."""
+def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Iterator[Work]:
+    """What the compiled loops do for each family."""
     plan = right.plan
     if not plan.families:
         out[out_rows] = 0.0
@@ -82,7 +77,7 @@ def _families(
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
     """Add the kernels that are no function of an inner product; normalise pairs."""
     plan = right.plan
-    for piece in _other_pieces(left, rows, right, BUFFER):
+    for piece in _other_pieces(left, rows, right):
         i = piece.members[0]
         trust = left.gates[rows[piece.part], i] @ right.gates[:, i].T
         out[out_rows[piece.part]] += (trust * piece.values).astype(plan.dtype, copy=False)
@@ -163,7 +158,7 @@ class _ValuesPiece:
 
 
 def _pieces(
-    left: Points, rows: Array, right: Points, size: int = BUFFER, half: bool = False
+    left: Points, rows: Array, right: Points, half: bool = False
 ) -> Iterator[_DotsPiece | _ValuesPiece]:
     """Every kernel between the left samples `rows` and all right samples, some rows at a time."""
     if right.n_samples == 0:
@@ -171,15 +166,17 @@ def _pieces(
     for k, family in enumerate(right.plan.families):
         near, far = left.layouts[k], right.layouts[k]
         program = family.program(right.plan.dtype)
-        for part, dots in near.products(rows, far, size=size, half=half):
+        for part, dots in near.products(rows, far, half):
             norms = (near.norms[rows[part]], far.norms)
             yield _DotsPiece(part, list(family.terms), program, dots, norms)
-    yield from _other_pieces(left, rows, right, size)
+    yield from _other_pieces(left, rows, right, half)
 
 
-def _other_pieces(left: Points, rows: Array, right: Points, size: int) -> Iterator[_ValuesPiece]:
+def _other_pieces(
+    left: Points, rows: Array, right: Points, half: bool = False
+) -> Iterator[_ValuesPiece]:
     for i in right.plan.others if right.n_samples else ():
-        for part in in_pieces(len(rows), right.n_samples, size):
+        for part in in_pieces(len(rows), right.n_samples, half):
             values = right.plan.kernels[i](left.X[rows[part]], right.X)
             yield _ValuesPiece(part, [i], values)
 
@@ -209,7 +206,7 @@ def forms(points: Points, rows: Array, coef: Array) -> Array:
     loads = right.loads(coef)
     turned = _turned(loads, right.plan.dtype)
     result = np.zeros(loads.shape[1:])
-    for piece in _pieces(points, rows, right, _FORMS_BUFFER, half=True):
+    for piece in _pieces(points, rows, right, half=True):
         part, members = piece.part, piece.members
         # Columns before the rows have had their turn, those after count for both.
         once = turned[members]
