@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from lokl import _threads
-from lokl.gram import views
+from lokl.gram import layouts
 from lokl.gram.layouts import Dense, Panels, Sparse
 from lokl.kernels import (
     RBF,
@@ -86,7 +86,7 @@ LAYOUTS = {
 @contextmanager
 def layout_of(make):
     """Lay samples out as the list says, however few they are."""
-    with patch.object(views, "choose_layout", lambda X: LAYOUTS[make]):
+    with patch.object(layouts, "choose_layout", lambda X: LAYOUTS[make]):
         yield
 
 

@@ -31,7 +31,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from lokl.gates import Constant
 from lokl.gram import Expansion, GatedGram, GatedKernel, InnerProducts, mixing
 from lokl.gram.layouts import TILE, Dense, Panels, Sparse, choose_layout
-from lokl.gram.points import Points
+from lokl.gram.plan import Points
 from lokl.kernels import RBF, Linear, rbf_ladder
 
 seeds = st.integers(0, 2**16)

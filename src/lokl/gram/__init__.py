@@ -18,7 +18,7 @@ rank being 1 unless gates are vectors. Wanted is row `j` of ``K = sum_i (h_i h_i
    family is a Gaussian, they are *centred* first: the mean, the *offset*, is subtracted, which
    changes no distance and saves digits. The *layout* is the fastest of three: an array for BLAS; a
    CSR matrix; or *panels*, transposed pieces (n_panels, columns, 128 or 512), against which the
-   entries of sparse rows are multiplied. (`views.py`, `layouts.py`)
+   entries of sparse rows are multiplied. (`layouts.py`)
 4. The inner products of sample `j` with all samples are *dots*, (n,). With panels they are
    computed 128 or 512 at a time right before they are used, else for a block of rows at a time.
 5. A family is compiled into a *program*: operation codes and their numbers, one entry a kernel. It
@@ -41,9 +41,8 @@ sums apart for each kernel. `GatedKernel` is the learned kernel for anybody's sa
 a function ``sum_j k(x, x_j) a_j + b`` that keeps only the points that have a coefficient.
 """
 
-from lokl.gram.expansion import Expansion
 from lokl.gram.gated_gram import GatedGram
-from lokl.gram.gated_kernel import GatedKernel
+from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.inner_products import InnerProducts
 
 __all__ = ["Expansion", "GatedGram", "GatedKernel", "InnerProducts"]

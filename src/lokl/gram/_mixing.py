@@ -47,26 +47,23 @@ Loads = namedtuple("Loads", "coefs damping begin")
 _FAST = {"nnan", "nsz", "contract"}
 
 
-@intrinsic
-def _as_float(typing_context, bits):
-    """Reinterpret integer bits as a float of the same size."""
-    result = types.float32 if bits == types.int32 else types.float64
-
+def _reinterpreted(argument, result):
     def codegen(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
 
-    return result(bits), codegen
+    return result(argument), codegen
+
+
+@intrinsic
+def _as_float(typing_context, bits):
+    """Reinterpret integer bits as a float of the same size."""
+    return _reinterpreted(bits, types.float32 if bits == types.int32 else types.float64)
 
 
 @intrinsic
 def _as_bits(typing_context, number):
     """Reinterpret a float as integer bits of the same size."""
-    result = types.int32 if number == types.float32 else types.int64
-
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(number), codegen
+    return _reinterpreted(number, types.int32 if number == types.float32 else types.int64)
 
 
 def exp2_nonpositive(t):

@@ -10,10 +10,9 @@ from lokl._arrays import Array, column, is_sparse
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram import mixing
-from lokl.gram.inner_products import GramMemory, InnerProducts, remembers
+from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
 from lokl.gram.layouts import TILE
-from lokl.gram.plan import Plan
-from lokl.gram.points import Points, as_rank
+from lokl.gram.plan import Points
 from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
 
@@ -59,9 +58,6 @@ class GatedGram:
     the rows of the one that asked last; another that asks computes its rows again.
     """
 
-    inner: InnerProducts
-    points: Points
-
     def __init__(
         self,
         kernels: Sequence[Kernel],
@@ -73,74 +69,34 @@ class GatedGram:
         pair_normalized: bool = False,
     ):
         inner = InnerProducts(X, cache_size=cache_size, dtype=dtype)
-        self._begin(inner, kernels, gates, pair_normalized)
+        self._set(inner, inner.prepare(kernels, gates, pair_normalized))
+
+    def _set(self, inner: InnerProducts, points: Points) -> None:
+        plan = points.plan
+        self.inner, self.points, self.plan = inner, points, plan
+        self.kernels, self.dtype = plan.kernels, plan.dtype
+        self.pair_normalized = plan.pair_normalized
+        self.gates, self.n_samples = points.gates, points.n_samples
 
     @classmethod
-    def on(
-        cls,
-        inner: InnerProducts,
-        kernels: Sequence[Kernel],
-        gates: Array | None = None,
-        *,
-        pair_normalized: bool = False,
-    ) -> "GatedGram":
-        """Return the Gram matrix on samples that are laid out already."""
+    def of(cls, inner: InnerProducts, points: Points) -> "GatedGram":
+        """Return the Gram matrix of samples that are prepared already."""
         gram = cls.__new__(cls)
-        gram._begin(inner, kernels, gates, pair_normalized)
+        gram._set(inner, points)
         return gram
-
-    def _begin(
-        self,
-        inner: InnerProducts,
-        kernels: Sequence[Kernel],
-        gates: Array | None,
-        pair_normalized: bool,
-    ) -> None:
-        n, m = inner.n_samples, len(kernels)
-        if gates is None:
-            gates = np.full((n, m), 1.0 / np.sqrt(m))
-        self.inner = inner
-        self.points = inner.prepare(kernels, _frozen(gates, n, m), pair_normalized)
 
     def regated(self, gates: Array) -> "GatedGram":
         """Return the Gram matrix of the same kernels under other gates."""
-        gates = _frozen(gates, self.n_samples, self.plan.n_kernels)
+        gates = frozen(gates, self.n_samples, self.plan.n_kernels)
         if np.array_equal(gates, self.gates):
             return self
-        gram = type(self).__new__(type(self))
-        gram.inner = self.inner
-        gram.points = self.points.regated(gates)
-        return gram
-
-    @property
-    def plan(self) -> Plan:
-        """How the kernels are computed."""
-        return self.points.plan
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return self.plan.kernels
-
-    @property
-    def gates(self) -> Array:
-        return self.points.gates
-
-    @property
-    def pair_normalized(self) -> bool:
-        return self.plan.pair_normalized
-
-    @property
-    def n_samples(self) -> int:
-        return self.points.n_samples
-
-    @property
-    def dtype(self) -> Any:
-        return self.plan.dtype
+        return self.of(self.inner, self.points.regated(gates))
 
     @property
     def _share(self) -> float:
         """Part of the memory that is for rows; inner products have the rest."""
-        return 0.5 if self.inner.keep and any(map(remembers, self.plan.families)) else 1.0
+        keeps = any(family.view.keeps_products for family in self.plan.families)
+        return 0.5 if self.inner.keep and keeps else 1.0
 
     @property
     def capacity(self) -> int:
@@ -175,7 +131,7 @@ class GatedGram:
                 f"cache_size={self.inner.cache_size} MB does not hold two rows of the Gram matrix "
                 f"of {n} samples; give at least {np.ceil(need / digit) * digit:.2g} MB"
             )
-        return self._memory.rows(capacity, self.dtype)
+        return self._memory.row_cache(capacity, self.dtype)
 
     @property
     def _linear_features(self) -> Any:
@@ -218,7 +174,7 @@ class GatedGram:
         out = np.empty((len(rows), len(columns)), dtype=self.dtype)
         missing = np.arange(len(rows))
         memory = self.inner.memory
-        stored = memory.stored_rows if memory.belongs_to(self.points) else None
+        stored = memory.rows if memory.belongs_to(self.points) else None
         if stored is not None:
             slots = stored.slots(rows)
             held = np.flatnonzero(slots >= 0)
@@ -237,16 +193,28 @@ class GatedGram:
         cache = self._cache
         for start in range(0, len(index), max(cache.capacity, 1)):
             part = slice(start, start + cache.capacity)
-            out[part] = cache.slab[self._fetch(index[part])]
+            out[part] = cache.slab[self.store(index[part])]
         return out
 
     def rows_apart(self, index: Array) -> Array:
         """Rows of every gated kernel by itself, (len(index), n_kernels, n_samples), not stored."""
         return mixing.apart(self.points, np.asarray(index, dtype=np.intp), self.points)
 
-    def store(self, index: Array) -> None:
-        """Have some rows in memory, at most :attr:`capacity` of them."""
-        self._fetch(np.asarray(index, dtype=np.intp))
+    def store(self, index: Array) -> Array:
+        """Have some rows in memory, at most :attr:`capacity` of them; return their places in it."""
+        index = np.asarray(index, dtype=np.intp)
+        cache, memory = self._cache, self.inner.memory
+        slots, missing = cache.place(index)
+        if missing.any():
+            try:
+                kept = memory.products(self.plan, self.capacity) if self._share < 1.0 else None
+                work = (self.points, index[missing], self.points, cache.slab, slots[missing])
+                mixing.fill(*work, kept)
+            except BaseException:
+                # An interrupted computation must not leave half-written rows that look valid.
+                memory.forget()
+                raise
+        return slots
 
     def stored(self) -> tuple[Array, Array]:
         """Return memory and place in it of every row, -1 where it is not there: read-only.
@@ -256,23 +224,6 @@ class GatedGram:
         """
         cache = self._cache
         return cache.slab, cache.slots(np.arange(self.n_samples))
-
-    def _fetch(self, index: Array) -> Array:
-        """Slots of some rows, computing what is missing."""
-        cache = self._cache
-        slots, missing = cache.place(index)
-        if missing.any():
-            memory = self.inner.memory
-            try:
-                keeps = self._share < 1.0
-                known = memory.products(self.points, self.capacity) if keeps else None
-                work = (self.points, index[missing], self.points, cache.slab, slots[missing])
-                mixing.fill(*work, known)
-            except BaseException:
-                # An interrupted computation must not leave half-written rows that look valid.
-                memory.forget()
-                raise
-        return slots
 
     def subtract(self, index: Array, coef: Array, target: Array) -> None:
         """``target -= K[:, index] @ coef``, in float64: one round of a solver's gradient."""
@@ -285,7 +236,7 @@ class GatedGram:
         cache = self._cache
         for start in range(0, len(index), cache.capacity):
             part = slice(start, start + cache.capacity)
-            work = (cache.slab, self._fetch(index[part]), coef[part], target)
+            work = (cache.slab, self.store(index[part]), coef[part], target)
             in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
 
     def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
@@ -300,7 +251,7 @@ class GatedGram:
         if F is not None:
             product = multiply(F, F.T @ columns)
         else:
-            support = _support(columns)
+            support = support_of(columns)
             part = self.points.take(support)
             product = mixing.product(self.points, part, columns[support])
         return product if coef.ndim == 2 else product[:, 0]
@@ -317,7 +268,10 @@ class GatedGram:
         sums : array of shape (n_samples, n_kernels, rank, n_tasks)
             Normalisation of kernels and pairs is included, the gate of the sample itself is not.
         """
-        return self._sums(np.arange(self.n_samples), column(coef))
+        columns = column(coef)
+        support = support_of(columns)
+        part, everyone = self.points.take(support), np.arange(self.n_samples)
+        return mixing.kernel_sums(self.points, everyone, part, columns[support])
 
     def gate_gradient(self, coef: Array) -> Array:
         """``dJ/dH`` of the optimal dual value at signed coefficients (n_samples[, n_tasks]).
@@ -327,45 +281,28 @@ class GatedGram:
         if self.pair_normalized:
             raise TypeError("pair-normalised gates have no gradient; they are not learned by one")
         columns = column(coef)
-        support = _support(columns)
+        support = support_of(columns)
         gradient = np.zeros(self.gates.shape)
-        sums = self._sums(support, columns)
+        part = self.points.take(support)
+        sums = mixing.kernel_sums(self.points, support, part, columns[support])
         gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
         return gradient
 
-    def _sums(self, rows: Array, columns: Array) -> Array:
-        support = _support(columns)
-        return mixing.kernel_sums(self.points, rows, self.points.take(support), columns[support])
-
-    def kernel_forms(self, coef: Array, gates: Array | None = None) -> Array:
+    def kernel_forms(self, coef: Array) -> Array:
         """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, (n_kernels, rank); they sum to ``u'Ku``.
 
         Parameters
         ----------
         coef : array of shape (n_samples,) or (n_samples, n_tasks)
-        gates : array, optional
-            Other gates than its own, for the forms of kernels that count for nothing under these.
         """
         columns = column(coef)
-        support = _support(columns)
-        points = self.points if gates is None else self.points.regated(gates)
-        return mixing.forms(points, support, columns[support])
+        support = support_of(columns)
+        return mixing.forms(self.points, support, columns[support])
 
 
-def _support(columns: Array) -> Array:
+def support_of(columns: Array) -> Array:
+    """Return the samples with a coefficient in any column."""
     return np.flatnonzero((columns != 0).any(axis=1))
-
-
-def _frozen(gates: Any, n: int, m: int) -> Array:
-    """Return a copy of gate values that nobody can write to."""
-    if np.shape(gates)[:2] != (n, m):
-        raise ValueError(
-            f"gates of {n} samples and {m} kernels have shape ({n}, {m}[, rank]), "
-            f"got {np.shape(gates)}"
-        )
-    gates = as_rank(np.array(gates, dtype=np.float64))
-    gates.flags.writeable = False
-    return gates
 
 
 def _explicit_features(points: Points) -> Any:
@@ -373,13 +310,12 @@ def _explicit_features(points: Points) -> Any:
     parts = []
     for family, layout in zip(points.plan.families, points.layouts, strict=True):
         X: Any = layout.X.astype(np.float64)
-        for i in family.members:
-            for r in range(points.gates.shape[2]):
-                factor = points.gates[:, i, r] * points.scales[:, i]
-                if is_sparse(X):
-                    parts.append(sparse.diags_array(factor) @ X)
-                else:
-                    parts.append(factor[:, np.newaxis] * X)
+        for i in family.terms:
+            for factor in (points.gates[:, i] * points.scales[:, [i]]).T:
+                scaled = (
+                    sparse.diags_array(factor) @ X if is_sparse(X) else factor[:, np.newaxis] * X
+                )
+                parts.append(scaled)
     if any(is_sparse(part) for part in parts):
         return sparse.csr_matrix(sparse.hstack(parts))
     return parts[0] if len(parts) == 1 else np.hstack(parts)

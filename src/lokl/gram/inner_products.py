@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gram.layouts import Remembered
-from lokl.gram.plan import Family, Plan
-from lokl.gram.points import Points
+from lokl.gram.layouts import View, Views
+from lokl.gram.plan import Plan, Points, as_rank
 from lokl.gram.row_cache import RowCache
-from lokl.gram.views import View, Views
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -59,12 +57,15 @@ class InnerProducts:
         """Return the Gram matrix of bound kernels under gates; None is ``1 / sqrt(n_kernels)``."""
         from lokl.gram.gated_gram import GatedGram
 
-        return GatedGram.on(self, kernels, gates, pair_normalized=pair_normalized)
+        return GatedGram.of(self, self.prepare(kernels, gates, pair_normalized))
 
-    def prepare(self, kernels: Sequence[Kernel], gates: Array, pair_normalized: bool) -> Points:
+    def prepare(self, kernels: Sequence[Kernel], gates: Any, pair_normalized: bool) -> Points:
         """Make the samples ready for kernels; twice in a row for the same kernels is done once."""
-        latest = self._latest
-        if latest is not None and latest.plan.is_of(kernels, pair_normalized):
+        n, m, latest = self.n_samples, len(kernels), self._latest
+        gates = frozen(np.full((n, m), 1.0 / np.sqrt(m)) if gates is None else gates, n, m)
+        # Bound kernels do not change.
+        asked = (list(kernels), pair_normalized)
+        if latest is not None and (latest.plan.kernels, latest.plan.pair_normalized) == asked:
             return latest.regated(gates)
         plan = Plan.make(kernels, self._views, self.dtype, pair_normalized)
         points = Points.make(plan, self.X, gates, self._views)
@@ -75,11 +76,9 @@ class InnerProducts:
 
     def take(self, rows: Array) -> "InnerProducts":
         """Return some of the samples, laid out as all of them are, with memory of their own."""
-        part = InnerProducts(
-            self.X[rows], cache_size=self.cache_size, dtype=self.dtype, keep=self.keep
-        )
-        part._views = self._views.take(rows)
-        part.X = part._views.X
+        views = self._views.take(rows)
+        part = InnerProducts(views.X, cache_size=self.cache_size, dtype=self.dtype, keep=self.keep)
+        part._views = views
         return part
 
     def release(self) -> None:
@@ -91,55 +90,40 @@ class GramMemory:
     """What is stored of the Gram matrix that asked last, and inner products for all of them.
 
     Memory that one Gram matrix leaves is used by the next: its first touch is dear.
-
-    Attributes
-    ----------
-    whole : array of shape (n_samples, n_samples) or None
-        The whole matrix.
-    features : {array, CSR matrix} or None
-        Explicit features ``F`` with ``K = F F'``.
     """
 
     def __init__(self, n_samples: int):
         self.n_samples = n_samples
-        self.whole: Array | None = None
-        self.features: Any = None
-        self._owner: tuple[Plan, Array] | None = None
-        self._rows: RowCache | None = None
-        self._square: Array | None = None
-        self._products: dict[tuple[View, Any], RowCache] = {}
+        self.rows: RowCache | None = None
+        self.whole: Array | None = None  # the whole matrix, read-only
+        self.features: Any = None  # explicit features F with K = F F'
+        self._owner: tuple[Any, Any] = (None, None)  # plan and gates of who asked last
+        self._square: Array | None = None  # what `whole` is a view of
+        self._products: dict[View, RowCache] = {}
 
     def belongs_to(self, points: Points) -> bool:
         """Whether what is stored is of these kernels under these gates."""
-        if self._owner is None:
-            return False
         plan, gates = self._owner
-        same = gates is points.gates or np.array_equal(gates, points.gates)
-        return plan is points.plan and same
+        same = plan is points.plan
+        return same and (gates is points.gates or np.array_equal(gates, points.gates))
 
     def claim(self, points: Points) -> None:
         """Make what is stored that of these kernels under these gates; forget any other."""
         if self.belongs_to(points):
             return
-        self._owner = None
+        self._owner = (None, None)
         self.whole = self.features = None
-        if self._rows is not None:
-            self._rows.clear()
+        if self.rows is not None:
+            self.rows.clear()
         self._owner = (points.plan, points.gates)
 
-    def rows(self, capacity: int, dtype: Any) -> RowCache:
+    def row_cache(self, capacity: int, dtype: Any) -> RowCache:
         """Return the memory of rows."""
-        rows = self._rows
-        if rows is None or (rows.capacity, rows.slab.dtype) != (capacity, dtype):
+        if self.rows is None or (self.rows.capacity, self.rows.slab.dtype) != (capacity, dtype):
             # The old slab goes before the new one comes.
-            self._rows = rows = None
-            self._rows = rows = RowCache(self.n_samples, self.n_samples, capacity, dtype)
-        return rows
-
-    @property
-    def stored_rows(self) -> RowCache | None:
-        """The memory of rows where there is one."""
-        return self._rows
+            self.rows = None
+            self.rows = RowCache(self.n_samples, self.n_samples, capacity, dtype)
+        return self.rows
 
     def square(self, dtype: Any) -> Array:
         """Return memory for the whole matrix; who claimed it last writes into it."""
@@ -148,62 +132,36 @@ class GramMemory:
             self._square = np.empty((self.n_samples, self.n_samples), dtype=dtype)
         return self._square
 
-    def products(self, points: Points, capacity: int) -> "StoredProducts":
-        """Return the memory of inner products; its families share `capacity` rows."""
-        views = {family.view for family in points.plan.families if remembers(family)}
-        keys = {(view, points.plan.dtype) for view in views}
-        if not keys <= self._products.keys():
-            share = capacity // len(keys)
-            kept = {
-                key: cache
-                for key, cache in self._products.items()
-                if key in keys and cache.capacity == share
+    def products(self, plan: Plan, capacity: int) -> dict[View, RowCache]:
+        """Return the memory of inner products; views that keep them share `capacity` rows."""
+        n, caches = self.n_samples, self._products
+        views = {family.view for family in plan.families if family.view.keeps_products}
+        if any(v not in caches or caches[v].slab.dtype != plan.dtype for v in views):
+            share = capacity // len(views)
+            like = (share, plan.dtype)
+            self._products = caches = {
+                view: cache
+                for view, cache in caches.items()
+                if view in views and (cache.capacity, cache.slab.dtype) == like
             }
-            self._products = kept
-            for key in keys - kept.keys():
-                n = self.n_samples
-                self._products[key] = RowCache(n, n, share, points.plan.dtype)
-        return StoredProducts(points, self._products)
+            for view in views - caches.keys():
+                caches[view] = RowCache(n, n, share, plan.dtype)
+        return caches
 
     def forget(self) -> None:
         """Forget all rows and inner products: some may be half-written."""
-        for cache in (self._rows, *self._products.values()):
+        for cache in (self.rows, *self._products.values()):
             if cache is not None:
                 cache.clear()
 
 
-class StoredProducts:
-    """Inner products among all samples, computed where they are not stored."""
-
-    def __init__(self, points: Points, caches: dict[tuple[View, Any], RowCache]):
-        self._points = points
-        self._caches = caches
-
-    def __call__(self, family: Family) -> Remembered | None:
-        """Return what hands out inner products of a family, None where they are not stored."""
-        plan = self._points.plan
-        if not remembers(family):
-            return None
-        cache = self._caches[family.view, plan.dtype]
-        layout = self._points.layouts[plan.families.index(family)]
-
-        def remembered(rows: Array) -> Array | None:
-            if len(rows) > cache.capacity:
-                return None
-            slots, missing = cache.place(rows)
-            if missing.any():
-                dots = np.empty((int(missing.sum()), layout.n_samples), dtype=plan.dtype)
-                layout.dots(rows[missing], layout, dots)
-                cache.slab[slots[missing]] = dots
-            return np.asarray(cache.slab[slots])
-
-        return remembered
-
-
-def remembers(family: Family) -> bool:
-    """Whether inner products of a family are worth storing.
-
-    Sparse rows are multiplied faster than their products are read back from memory, and stretched
-    views are not asked for again.
-    """
-    return family.view.layout.remembers and family.view.stretch is None
+def frozen(gates: Any, n: int, m: int) -> Array:
+    """Return a copy of gate values that nobody can write to."""
+    if np.shape(gates)[:2] != (n, m):
+        raise ValueError(
+            f"gates of {n} samples and {m} kernels have shape ({n}, {m}[, rank]), "
+            f"got {np.shape(gates)}"
+        )
+    gates = as_rank(np.array(gates, dtype=np.float64))
+    gates.flags.writeable = False
+    return np.asarray(gates)

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._samples import Samples
-from lokl.gates.constant import Constant
+from lokl._samples import Samples, sample_weight
 from lokl.gates.representation import Standardized
-from lokl.gram.expansion import Expansion
-from lokl.gram.gated_gram import GatedGram
-from lokl.gram.gated_kernel import GatedKernel
+from lokl.gram.gated_kernel import Expansion, average_kernel
 from lokl.kernels.base import Kernel
 
 _LANDMARKS = 500
@@ -21,16 +18,9 @@ _NOISE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class KernelScores:
-    """Leading kernel-PCA scores under the average kernel, standardised.
+    """Leading kernel-PCA scores under the average kernel, standardised."""
 
-    Attributes
-    ----------
-    directions : Expansion
-        Scores of a sample.
-    scale : Standardized
-    """
-
-    directions: Expansion
+    directions: Expansion  # scores of a sample
     scale: Standardized
 
     @classmethod
@@ -42,12 +32,9 @@ class KernelScores:
         n_components: int = 10,
     ) -> "KernelScores":
         """Learn directions from at most 500 samples, drawn by their weight."""
-        n = samples.n_samples
-        weight = np.ones(n) if samples.weight is None else samples.weight
-        gate = Constant()
-        params = gate.init(samples.given, len(kernels), rng)
-        kernel = GatedKernel(kernels, gate, params)
-        gram = GatedGram(kernels, samples.filled, kernel.gates(samples), dtype="float64")
+        n, weight = samples.n_samples, sample_weight(samples)
+        kernel = average_kernel(kernels)
+        gram = kernel.gram(samples, dtype="float64")
         chosen, share = np.arange(n), weight / weight.sum()
         if n > _LANDMARKS:
             chosen = np.sort(rng.choice(n, size=_LANDMARKS, replace=False, p=share))

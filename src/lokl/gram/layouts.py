@@ -1,10 +1,11 @@
-"""Samples of one view, laid out for inner products.
+"""Views of samples, that is some of their columns, and how these are laid out for inner products.
 
 Three layouts give the same numbers; the training samples decide which is fastest.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +16,8 @@ from sklearn.utils.extmath import row_norms
 from lokl._arrays import Array, as_dense, is_sparse
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
+from lokl.gram.row_cache import RowCache
+from lokl.kernels.columns import stretched, take_columns
 
 _mixing = CompiledModule("lokl.gram._mixing")
 _rows = CompiledModule("lokl.gram._rows")
@@ -22,7 +25,9 @@ _rows = CompiledModule("lokl.gram._rows")
 TILE = 512
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
 # and to be touched without many page faults; never fewer rows than a matrix product is good at.
-BUFFER, _FEWEST_ROWS, _MOST_ROWS = 2**17, 32, 1024
+_BUFFER, _FEWEST_ROWS, _MOST_ROWS = 2**17, 32, 1024
+# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
+_SUMS_BUFFER = 2**19
 # Measured per entry of a Gram row on one thread, in nanoseconds: one BLAS multiply-add, one
 # multiply-add of the panel loop, and the detour of BLAS products through memory.
 _DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
@@ -30,35 +35,28 @@ _LARGEST_PANELS = 128 * 2**20
 # BLAS wakes its threads for every product; for few samples of few columns that never pays.
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 
-# Inner products of some samples with all samples, where they are remembered.
-Remembered = Callable[[Array], Array | None]
+# Program, sides and target of the compiled loops.
+Work = tuple[Any, Any, Any]
+# Columns that kernels look at, None for all; and a number for each of them.
+Columns = tuple[int, ...] | None
+Numbers = tuple[float, ...] | None
 
 
 class Layout(ABC):
-    """Samples of one view, ready for inner products with others of the same layout.
+    """Samples of one view, ready for inner products with others of the same layout."""
 
-    Parameters
-    ----------
-    X : {array, CSR matrix} of shape (n_samples, n_columns)
-
-    Attributes
-    ----------
-    remembers : bool
-        Whether reading inner products back from memory is faster than computing them again.
-    halves : bool
-        Whether :meth:`mix_half` computes only half of a symmetric matrix.
-    """
-
-    remembers: ClassVar[bool] = False
+    # Whether `mix_half` computes only half of a symmetric matrix.
     halves: ClassVar[bool] = False
 
     def __init__(self, X: Any):
         self.X = X
 
     @classmethod
-    @abstractmethod
     def of(cls, X: Any, dtype: Any) -> "Layout":
-        """Lay out samples."""
+        """Lay out samples, sparse ones as a CSR matrix."""
+        if is_sparse(X):
+            return cls(sparse.csr_matrix(X, dtype=dtype))
+        return cls(np.ascontiguousarray(X, dtype=dtype))
 
     @abstractmethod
     def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
@@ -88,49 +86,44 @@ class Layout(ABC):
         return part
 
     def products(
-        self,
-        rows: Array,
-        right: "Layout",
-        *,
-        size: int = BUFFER,
-        half: bool = False,
-        remembered: Remembered | None = None,
+        self, rows: Array, right: "Layout", half: bool = False, kept: RowCache | None = None
     ) -> Iterator[tuple[slice, Array]]:
         """Inner products of the samples `rows` with those of `right`, some rows at a time.
 
         Yields which of the rows, and an array (n_rows, n_right) that the next step overwrites. With
-        `half`, columns before the tile of the first of the rows may be left out.
+        `half`, columns before the tile of the first of the rows may be left out. `kept` stores
+        inner products among all samples, which are then those of `right`.
         """
-        pieces = in_pieces(len(rows), right.n_samples, size)
+        pieces = in_pieces(len(rows), right.n_samples, half)
         buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), dtype=self.X.dtype)
         for part in pieces:
-            dots = None if remembered is None else remembered(rows[part])
-            if dots is None:
-                dots = buffer[: part.stop - part.start]
-                self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
+            if kept is not None and part.stop - part.start <= kept.capacity:
+                yield part, self._kept_dots(rows[part], kept)
+                continue
+            dots = buffer[: part.stop - part.start]
+            self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
             yield part, dots
 
-    def mix(
-        self,
-        rows: Array,
-        right: "Layout",
-        program: Any,
-        sides: Any,
-        target: Any,
-        remembered: Remembered | None = None,
-    ) -> None:
-        """Write all gated kernels between the samples `rows` and those of `right`.
+    def _kept_dots(self, rows: Array, kept: RowCache) -> Array:
+        """Inner products of the samples `rows` with all samples, computed where not stored."""
+        slots, missing = kept.place(rows)
+        if missing.any():
+            dots = np.empty((int(missing.sum()), self.n_samples), dtype=self.X.dtype)
+            self.dots(rows[missing], self, dots)
+            kept.slab[slots[missing]] = dots
+        return np.asarray(kept.slab[slots])
 
-        Program, sides and target are those of the compiled loops.
-        """
-        for part, dots in self.products(rows, right, remembered=remembered):
+    def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
+        """Write all gated kernels between the samples `rows` and those of `right`."""
+        program, sides, target = work
+        for part, dots in self.products(rows, right, kept=kept):
             place = target._replace(rows=target.rows[part])
-            work = (program, dots, rows[part], sides, place)
-            in_parallel(_mixing.mix_dense, right.n_samples, right.width, *work)
+            arguments = (program, dots, rows[part], sides, place)
+            in_parallel(_mixing.mix_dense, right.n_samples, right.width, *arguments)
 
-    def mix_half(self, program: Any, sides: Any, target: Any) -> None:
+    def mix_half(self, work: Work) -> None:
         """Write the kernels among all samples, entries on and above the diagonal at least."""
-        self.mix(target.rows, self, program, sides, target)
+        self.mix(np.arange(self.n_samples), self, work)
 
     def __getstate__(self) -> dict[str, Any]:
         # Lists and panels are the samples once more.
@@ -139,8 +132,6 @@ class Layout(ABC):
 
 class Dense(Layout):
     """Rows of an array, products by BLAS."""
-
-    remembers = True
 
     @classmethod
     def of(cls, X: Any, dtype: Any) -> "Dense":
@@ -168,12 +159,6 @@ class Panels(Layout):
     """
 
     halves = True
-
-    @classmethod
-    def of(cls, X: Any, dtype: Any) -> "Panels":
-        if is_sparse(X):
-            return cls(sparse.csr_matrix(X, dtype=dtype))
-        return cls(np.ascontiguousarray(X, dtype=dtype))
 
     @cached_property
     def lists(self) -> Any:
@@ -208,20 +193,14 @@ class Panels(Layout):
 
         in_parallel(task, right.n_samples - begin, right.width)
 
-    def mix(
-        self,
-        rows: Array,
-        right: Any,
-        program: Any,
-        sides: Any,
-        target: Any,
-        remembered: Remembered | None = None,
-    ) -> None:
+    def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
+        program, sides, target = work
         pair = _mixing.SparsePair(self.lists, right.panels)
-        work = (program, pair, rows, sides, target)
-        in_parallel(_mixing.mix_sparse, right.n_samples, right.width, *work)
+        arguments = (program, pair, rows, sides, target)
+        in_parallel(_mixing.mix_sparse, right.n_samples, right.width, *arguments)
 
-    def mix_half(self, program: Any, sides: Any, target: Any) -> None:
+    def mix_half(self, work: Work) -> None:
+        program, sides, target = work
         n, width = self.n_samples, self.width
         pair = _mixing.SparsePair(self.lists, self.panels)
         count = -(-n // width)
@@ -250,7 +229,102 @@ def choose_layout(X: Any) -> type[Layout]:
     return Sparse if is_sparse(X) and not (fits and filled > d / 4) else Dense
 
 
-def in_pieces(n_rows: int, n_columns: int, size: int = BUFFER) -> list[slice]:
-    """Cut rows into pieces of at most about `size` entries."""
+def in_pieces(n_rows: int, n_columns: int, half: bool = False) -> list[slice]:
+    """Cut rows into pieces that fit the buffer; `half` is for sums over half of the pairs."""
+    size = _SUMS_BUFFER if half else _BUFFER
     step = int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+@dataclass(frozen=True)
+class View:
+    """Columns that some kernels look at, and the layout of samples for them.
+
+    Samples laid out for one view serve every view that equals it.
+    """
+
+    columns: Columns  # None for all
+    stretch: Numbers  # a factor of every column
+    layout: type[Layout]
+    offset: Numbers  # subtracted from every sample
+
+    def see(self, X: Any) -> Any:
+        """Return samples reduced to the columns, each times its factor."""
+        return _see(X, self.columns, self.stretch)
+
+    def moved(self, X: Any) -> Any:
+        """Return what it sees of samples, the offset subtracted."""
+        seen = self.see(X)
+        return seen if self.offset is None else as_dense(seen) - np.array(self.offset)
+
+    @property
+    def keeps_products(self) -> bool:
+        """Whether inner products are worth storing.
+
+        Sparse rows are multiplied faster than their products are read back from memory, and
+        stretched views are not asked for again.
+        """
+        return self.layout is Dense and self.stretch is None
+
+
+class Views:
+    """What is known of some samples: each view is decided on, and laid out, once.
+
+    Stretched views are not remembered: a search over the widths of columns makes hundreds of them.
+    """
+
+    def __init__(self, X: Any):
+        self.X = X
+        self._decided: dict[Columns, tuple[type[Layout], Numbers]] = {}
+        self._largest: dict[View, float] = {}
+        self._laid_out: dict[tuple[View, Any], Layout] = {}
+
+    def view(self, columns: Columns, stretch: Numbers, movable: bool) -> View:
+        """Return the view of kernels, all of which allow samples to be moved together or not."""
+        decision = self._decided.get(columns) if stretch is None else None
+        if decision is None:
+            decision = _decide(_see(self.X, columns, stretch))
+            if stretch is None:
+                self._decided[columns] = decision
+        layout, centre = decision
+        # Distances do not change when all samples move, but lose fewer digits near zero.
+        return View(columns, stretch, layout, centre if movable else None)
+
+    def largest_norm(self, view: View) -> float:
+        """Return the largest squared norm of a sample; 0 without samples."""
+        if view in self._largest:
+            return self._largest[view]
+        norms = row_norms(view.moved(self.X), squared=True)
+        largest = float(norms.max(initial=0.0))
+        if view.stretch is None:
+            self._largest[view] = largest
+        return largest
+
+    def laid_out(self, view: View, dtype: Any) -> Layout:
+        """Return the samples laid out for a view."""
+        if (view, dtype) in self._laid_out:
+            return self._laid_out[view, dtype]
+        layout = view.layout.of(view.moved(self.X), dtype)
+        if view.stretch is None:
+            self._laid_out[view, dtype] = layout
+        return layout
+
+    def take(self, rows: Array) -> "Views":
+        """Return some of the samples; everything is as decided for all of them."""
+        part = Views(self.X[rows])
+        part._decided.update(self._decided)
+        part._laid_out.update({key: laid.take(rows) for key, laid in self._laid_out.items()})
+        return part
+
+
+def _see(X: Any, columns: Columns, stretch: Numbers) -> Any:
+    seen = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
+    return seen if stretch is None else stretched(seen, stretch)
+
+
+def _decide(seen: Any) -> tuple[type[Layout], Numbers]:
+    """Return the layout of samples, and their mean where few enough entries are zero to centre."""
+    layout = choose_layout(seen)
+    if is_sparse(seen) or np.count_nonzero(seen) <= 0.5 * seen.size:
+        return layout, None
+    return layout, tuple(seen.mean(axis=0, dtype=np.float64).tolist())

@@ -1,6 +1,6 @@
 """Blocks, products and sums of a gated kernel between two sets of prepared samples."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,41 +9,32 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
-from lokl.gram.layouts import BUFFER, TILE, Remembered, in_pieces
-from lokl.gram.plan import Family
-from lokl.gram.points import Points
+from lokl.gram.layouts import TILE, View, Work, in_pieces
+from lokl.gram.plan import Points
+from lokl.gram.row_cache import RowCache
 
 _mixing = CompiledModule("lokl.gram._mixing")
 _rows = CompiledModule("lokl.gram._rows")
 
-# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
-_FORMS_BUFFER = 2**19
 # Rows that are worth a thread of their own.
 _SUMMED_ROWS, _MIRRORED_ROWS = 8, 256
 
-# Remembered inner products of a family.
-Memory = Callable[[Family], Remembered | None]
-
 
 def fill(
-    left: Points, rows: Array, right: Points, out: Array, out_rows: Array, memory: Any = None
+    left: Points,
+    rows: Array,
+    right: Points,
+    out: Array,
+    out_rows: Array,
+    kept: dict[View, RowCache] | None = None,
 ) -> None:
     """Write ``k(left[rows], right)`` into the rows `out_rows` of `out`.
 
-    `memory`, a :data:`Memory`, may know inner products of `left` with `right`.
+    `kept` stores inner products of views, where `left` and `right` are the same samples.
     """
-    if not right.plan.families:
-        out[out_rows] = 0.0
-    weights, near, far = _sides(left, right)
-    for k, family in enumerate(right.plan.families):
-        left.layouts[k].mix(
-            rows,
-            right.layouts[k],
-            family.program(right.plan.dtype, weights),
-            _mixing.Sides(near[k], far[k]),
-            _mixing.Target(out, out_rows, k > 0),
-            None if memory is None else memory(family),
-        )
+    for k, work in enumerate(_families(left, right, out, out_rows)):
+        cache = kept.get(right.plan.families[k].view) if kept else None
+        left.layouts[k].mix(rows, right.layouts[k], work, cache)
     _finish(left, rows, right, out, out_rows)
 
 
@@ -58,33 +49,35 @@ def block(left: Points, right: Points) -> Array:
 def fill_symmetric(points: Points, out: Array) -> None:
     """Write ``k(points, points)``; where layouts allow it, only half is computed."""
     rows = np.arange(points.n_samples)
-    if not points.plan.families:
-        out[...] = 0.0
-    weights, sides, _ = _sides(points, points)
-    for k, family in enumerate(points.plan.families):
-        program = family.program(points.plan.dtype, weights)
-        target = _mixing.Target(out, rows, k > 0)
-        points.layouts[k].mix_half(program, _mixing.Sides(sides[k], sides[k]), target)
+    for k, work in enumerate(_families(points, points, out, rows)):
+        points.layouts[k].mix_half(work)
     if any(layout.halves for layout in points.layouts):
         in_parallel(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
     _finish(points, rows, points, out, rows)
 
 
-def _sides(left: Points, right: Points) -> tuple[Array | None, list[Any], list[Any]]:
-    """Constant weights, or None; and both sides of each family, without factors where constant."""
+def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Iterator[Work]:
+    """What the compiled loops do for each family."""
+    plan = right.plan
+    if not plan.families:
+        out[out_rows] = 0.0
     if left.weights is None or right.weights is None:
-        return None, left.sides, right.sides
-    none = np.empty((right.plan.n_kernels, 0, 0), dtype=right.plan.dtype)
-    near, far = (
-        [_mixing.Side(layout.norms, none) for layout in points.layouts] for points in (left, right)
-    )
-    return left.weights * right.weights, near, far
+        weights, near, far = None, left.sides, right.sides
+    else:
+        # Constant gates are weights of the programs, and no factors of the samples.
+        weights = left.weights * right.weights
+        none = np.empty((plan.n_kernels, 0, 0), dtype=plan.dtype)
+        near = [_mixing.Side(layout.norms, none) for layout in left.layouts]
+        far = [_mixing.Side(layout.norms, none) for layout in right.layouts]
+    for k, family in enumerate(plan.families):
+        sides, target = _mixing.Sides(near[k], far[k]), _mixing.Target(out, out_rows, k > 0)
+        yield family.program(plan.dtype, weights), sides, target
 
 
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
     """Add the kernels that are no function of an inner product; normalise pairs."""
     plan = right.plan
-    for piece in _other_pieces(left, rows, right, BUFFER):
+    for piece in _other_pieces(left, rows, right):
         i = piece.members[0]
         trust = left.gates[rows[piece.part], i] @ right.gates[:, i].T
         out[out_rows[piece.part]] += (trust * piece.values).astype(plan.dtype, copy=False)
@@ -99,7 +92,7 @@ def diag(points: Points) -> Array:
     values = np.zeros((points.n_samples, plan.n_kernels))
     for family, layout in zip(plan.families, points.layouts, strict=True):
         norms = layout.norms.astype(np.float64)
-        for i, term in zip(family.members, family.terms, strict=True):
+        for i, term in family.terms.items():
             values[:, i] = term.formula(norms, norms, norms)
     values *= points.scales**2
     for i in plan.others:
@@ -165,7 +158,7 @@ class _ValuesPiece:
 
 
 def _pieces(
-    left: Points, rows: Array, right: Points, size: int = BUFFER, half: bool = False
+    left: Points, rows: Array, right: Points, half: bool = False
 ) -> Iterator[_DotsPiece | _ValuesPiece]:
     """Every kernel between the left samples `rows` and all right samples, some rows at a time."""
     if right.n_samples == 0:
@@ -173,15 +166,17 @@ def _pieces(
     for k, family in enumerate(right.plan.families):
         near, far = left.layouts[k], right.layouts[k]
         program = family.program(right.plan.dtype)
-        for part, dots in near.products(rows, far, size=size, half=half):
+        for part, dots in near.products(rows, far, half):
             norms = (near.norms[rows[part]], far.norms)
-            yield _DotsPiece(part, list(family.members), program, dots, norms)
-    yield from _other_pieces(left, rows, right, size)
+            yield _DotsPiece(part, list(family.terms), program, dots, norms)
+    yield from _other_pieces(left, rows, right, half)
 
 
-def _other_pieces(left: Points, rows: Array, right: Points, size: int) -> Iterator[_ValuesPiece]:
+def _other_pieces(
+    left: Points, rows: Array, right: Points, half: bool = False
+) -> Iterator[_ValuesPiece]:
     for i in right.plan.others if right.n_samples else ():
-        for part in in_pieces(len(rows), right.n_samples, size):
+        for part in in_pieces(len(rows), right.n_samples, half):
             values = right.plan.kernels[i](left.X[rows[part]], right.X)
             yield _ValuesPiece(part, [i], values)
 
@@ -211,7 +206,7 @@ def forms(points: Points, rows: Array, coef: Array) -> Array:
     loads = right.loads(coef)
     turned = _turned(loads, right.plan.dtype)
     result = np.zeros(loads.shape[1:])
-    for piece in _pieces(points, rows, right, _FORMS_BUFFER, half=True):
+    for piece in _pieces(points, rows, right, half=True):
         part, members = piece.part, piece.members
         # Columns before the rows have had their turn, those after count for both.
         once = turned[members]

@@ -1,14 +1,15 @@
-"""How a list of kernels is computed: which of them share inner products, and in what precision."""
+"""How a list of kernels is computed, and samples made ready for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl.gram.views import View, Views
+from lokl.gram.layouts import Layout, View, Views
 from lokl.kernels.base import GAUSSIAN, LINEAR, SQUARE, Kernel, Term
 
 _mixing = CompiledModule("lokl.gram._mixing")
@@ -23,36 +24,37 @@ _MOST_SQUARINGS = {4: 4, 8: 8}
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Kernels of one view: they share every inner product.
-
-    Attributes
-    ----------
-    view : View
-    members : tuple of int
-        Numbers of the kernels, Gaussians in rising order of gamma.
-    terms : tuple of Term
-    """
+    """Kernels of one view: they share every inner product."""
 
     view: View
-    members: tuple[int, ...]
-    terms: tuple[Term, ...]
+    terms: dict[int, Term]  # by the number of the kernel, Gaussians in rising order of gamma
 
-    @property
-    def is_linear(self) -> bool:
-        return all(term.formula.operation == LINEAR for term in self.terms)
+    @classmethod
+    def make(cls, terms: dict[int, Term], views: Views) -> "Family":
+        """Put kernels of the same columns in order, and decide on their view."""
+        ranks = {i: (term.formula.operation, term.formula.gamma) for i, term in terms.items()}
+        ordered = {i: terms[i] for i in sorted(terms, key=lambda i: ranks[i])}
+        first, *_ = ordered.values()
+        movable = all(t.formula.operation == GAUSSIAN and t.factor is None for t in terms.values())
+        return cls(views.view(first.columns, first.stretch, movable), ordered)
 
-    def scales(self, X: Any) -> Array:
-        """Normalisation factors of the members, (n_samples, n_members)."""
-        scales = np.ones((X.shape[0], len(self.members)))
-        if any(term.factor is not None for term in self.terms):
-            seen = self.view.see(X)
-            for k, term in enumerate(self.terms):
-                if term.factor is not None:
-                    scales[:, k] = term.factor(seen)
-        return scales
+    def program(self, dtype: Any, weights: Array | None = None) -> Any:
+        """Operations and numbers of its kernels for the compiled loops.
+
+        `weights` (n_kernels,) are the factors of constant gates, both sides multiplied.
+        """
+        formulas = [term.formula for term in self.terms.values()]
+        own = np.zeros(len(formulas)) if weights is None else weights[list(self.terms)]
+        return _mixing.Program(
+            self._operations(dtype),
+            np.array([f.gamma for f in formulas], dtype=dtype),
+            np.array([f.coef0 for f in formulas], dtype=dtype),
+            np.array([f.degree for f in formulas], dtype=np.int64),
+            own.astype(dtype),
+        )
 
     def _operations(self, dtype: Any) -> Array:
-        formulas = [term.formula for term in self.terms]
+        formulas = [term.formula for term in self.terms.values()]
         most = _MOST_SQUARINGS[np.dtype(dtype).itemsize]
         operations = np.array([f.operation for f in formulas], dtype=np.int64)
         squarings = 0
@@ -65,55 +67,14 @@ class Family:
                 operations[k] = SQUARE
         return operations
 
-    def program(self, dtype: Any, weights: Array | None = None) -> Any:
-        """Operations and numbers of the members for the compiled loops.
-
-        `weights` (n_kernels,) are the factors of constant gates, both sides multiplied.
-        """
-        formulas = [term.formula for term in self.terms]
-        own = np.zeros(len(formulas)) if weights is None else weights[list(self.members)]
-        return _mixing.Program(
-            self._operations(dtype),
-            np.array([f.gamma for f in formulas], dtype=dtype),
-            np.array([f.coef0 for f in formulas], dtype=dtype),
-            np.array([f.degree for f in formulas], dtype=np.int64),
-            own.astype(dtype),
-        )
-
-    def fits_single(self, largest: float) -> bool:
-        """Whether float32 keeps enough digits for samples of this largest squared norm."""
-        for term in self.terms:
-            formula = term.formula
-            if formula.operation == GAUSSIAN:
-                if formula.gamma * largest > _LARGEST_EXPONENT:
-                    return False
-                continue
-            norm = np.array(largest)
-            # The values of a normalised kernel are small, but its inner products are not.
-            too_large = term.factor is None and np.abs(formula(norm, norm, norm)) > _LARGEST_VALUE
-            if largest > _LARGEST_NORM or too_large:
-                return False
-        return True
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Bound kernels, grouped for samples like those it was made for.
-
-    Attributes
-    ----------
-    kernels : list of Kernel
-    families : tuple of Family
-        Kernels that are functions of one inner product, by view.
-    others : tuple of int
-        Numbers of the kernels that are not.
-    dtype : numpy dtype
-    pair_normalized : bool
-    """
+    """Bound kernels, grouped for samples like those it was made for."""
 
     kernels: list[Kernel]
-    families: tuple[Family, ...]
-    others: tuple[int, ...]
+    families: tuple[Family, ...]  # kernels that are functions of one inner product, by view
+    others: tuple[int, ...]  # numbers of the kernels that are not
     dtype: Any
     pair_normalized: bool
 
@@ -122,74 +83,149 @@ class Plan:
         cls, kernels: Sequence[Kernel], views: Views, dtype: Any, pair_normalized: bool
     ) -> "Plan":
         """Plan kernels for samples; with dtype "auto", these decide it."""
-        terms = [kernel.term() for kernel in kernels]
-        shared: dict[Any, list[tuple[int, Term]]] = {}
-        for i, term in enumerate(terms):
-            if term is not None:
-                shared.setdefault((term.columns, term.stretch), []).append((i, term))
-        families = tuple(_family(members, views) for members in shared.values())
-        others = tuple(i for i, term in enumerate(terms) if term is None)
+        shared: dict[Any, dict[int, Term]] = {}
+        others = []
+        for i, kernel in enumerate(kernels):
+            term = kernel.term()
+            if term is None:
+                others.append(i)
+            else:
+                shared.setdefault((term.columns, term.stretch), {})[i] = term
+        families = tuple(Family.make(terms, views) for terms in shared.values())
         if dtype == "auto":
-            unknown = [kernels[i] for i in others]
-            single = _fits_single(families, unknown, views)
+            single = _fits_single(families, [kernels[i] for i in others], views)
             dtype = np.float32 if single else np.float64
-        return cls(list(kernels), families, others, np.dtype(dtype), pair_normalized)
+        return cls(list(kernels), families, tuple(others), np.dtype(dtype), pair_normalized)
 
     @property
     def n_kernels(self) -> int:
         return len(self.kernels)
 
-    def is_of(self, kernels: Sequence[Kernel], pair_normalized: bool) -> bool:
-        """Whether it was made for these very kernels; bound kernels do not change."""
-        same = self.pair_normalized == pair_normalized and self.n_kernels == len(kernels)
-        return same and all(a is b for a, b in zip(self.kernels, kernels, strict=True))
-
     @property
     def is_linear(self) -> bool:
         """Whether the Gram matrix is one of explicit features as few as the inputs."""
-        return not (self.others or self.pair_normalized) and all(f.is_linear for f in self.families)
+        terms = [term for family in self.families for term in family.terms.values()]
+        linear = all(term.formula.operation == LINEAR for term in terms)
+        return linear and not (self.others or self.pair_normalized)
 
     def scales(self, X: Any) -> Array:
         """Normalisation factors of all kernels, (n_samples, n_kernels); 1 for the others."""
         scales = np.ones((X.shape[0], self.n_kernels))
         for family in self.families:
-            scales[:, list(family.members)] = family.scales(X)
+            factors = {i: t.factor for i, t in family.terms.items() if t.factor is not None}
+            seen = family.view.see(X) if factors else None
+            for i, factor in factors.items():
+                scales[:, i] = factor(seen)
         return scales
 
-    def agrees(self, other: "Plan") -> bool:
-        """Whether samples made ready for the one serve the other."""
-        if self is other:
-            return True
-        mine, yours = self.families, other.families
-        return (
-            (self.dtype, self.n_kernels, self.others)
-            == (other.dtype, other.n_kernels, other.others)
-            and [family.members for family in mine] == [family.members for family in yours]
-            and all(a.view.agrees(b.view) for a, b in zip(mine, yours, strict=True))
-            and all(a is b for a, b in zip(self._scaled(), other._scaled(), strict=True))
+    @property
+    def preparation(self) -> tuple[Any, ...]:
+        """All that samples are made ready by: where it is equal, they serve several plans."""
+        layouts = [(family.view, list(family.terms)) for family in self.families]
+        scaled = [
+            (i, self.kernels[i])
+            for family in self.families
+            for i, term in family.terms.items()
+            if term.factor is not None
+        ]
+        return self.dtype, self.n_kernels, self.others, layouts, scaled
+
+
+@dataclass(eq=False)
+class Points:
+    """Samples: laid out for each view, with gates and the normalisation of each kernel."""
+
+    plan: Plan
+    X: Any  # for kernels that are no function of an inner product; None where there is none
+    layouts: tuple[Layout, ...]  # one for each family of the plan
+    gates: Array  # (n_samples, n_kernels, rank)
+    scales: Array  # (n_samples, n_kernels)
+
+    @classmethod
+    def make(cls, plan: Plan, X: Any, gates: Array, views: Views | None = None) -> "Points":
+        """Prepare samples; `views` has them laid out already, or remembers them for later."""
+        views = Views(X) if views is None else views
+        layouts = tuple(views.laid_out(family.view, plan.dtype) for family in plan.families)
+        return cls(plan, X if plan.others else None, layouts, as_rank(gates), plan.scales(X))
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.gates.shape[0])
+
+    @cached_property
+    def factors(self) -> Array:
+        """Gate times normalisation, (n_kernels, rank, n_samples)."""
+        return np.ascontiguousarray(self._gated.transpose(1, 2, 0), dtype=self.plan.dtype)
+
+    @property
+    def _gated(self) -> Array:
+        return np.asarray(self.gates * self.scales[:, :, np.newaxis])
+
+    @cached_property
+    def sides(self) -> list[Any]:
+        """Norms and factors of each family, for the compiled loops."""
+        return [
+            _mixing.Side(layout.norms, self.factors[list(family.terms)])
+            for family, layout in zip(self.plan.families, self.layouts, strict=True)
+        ]
+
+    @cached_property
+    def weights(self) -> Array | None:
+        """One factor for each kernel where it is the same for all samples, else None."""
+        if self.gates.shape[2] != 1 or self.n_samples == 0:
+            return None
+        gated = self._gated[:, :, 0]
+        return gated[0] if (gated == gated[0]).all() else None
+
+    def take(self, index: Array) -> "Points":
+        """Return some of the samples."""
+        part = Points(
+            self.plan,
+            None if self.X is None else self.X[index],
+            tuple(layout.take(index) for layout in self.layouts),
+            self.gates[index],
+            self.scales[index],
         )
+        if self.weights is not None and part.n_samples:
+            part.weights = self.weights
+        return part
 
-    def _scaled(self) -> list[Kernel | None]:
-        """Return the kernels with a factor of every sample, None in the place of others."""
-        scaled: list[Kernel | None] = [None] * self.n_kernels
-        for family in self.families:
-            for i, term in zip(family.members, family.terms, strict=True):
-                scaled[i] = None if term.factor is None else self.kernels[i]
-        return scaled
+    def regated(self, gates: Array) -> "Points":
+        """Return the same samples under other gates; layouts are shared."""
+        return Points(self.plan, self.X, self.layouts, as_rank(gates), self.scales)
 
+    def loads(self, coef: Array) -> Array:
+        """``h_ir(j) coef[j, t]``, normalised: (n_samples, n_kernels, rank * n_tasks)."""
+        loads = self._gated[:, :, :, np.newaxis] * coef[:, np.newaxis, np.newaxis, :]
+        return loads.reshape(*self.scales.shape, self.gates.shape[2] * coef.shape[1])
 
-def _family(members: list[tuple[int, Term]], views: Views) -> Family:
-    ordered = sorted(members, key=lambda k: (k[1].formula.operation, k[1].formula.gamma))
-    terms = tuple(term for _, term in ordered)
-    movable = all(t.formula.operation == GAUSSIAN and t.factor is None for t in terms)
-    view = views.view(terms[0].columns, terms[0].stretch, movable)
-    return Family(view, tuple(number for number, _ in ordered), terms)
+    def __getstate__(self) -> dict[str, Any]:
+        # What follows from the rest is made again where it is needed.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def _fits_single(families: Sequence[Family], others: Sequence[Kernel], views: Views) -> bool:
     """Whether float32 keeps enough digits of all kernels."""
     if views.X.shape[0] == 0:
         return True
-    return all(family.fits_single(views.largest_norm(family.view)) for family in families) and all(
-        np.abs(kernel.diag(views.X)).max() <= _LARGEST_VALUE for kernel in others
-    )
+    for family in families:
+        largest = views.largest_norm(family.view)
+        if not all(_term_fits_single(term, largest) for term in family.terms.values()):
+            return False
+    return all(np.abs(kernel.diag(views.X)).max() <= _LARGEST_VALUE for kernel in others)
+
+
+def _term_fits_single(term: Term, largest: float) -> bool:
+    """Whether float32 keeps enough digits for samples of this largest squared norm."""
+    formula, norm = term.formula, np.array(largest)
+    if formula.operation == GAUSSIAN:
+        return formula.gamma * largest <= _LARGEST_EXPONENT
+    # The values of a normalised kernel are small, but its inner products are not.
+    small = term.factor is not None or np.abs(formula(norm, norm, norm)) <= _LARGEST_VALUE
+    return bool(small and largest <= _LARGEST_NORM)
+
+
+def as_rank(gates: Array) -> Array:
+    """Gate values with the rank as third axis."""
+    gates = np.asarray(gates, dtype=np.float64)
+    return gates[:, :, np.newaxis] if gates.ndim == 2 else gates
