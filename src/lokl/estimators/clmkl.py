@@ -96,15 +96,14 @@ class CLMKLClassifier(_CLMKL, Classifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
     >>> from lokl import CLMKLClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), CLMKLClassifier(random_state=0)).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = CLMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
     True
-    >>> model[-1].weights_.shape
+    >>> model.weights_.shape
     (3, 3)
     """
 

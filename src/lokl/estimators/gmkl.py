@@ -166,15 +166,14 @@ class GMKLClassifier(_GMKL, Classifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
     >>> from lokl import GMKLClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), GMKLClassifier()).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = GMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
     True
-    >>> model[-1].weights_.shape
+    >>> model.weights_.shape
     (3,)
     """
 

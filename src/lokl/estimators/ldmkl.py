@@ -164,15 +164,14 @@ class LDMKLClassifier(_LDMKL, Classifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
     >>> from lokl import LDMKLClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), LDMKLClassifier(random_state=0)).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LDMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
     True
-    >>> [expert.name for expert in model[-1].experts_]
+    >>> [expert.name for expert in model.experts_]
     ['linear', 'poly2', 'rbf']
     """
 

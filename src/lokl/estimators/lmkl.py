@@ -139,16 +139,15 @@ class LMKLClassifier(_LMKL, Classifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
     >>> from lokl import LMKLClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), LMKLClassifier(random_state=0)).fit(X, y)
-    >>> bool(model.score(X, y) > 0.95)
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
     True
-    >>> model[-1].gate(model[:-1].transform(X)).shape
-    (569, 3)
+    >>> model.gate(scale(X)).shape
+    (178, 3)
     """
 
 

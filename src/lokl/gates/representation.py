@@ -16,17 +16,10 @@ class Standardized:
     """Columns with mean zero and variance one over the training samples.
 
     Missing values (NaN) become zero, the mean: a view that a sample lacks has no say in its gate.
-
-    Attributes
-    ----------
-    columns : array of int or None
-        Columns to look at, None for all.
-    mean, scale : arrays
-        Of these columns.
     """
 
-    columns: Array | None
-    mean: Array
+    columns: Array | None  # to look at, None for all
+    mean: Array  # of these columns
     scale: Array
 
     @classmethod
@@ -58,16 +51,10 @@ class Standardized:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """All columns, their squares and their products, each standardised.
+    """All columns, their squares and their products, each standardised."""
 
-    Attributes
-    ----------
-    first, second : Standardized
-        Of the columns, and of the columns with their products.
-    """
-
-    first: Standardized
-    second: Standardized
+    first: Standardized  # of the columns
+    second: Standardized  # of the columns with their products
 
     @classmethod
     def learn(cls, X: Any, weight: Array, columns: Array | None = None) -> "Quadratic":

@@ -15,34 +15,16 @@ from lokl.models.described import Attributes
 
 @dataclass(frozen=True, eq=False)
 class GatedMachine(Model):
-    """``f(x) = sum_j k(x, x_j) u_j + b`` with ``k = sum_i <h_i(x), h_i(z)> k_i``.
-
-    Attributes
-    ----------
-    kernel : GatedKernel
-    expansion : Expansion
-        The function of new samples.
-    support : Support
-    dual_coef : array of shape (n_machines, n_support)
-    history : array
-        Objective after every step of learning.
-    gap : float
-        Certified distance from the optimum of the method's whole problem, NaN without a
-        certificate.
-    n_iter : int
-        Rounds of the method, or steps of the solver where it has none.
-    learned : mapping
-        Attributes that only some methods have.
-    """
+    """``f(x) = sum_j k(x, x_j) u_j + b`` with ``k = sum_i <h_i(x), h_i(z)> k_i``."""
 
     kernel: GatedKernel
-    expansion: Expansion
+    expansion: Expansion  # the function of new samples
     support: Support
-    dual_coef: Array
-    history: Array
-    gap: float
-    n_iter: int
-    learned: Mapping[str, Any] = field(default_factory=dict)
+    dual_coef: Array  # (n_machines, n_support)
+    history: Array  # objective after every step of learning
+    gap: float  # certified for the method's whole problem, NaN without a certificate
+    n_iter: int  # rounds of the method, or steps of the solver where it has none
+    learned: Mapping[str, Any] = field(default_factory=dict)  # attributes only some methods have
 
     described: ClassVar[Attributes] = {
         "kernel_": (

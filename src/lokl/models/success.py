@@ -13,15 +13,9 @@ from lokl.gram import Expansion
 
 @dataclass(frozen=True, eq=False)
 class RegressedSuccess:
-    """Regressed success of every kernel at any sample.
+    """Regressed success of every kernel at any sample."""
 
-    Attributes
-    ----------
-    regressors : list of Expansion
-        One for each kernel, on samples that have its view.
-    """
-
-    regressors: list[Expansion]
+    regressors: list[Expansion]  # one for each kernel, on samples that have its view
 
     def __call__(self, samples: Samples) -> Array:
         """Values (n_samples, n_kernels), minus infinity where a view is missing."""

@@ -72,30 +72,15 @@ class Expert:
 
 @dataclass(frozen=True, eq=False)
 class Vote(Model):
-    """``f(x) = sum_i g_i(x) squash(f_i(x))`` with ``g`` a softmax of regressed success.
-
-    Attributes
-    ----------
-    success : RegressedSuccess
-    temperature : float
-    clip : bool
-        Of the softmax, see :func:`~lokl.models.success.softmax_trust`.
-    experts : list of Expert
-    squash : callable or None
-        What becomes of the decisions of an expert before they are weighed.
-    support : Support
-    objective : float
-        Sum of the experts' dual values.
-    n_iter : int
-    """
+    """``f(x) = sum_i g_i(x) squash(f_i(x))`` with ``g`` a softmax of regressed success."""
 
     success: RegressedSuccess
-    temperature: float
-    clip: bool
+    temperature: float  # of the softmax
+    clip: bool  # whether success is limited to [0, 1] before the softmax
     experts: list[Expert]
-    squash: Callable[[Array], Array] | None
+    squash: Callable[[Array], Array] | None  # of decisions, before they are weighed
     support: Support
-    objective: float
+    objective: float  # sum of the experts' dual values
     n_iter: int
 
     described: ClassVar[Attributes] = {

@@ -16,15 +16,10 @@ Path = Callable[[Machines, GatedGram, Array], Iterator[Step]]
 
 
 def learn_weights(learner: Rounds, training: Training, path: Path) -> GatedMachine:
-    """Learn ``k = sum_i w_i k_i``; `path` makes the steps that a method takes.
+    """Learn ``k = sum_i w_i k_i`` along the path of a method.
 
-    Parameters
-    ----------
-    learner : Rounds
-    training : Training
-    path : callable
-        Takes machines, the kernels under full trust and that trust, and yields steps whose
-        parameters are weights of shape (1, n_kernels).
+    It is made of machines, the kernels under full trust, and that trust; its parameters are weights
+    of shape (1, n_kernels).
     """
     gate = Weighted(Everywhere(training.n_kernels))
     base = gate.base(training.samples)

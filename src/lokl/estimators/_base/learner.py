@@ -117,17 +117,8 @@ class Learner(BaseEstimator, ABC):
     ) -> Any:
         """Learn from checked data, and publish what was learned.
 
-        Parameters
-        ----------
-        X : {array, CSR matrix}
-        weight : array of shape (n_samples,)
-        named : dict of str to Kernel
-        targets : list of pairs
-            Target and cost of every sample, for each class or target.
-        frame : data frame or None
-            `X` as given.
-        **known
-            Attributes that the targets have told already.
+        `targets` are target and cost of every sample, for each class or target; `frame` is the data
+        as given; `known` are attributes that the targets have told already.
         """
         training = self._training(X, weight, named, targets, frame)
         with one_pool(training.n_samples):

@@ -74,24 +74,9 @@ class Training:
     ) -> GatedMachine:
         """Make a model of machines on one gated kernel.
 
-        Parameters
-        ----------
-        gate : Gate
-            For any samples.
-        params : array
-            Learned parameters of the gate.
-        solution : Solution
-            The machines.
-        history : sequence of float, optional
-            Objective after every step; that of the machines where None.
-        gap : float, optional
-            Certified for the whole problem; that of the machines where None.
-        rounds : int, optional
-            Of the method; the solver's steps where None.
-        kernels, names : list, optional
-            Where others were learned than those given.
-        **learned
-            Attributes that only this method has.
+        The gate is for any samples, under learned parameters. History, gap and number of rounds are
+        those of the machines where None; kernels and names are given where others were learned than
+        those of the training; `learned` are attributes that only the method has.
         """
         gram = solution.gram
         diag = gram.diag()
