@@ -9,29 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lokl._methods import METHODS
 from lokl.cli.terminal import stop
 
 _SETS = ("breast_cancer", "digits", "wine", "iris")
-
-_METHODS = {
-    "LpMKL": "l_p-norm MKL",
-    "SimpleMKL": "SimpleMKL",
-    "GMKL": "SPG-GMKL",
-    "EasyMKL": "EasyMKL",
-    "MWUMKL": "MWUMKL",
-    "LMKL": "LMKL",
-    "CLMKL": "C-LMKL",
-    "SwMKL": "SwMKL",
-    "SAMKL": "SAMKL",
-    "LDMKL": "LD-MKL",
-    "GSMKL": "GS-MKL",
-    "PCKLMKL": "PCK-LMKL",
-}
-
-
-def _methods() -> list[tuple[str, str]]:
-    """Return the name to show and the class of every method beside the uniform mix."""
-    return [(label, f"{name}Classifier") for name, label in _METHODS.items()]
 
 
 def demo(
@@ -86,9 +67,10 @@ def _models() -> dict[str, Any]:
         "rbf": RBF("scale"),
     }
     models = {name: lokl.UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
+    # The first of the methods; tables of kernels call it a mix.
     models["uniform mix"] = lokl.UniformMKLClassifier(kernels)
-    for label, kind in _methods():
-        models[label] = getattr(lokl, kind)(kernels, random_state=0)
+    for method in METHODS[1:]:
+        models[method.name] = getattr(lokl, method.classifier)(kernels, random_state=0)
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 

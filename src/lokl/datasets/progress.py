@@ -8,12 +8,8 @@ from typing import Any
 def progress_bar(*, of_bytes: bool = False) -> Any:
     """Return rich's display of progress on standard error, which must be entered.
 
-    It shows nothing unless standard error is a terminal: a log has no use for it.
-
-    Parameters
-    ----------
-    of_bytes : bool, default=False
-        Whether bytes of a download are counted, not steps.
+    It shows nothing unless standard error is a terminal: a log has no use for it. It counts steps,
+    or the bytes of a download.
     """
     from rich import progress
     from rich.console import Console

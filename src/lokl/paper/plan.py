@@ -13,18 +13,10 @@ from lokl.paper.published import SETS
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What a table shows.
-
-    Attributes
-    ----------
-    title : str
-    quantity : {"accuracy", "support"}
-    solver : str
-    methods : tuple of str
-    """
+    """What a table shows."""
 
     title: str
-    quantity: str
+    quantity: str  # "accuracy" or "support", a field of records
     solver: str
     methods: tuple[str, ...]
 

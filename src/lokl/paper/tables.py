@@ -13,52 +13,27 @@ from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one data set, ours and published.
-
-    Attributes
-    ----------
-    set, method : str
-    mean, spread : float or None
-        Of the quantity over the splits; None where all cells failed.
-    published, published_spread, published_seconds : float or None
-    published_bold, published_bold_seconds : bool
-        Whether the paper prints it in bold.
-    breaks_rule, breaks_rule_seconds : bool
-        Whether the paper prints it in bold although its own rule would not.
-    difference : float or None
-    outside : bool
-        Whether ours is farther from the published mean than its standard deviation and rounding.
-    bold : bool
-        Better than all other methods on the set by both standard deviations: the paper's rule.
-    accuracy : float or None
-        In %, also where the table shows another quantity.
-    fit_seconds, fit_memory : float or None
-        Mean time of a fit, and most memory that a fit added to its process, in MB.
-    dictionary : str or None
-    gamma : float or None
-        The one with the best mean accuracy; None where each split chose its own.
-    splits, failures : int
-    """
+    """One method on one data set, ours and published."""
 
     set: str
     method: str
-    mean: float | None = None
+    mean: float | None = None  # over the splits; None where all cells failed
     spread: float | None = None
     published: float | None = None
     published_spread: float | None = None
     published_seconds: float | None = None
-    published_bold: bool = False
+    published_bold: bool = False  # printed in bold by the paper
     published_bold_seconds: bool = False
-    breaks_rule: bool = False
+    breaks_rule: bool = False  # printed in bold although the paper's own rule would not
     breaks_rule_seconds: bool = False
     difference: float | None = None
-    outside: bool = False
-    bold: bool = False
-    accuracy: float | None = None
-    fit_seconds: float | None = None
-    fit_memory: float | None = None
+    outside: bool = False  # farther from the published mean than its deviation and rounding
+    bold: bool = False  # ahead of all other methods by both deviations: the paper's rule
+    accuracy: float | None = None  # in %, also where the table shows another quantity
+    fit_seconds: float | None = None  # mean of a fit
+    fit_memory: float | None = None  # most MB that a fit added to its process
     dictionary: str | None = None
-    gamma: float | None = None
+    gamma: float | None = None  # with the best mean accuracy; None where each split chose its own
     splits: int = 0
     failures: int = 0
 
