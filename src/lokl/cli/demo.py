@@ -92,10 +92,8 @@ def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
 
 def _table(title: str, scores: list[Any], repeats: int) -> Table:
     splits = "split" if repeats == 1 else "splits"
-    table = Table(
-        title=title,
-        caption=f"mean and standard deviation over {repeats} random 75/25 {splits}",
-    )
+    caption = f"mean and standard deviation over {repeats} random 75/25 {splits}"
+    table = Table(title=title, caption=caption)
     table.add_column("kernel or method")
     for column in ("accuracy %", "fit ms", "support %"):
         table.add_column(column, justify="right")

@@ -142,11 +142,9 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
 
     host = urlsplit(str(record.url)).netloc
     # A server that compresses the transfer announces another size than arrives.
+    plain = {"Accept-Encoding": "identity"}
     receive = pooch.HTTPDownloader(
-        progressbar=progress,
-        chunk_size=1 << 16,
-        timeout=30,
-        headers={"Accept-Encoding": "identity"},
+        progressbar=progress, chunk_size=1 << 16, timeout=30, headers=plain
     )
     try:
         with path.open("xb") as stream:

@@ -88,9 +88,10 @@ def _bundled(record: Record) -> dict[str, Any]:
 def _stored(record: Record, download: bool) -> dict[str, Any]:
     place, paths = locate(record)
     if not paths and not download:
+        or_fetch = f", or run `lokl datasets fetch {record.name}`" if record.url else ""
         raise MissingDatasetError(
             f"{record.name} is not on this machine: put {', '.join(record.files)} into a folder "
-            f"and name it in LOKL_DATA{_or_fetch(record)}"
+            f"and name it in LOKL_DATA{or_fetch}"
         )
     paths = paths or fetch(record.name)
     contents = [read(path) for path in paths]
@@ -104,10 +105,6 @@ def _stored(record: Record, download: bool) -> dict[str, Any]:
         logger.info("%s has sha256 %s, the known file has %s", paths[0], found, record.sha256)
     parsed = parse(record, contents, paths[0])
     return {**parsed, "sha256": found, "checked": found == record.sha256}
-
-
-def _or_fetch(record: Record) -> str:
-    return f", or run `lokl datasets fetch {record.name}`" if record.url else ""
 
 
 def _as_asked(X: Any, sparse: bool) -> Any:

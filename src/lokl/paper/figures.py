@@ -122,16 +122,11 @@ def figure2(measured: Sequence[Memory]) -> Any:
         if solver != "exact":
             axes.loglog(n, least_memory(solver, n), color=colour, label=f"{label}, least")
         own = [m for m in measured if m.solver == solver and m.peak > 0]
-        axes.loglog(
-            [m.rows for m in own],
-            [m.peak for m in own],
-            marker,
-            color=colour,
-            label=f"{label}, measured",
-        )
+        rows, peaks = [m.rows for m in own], [m.peak for m in own]
+        axes.loglog(rows, peaks, marker, color=colour, label=f"{label}, measured")
     bottom = axes.get_ylim()[0]
-    for name, rows in {(m.set, m.rows) for m in measured}:
-        axes.annotate(name, (rows, bottom), rotation=90, ha="right", va="bottom", alpha=0.6)
+    for name, n_samples in {(m.set, m.rows) for m in measured}:
+        axes.annotate(name, (n_samples, bottom), rotation=90, ha="right", va="bottom", alpha=0.6)
     axes.set(xlabel="samples", ylabel="MB")
     axes.legend()
     return figure

@@ -109,32 +109,26 @@ def make_cells(
     known = method_names()
     chosen = [nearest("method", name, known) for name in _names(methods or spec.methods, known)]
     lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or _USUAL]
-    strange = [gamma for gamma in gammas or () if gamma not in GAMMAS]
-    if strange:
-        grid = ", ".join(f"{gamma:g}" for gamma in GAMMAS)
-        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose among {grid}")
-    widths: Sequence[float | None] = gammas or (GAMMAS[::4] if quick else GAMMAS)
-    if selection == "nested":
-        widths = [None]
+    _check_gammas(gammas or ())
+    widths = gammas or (GAMMAS[::4] if quick else GAMMAS)
     cells = []
     for name, method, dictionary in product(names, chosen, lists):
         count = repeats or (_QUICK_REPEATS if quick else SETS[name].repeats)
-        own = [None] if dictionary in WITHOUT_GAMMA else widths
+        how = "paper" if dictionary in WITHOUT_GAMMA else selection
+        own = [None] if dictionary in WITHOUT_GAMMA or how == "nested" else widths
+        rows = _QUICK_ROWS if quick else None
+        first = Cell(SETS[name].name, method, dictionary, None, how, solver, seed=seed, rows=rows)
         cells += [
-            Cell(
-                SETS[name].name,
-                method,
-                dictionary,
-                gamma,
-                "paper" if dictionary in WITHOUT_GAMMA else selection,
-                solver,
-                split,
-                seed=seed,
-                rows=_QUICK_ROWS if quick else None,
-            )
-            for gamma, split in product(own, range(count))
+            replace(first, gamma=gamma, split=split) for gamma, split in product(own, range(count))
         ]
     return cells
+
+
+def _check_gammas(gammas: Iterable[float]) -> None:
+    for gamma in gammas:
+        if gamma not in GAMMAS:
+            grid = ", ".join(f"{known:g}" for known in GAMMAS)
+            raise ValueError(f"gamma {gamma:g} is not of the paper's grid; choose among {grid}")
 
 
 def recorded_cells(table: str, records: Iterable[dict[str, Any]], **settings: Any) -> list[Cell]:
