@@ -20,6 +20,8 @@ class View(Kernel):
         Names need a data frame. After :meth:`bind` these are positions.
     """
 
+    is_view = True
+
     def __init__(self, kernel: Kernel, columns: Any):
         self.kernel = kernel
         self.columns = columns
@@ -50,10 +52,6 @@ class View(Kernel):
         inner = self.kernel.columns_used()
         own = tuple(int(c) for c in self.columns)
         return own if inner is None else tuple(own[c] for c in inner)
-
-    @property
-    def is_view(self) -> bool:
-        return True
 
     @property
     def is_stored(self) -> bool:

@@ -17,11 +17,34 @@ _MEDIAN_ROWS = 1000
 
 
 class DotKernel(Kernel):
-    """A kernel with a :class:`Formula`: everything follows from it."""
+    """A kernel that is a function of ``<x, z>``, ``|x|^2`` and ``|z|^2``; the base of one's own.
+
+    Kernels of this kind share their inner products, so that many cost little more than one. A
+    subclass gives a `label` and :meth:`formula`, which returns a ``Formula``. That one and its
+    operations are imported from ``lokl.kernels.base``.
+
+    Examples
+    --------
+    A polynomial of products of two features, without single features and the constant:
+
+    >>> from lokl.kernels import DotKernel
+    >>> from lokl.kernels.base import POLYNOMIAL, Formula
+    >>> class Pairs(DotKernel):
+    ...     label = "pairs"
+    ...
+    ...     def __init__(self, gamma=1.0):
+    ...         self.gamma = gamma
+    ...
+    ...     def formula(self):
+    ...         return Formula(POLYNOMIAL, self.gamma, coef0=0.0, degree=2)
+    >>> Pairs(0.5)([[1.0, 1.0], [2.0, 0.0]])
+    array([[1., 1.],
+           [1., 4.]])
+    """
 
     @abstractmethod
     def formula(self) -> Formula:
-        """Return the elementwise function of the inner product, checked."""
+        """Return what the kernel makes of an inner product; settings are checked here."""
 
     def term(self) -> Term | None:
         return Term(self.formula())
@@ -42,12 +65,10 @@ class DotKernel(Kernel):
 class Linear(DotKernel):
     """Inner product: ``k(x, z) = <x, z>``."""
 
+    label = "linear"
+
     def formula(self) -> Formula:
         return Formula(LINEAR)
-
-    @property
-    def label(self) -> str:
-        return "linear"
 
 
 class Polynomial(DotKernel):
@@ -127,6 +148,8 @@ class AnisotropicRBF(Kernel):
     gammas : array-like of shape (n_features,)
     """
 
+    label = "anisotropic rbf"
+
     def __init__(self, gammas: Any):
         self.gammas = gammas
 
@@ -148,10 +171,6 @@ class AnisotropicRBF(Kernel):
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
 
-    @property
-    def label(self) -> str:
-        return "anisotropic rbf"
-
     def _stretch(self) -> tuple[float, ...]:
         gammas = np.asarray(self.gammas, dtype=float)
         if gammas.ndim != 1 or not np.isfinite(gammas).all() or (gammas < 0).any():
@@ -170,6 +189,8 @@ class Sigmoid(DotKernel):
     coef0 : float, default=0.0
     """
 
+    label = "sigmoid"
+
     def __init__(self, gamma: float = 1.0, coef0: float = 0.0):
         self.gamma = gamma
         self.coef0 = coef0
@@ -179,13 +200,11 @@ class Sigmoid(DotKernel):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
         return Formula(TANH, check_positive("gamma", self.gamma), self.coef0)
 
-    @property
-    def label(self) -> str:
-        return "sigmoid"
-
 
 class Cosine(Kernel):
     """Angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 where a sample is the zero vector."""
+
+    label = "cosine"
 
     def term(self) -> Term | None:
         return Term(Formula(LINEAR), factor=_inverse_norm)
@@ -198,10 +217,6 @@ class Cosine(Kernel):
 
     def diag(self, X: Any) -> Array:
         return np.asarray(row_norms(as_samples(X)) > 0, dtype=float)
-
-    @property
-    def label(self) -> str:
-        return "cosine"
 
 
 def _inverse_norm(X: Any) -> Array:

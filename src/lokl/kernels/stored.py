@@ -25,6 +25,9 @@ class Precomputed(Kernel):
         Kernel values of every sample, training and test, with every other.
     """
 
+    label = "precomputed"
+    is_stored = True
+
     def __init__(self, gram: Any):
         self.gram = gram
 
@@ -47,14 +50,6 @@ class Precomputed(Kernel):
     def diag(self, X: Any) -> Array:
         rows = self._rows(X)
         return np.asarray(self.gram)[rows, rows]
-
-    @property
-    def is_stored(self) -> bool:
-        return True
-
-    @property
-    def label(self) -> str:
-        return "precomputed"
 
     def _rows(self, X: Any) -> Array:
         X = as_dense(X)
