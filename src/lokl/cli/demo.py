@@ -59,15 +59,11 @@ def _models() -> dict[str, Any]:
     from sklearn.preprocessing import StandardScaler
 
     import lokl
-    from lokl.kernels import RBF, Linear, Polynomial
+    from lokl.kernels import standard
 
-    kernels = {
-        "linear": Linear().normalized("mean_diag"),
-        "quadratic": Polynomial(2).normalized("mean_diag"),
-        "rbf": RBF("scale"),
-    }
+    kernels = dict(zip(("linear", "quadratic", "rbf"), standard(), strict=True))
     models = {name: lokl.UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
-    # The first of the methods; tables of kernels call it a mix.
+    # The first of METHODS, by a name that says what it does.
     models["uniform mix"] = lokl.UniformMKLClassifier(kernels)
     for method in METHODS[1:]:
         models[method.name] = getattr(lokl, method.classifier)(kernels, random_state=0)
@@ -100,12 +96,10 @@ def _table(title: str, scores: list[Any], repeats: int) -> Table:
     best = max(score.accuracy for score in scores)
     for score in scores:
         accuracy = f"{100 * score.accuracy:.1f} ± {100 * score.spread:.1f}"
-        table.add_row(
-            score.model,
-            f"[bold]{accuracy}[/bold]" if score.accuracy == best else accuracy,
-            f"{1000 * score.fit_seconds:.1f}",
-            f"{100 * score.support:.0f}",
-        )
+        if score.accuracy == best:
+            accuracy = f"[bold]{accuracy}[/bold]"
+        fit, support = f"{1000 * score.fit_seconds:.1f}", f"{100 * score.support:.0f}"
+        table.add_row(score.model, accuracy, fit, support)
     return table
 
 

@@ -75,14 +75,9 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
 
 def _bundled(record: Record) -> dict[str, Any]:
     theirs = getattr(datasets, f"load_{record.name}")()
-    return {
-        "data": theirs.data,
-        "target": theirs.target,
-        "feature_names": list(theirs.feature_names),
-        "target_names": theirs.target_names,
-        "sha256": None,
-        "checked": False,
-    }
+    found = {key: theirs[key] for key in ("data", "target", "feature_names", "target_names")}
+    found["feature_names"] = list(theirs.feature_names)
+    return {**found, "sha256": None, "checked": False}
 
 
 def _stored(record: Record, download: bool) -> dict[str, Any]:

@@ -15,11 +15,9 @@ def progress_bar(*, of_bytes: bool = False) -> Any:
     from rich.console import Console
 
     console = Console(stderr=True)
-    columns: tuple[progress.ProgressColumn, ...] = (
-        (progress.DownloadColumn(), progress.TransferSpeedColumn())
-        if of_bytes
-        else (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
-    )
+    columns: list[Any] = [progress.MofNCompleteColumn(), progress.TimeElapsedColumn()]
+    if of_bytes:
+        columns = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
     return progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),

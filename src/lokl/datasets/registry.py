@@ -73,12 +73,6 @@ _ENDINGS = {"covtype.libsvm.binary.scale": ".bz2", "gisette_scale": ".bz2"}
 _PUBLISHED, _REBUILT, _ELSEWHERE = range(3)
 _SIGNS: Classes = {-1: None, 1: None}
 _DIGITS = (178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
-# fmt: off
-_FOLDS = (
-    19, 16, 32, 15, 18, 15, 74, 21, 29, 13, 16, 32, 12, 13,
-    16, 77, 23, 24, 40, 22, 17, 22, 18, 15, 15, 40, 40,
-)
-# fmt: on
 
 # Part of scikit-learn: name, features, samples of the classes 0, 1, ..., source.
 _BUNDLED: tuple[tuple[str, int, tuple[int, ...], str], ...] = (
@@ -132,6 +126,10 @@ _LIBSVM: tuple[tuple[str, int, int, Classes, str, int], ...] = (
     ("w8a", 49749, 300, {-1: 48270, 1: 1479}, "Platt 1998", _PUBLISHED),
 )
 # fmt: off
+_FOLDS = (
+    19, 16, 32, 15, 18, 15, 74, 21, 29, 13, 16, 32, 12, 13,
+    16, 77, 23, 24, 40, 22, 17, 22, 18, 15, 15, 40, 40,
+)
 # Views in a file of MATLAB, which has no lasting address: name, file, features, samples of the
 # classes 1, 2, ..., source, views.
 _MATLAB: tuple[tuple[str, str, int, tuple[int, ...], str, str], ...] = (

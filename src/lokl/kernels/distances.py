@@ -65,7 +65,7 @@ class Chi2(Kernel):
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        # scikit-learn's loop wants arrays that it could write to.
+        # scikit-learn's compiled loop refuses arrays that are read-only.
         X = np.require(as_dense(as_samples(X)), requirements="W")
         Z = None if Z is None else np.require(as_dense(as_samples(Z)), requirements="W")
         return np.asarray(chi2_kernel(X, Z, gamma=self.gamma))

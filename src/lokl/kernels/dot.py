@@ -92,9 +92,8 @@ class Polynomial(DotKernel):
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
         if not np.isfinite(self.coef0) or self.coef0 < 0:
             raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
-        return Formula(
-            POLYNOMIAL, check_positive("gamma", self.gamma), self.coef0, int(self.degree)
-        )
+        gamma = check_positive("gamma", self.gamma)
+        return Formula(POLYNOMIAL, gamma, self.coef0, int(self.degree))
 
     @property
     def label(self) -> str:
@@ -154,10 +153,9 @@ class AnisotropicRBF(Kernel):
         self.gammas = gammas
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if len(self._stretch()) != X.shape[1]:
-            raise ValueError(
-                f"AnisotropicRBF has {len(self._stretch())} gammas, the data {X.shape[1]} columns"
-            )
+        count = len(self._stretch())
+        if count != X.shape[1]:
+            raise ValueError(f"AnisotropicRBF has {count} gammas, the data {X.shape[1]} columns")
         return self
 
     def term(self) -> Term | None:
@@ -232,21 +230,21 @@ def _spread(X: Any, weight: Array | None) -> float:
     weight = np.ones(n) if weight is None else weight
     total = weight.sum() * d
     mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
-    # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
+    # Two passes: E[x^2] - E[x]^2 loses all digits where the mean is far from zero.
     if is_sparse(X):
         moved = X.copy()
         moved.data = (X.data - mean) ** 2
         zeros = d - np.diff(X.indptr)
         squares = np.asarray(moved.sum(axis=1)).ravel() + mean**2 * zeros
-        variance = float(weight @ squares) / total
     else:
-        variance = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
-    # Rounding in the mean is no spread.
+        squares = ((X - mean) ** 2).sum(axis=1)
+    variance = float(weight @ squares) / total
+    # Equal entries whose mean was rounded have no spread.
     return d * variance if variance > (8 * np.finfo(float).eps * mean) ** 2 * n else 0.0
 
 
 def _median_distance(X: Any, weight: Array | None) -> float:
-    """Weighted median of the squared distances of all pairs, of at most 1000 even-spaced rows."""
+    """Weighted median of the squared distances of all pairs of rows, at most 1000 evenly spaced."""
     n = X.shape[0]
     if n == 0:
         return 0.0
@@ -255,6 +253,7 @@ def _median_distance(X: Any, weight: Array | None) -> float:
         chosen = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)
         X, weight = X[chosen], weight[chosen]
     distance = euclidean_distances(X, squared=True).ravel()
+    # Equal rows far from zero are a rounding error apart.
     distance[distance <= 1e-13 * float(row_norms(X, squared=True).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from lokl._arrays import Array, as_dense
 from lokl.kernels.base import Kernel
 
+# Difference of mirrored entries that passes for rounding, over the largest entry.
 _ASYMMETRY = 1e-6
 
 
@@ -74,7 +75,7 @@ class Callable(Kernel):
     Parameters
     ----------
     function : callable
-        Must be symmetric and positive semidefinite; it must pickle if the model shall.
+        Symmetric and positive semidefinite. A model can be pickled if its functions can.
     """
 
     def __init__(self, function: Function[[Any, Any], Any]):

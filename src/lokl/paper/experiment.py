@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,24 +91,14 @@ class Experiment:
         """Return the number of cells of a table that have no record yet."""
         return sum(cell not in self.records for cell in self.cells[table])
 
-    def run(
-        self,
-        table: str,
-        *,
-        jobs: int = -1,
-        backend: str = "processes",
-        on_record: Callable[[dict[str, Any]], None],
-    ) -> TableRun:
+    def run(self, table: str, jobs: int, backend: str, on_record: Any) -> TableRun:
         """Do the cells of a table that have no record yet, as :func:`lokl.paper.run` does."""
-        new: list[dict[str, Any]] = []
-
-        def keep(record: dict[str, Any]) -> None:
-            new.append(record)
-            on_record(record)
-
+        cells, records = self.cells[table], self.records
+        missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
         begun = time.perf_counter()
-        found = run(self.cells[table], self.records, jobs=jobs, backend=backend, on_record=keep)
+        found = run(cells, records, jobs=jobs, backend=backend, on_record=on_record)
         seconds = time.perf_counter() - begun
+        new = [records.of(cell) for cell in missing]
         extra = None
         if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))

@@ -37,8 +37,6 @@ _MODELS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "UNIFORM, trace": ("UniformMKLClassifier", {}),
     "GMKL": ("GMKLClassifier", {}),
 }
-# Methods that are a solver of their own.
-_WITHOUT_SOLVER = ("MWUMKL",)
 
 
 def method_names() -> tuple[str, ...]:
@@ -58,6 +56,6 @@ def build(
     if how is not None:
         kernels = [kernel.normalized(how) for kernel in kernels]
     kind, settings = _MODELS[method]
-    if method not in _WITHOUT_SOLVER:
+    if method != "MWUMKL":  # which is a solver itself
         settings = {**settings, "solver": solver}
     return getattr(lokl, kind)(kernels, C, random_state=seed, **settings)

@@ -1,8 +1,8 @@
 """Which cells a table of the paper needs."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -46,9 +46,7 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     folded = {other.lower(): other for other in known}
     if name.lower() in folded:
         return folded[name.lower()]
-    close = difflib.get_close_matches(name, known) or difflib.get_close_matches(
-        name.lower(), folded
-    )
+    close = get_close_matches(name, known) or get_close_matches(name.lower(), folded)
     hint = f"did you mean {folded.get(close[0], close[0])!r}?" if close else "choose one of"
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 

@@ -94,13 +94,11 @@ def _value(printed: str) -> Value:
 def _values(printed: str) -> dict[str, dict[str, Value]]:
     """Return the values of a table by data set and method."""
     rows = [[cell.strip() for cell in line.split("|")] for line in printed.strip("\n").split("\n")]
-    methods = rows[0][1:]
-    return {
-        name: {
-            method: _value(cell) for method, cell in zip(methods, cells, strict=True) if cell != "-"
-        }
-        for name, *cells in rows[1:]
-    }
+    table = {}
+    for name, *cells in rows[1:]:
+        by_method = zip(rows[0][1:], cells, strict=True)
+        table[name] = {method: _value(cell) for method, cell in by_method if cell != "-"}
+    return table
 
 
 PUBLISHED = {"table2": _values(_TABLE2), "table3": _values(_TABLE3), "table4": _values(_TABLE4)}

@@ -130,12 +130,13 @@ def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
     for record in records:
         name = titles.get(record["data"], record["data"])
         groups.setdefault((name, record["method"]), []).append(record)
-    entries = [_entry(table, spec, key, group) for key, group in groups.items()]
+    entries = [_entry(table, spec, *key, group) for key, group in groups.items()]
     return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
-def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[str, Any]]) -> Entry:
-    name, method = key
+def _entry(
+    table: str, spec: TableSpec, name: str, method: str, group: list[dict[str, Any]]
+) -> Entry:
     settings: dict[Any, list[dict[str, Any]]] = {}
     for record in group:
         if record["error"] is None:
@@ -185,12 +186,10 @@ def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
     """Set bold by the paper's rule: ahead of every other method by both deviations."""
     marked = []
     for entry in entries:
-        others = [
-            (e.mean, e.spread or 0.0)
-            for e in entries
-            if e.set == entry.set and e is not entry and e.mean is not None
-        ]
-        known = entry.mean is not None and bool(others)
-        bold = known and is_ahead(entry.mean or 0.0, entry.spread or 0.0, others, lower)
-        marked.append(replace(entry, bold=bold))
+        rivals = [e for e in entries if e.set == entry.set and e is not entry]
+        others = [(e.mean, e.spread or 0.0) for e in rivals if e.mean is not None]
+        if entry.mean is not None and others:
+            bold = is_ahead(entry.mean, entry.spread or 0.0, others, lower)
+            entry = replace(entry, bold=bold)
+        marked.append(entry)
     return marked
