@@ -13,26 +13,13 @@ from sklearn.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Score:
-    """One model on one data set, over several random splits.
-
-    Attributes
-    ----------
-    model : str
-    accuracy : float
-        Mean test score: fraction correct, or R^2 for regressors.
-    spread : float
-        Standard deviation of the test score over the splits.
-    fit_seconds : float
-        Median time of one fit.
-    support : float
-        Mean fraction of the training samples that are support points.
-    """
+    """One model on one data set, over several random splits."""
 
     model: str
-    accuracy: float
-    spread: float
-    fit_seconds: float
-    support: float
+    accuracy: float  # mean test score: fraction correct, or R^2 for regressors
+    spread: float  # standard deviation of the test score over the splits
+    fit_seconds: float  # median time of one fit
+    support: float  # mean fraction of the training samples that are support points
 
 
 def compare(

@@ -17,11 +17,11 @@ from lokl.kernels import (
     Normalized,
     Polynomial,
     Sigmoid,
-    named_kernels,
     per_feature,
     rbf_ladder,
     standard,
 )
+from lokl.kernels.dictionaries import named_kernels
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 

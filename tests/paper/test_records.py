@@ -1,5 +1,6 @@
 """Records of finished cells: nothing is lost."""
 
+import gzip
 import json
 import sys
 import threading
@@ -98,6 +99,58 @@ def test_a_reader_waits_for_the_line_that_is_being_written(tmp_path):
     reader.join()
     assert waits
     assert [Cell.of(record) for record in found] == CELLS[:2]
+
+
+def test_a_line_torn_while_the_file_is_in_use_is_cut_off(tmp_path):
+    path = tmp_path / "records.jsonl"
+    records = RecordFile(path)
+    records.add({**vars(CELLS[0]), "error": None})
+    with path.open("ab") as killed:
+        killed.write(line_of(CELLS[1])[:-1])
+    records.add({**vars(CELLS[2]), "error": None})
+    assert [Cell.of(record) for record in RecordFile(path)] == [CELLS[0], CELLS[2]]
+    path.write_bytes(b'{"torn')
+    records.add({**vars(CELLS[2]), "error": None})
+    assert [Cell.of(record) for record in RecordFile(path)] == [CELLS[2]]
+
+
+def test_an_archive_has_the_records_that_other_runs_added(tmp_path):
+    path = tmp_path / "records.jsonl"
+    first, second, third = (RecordFile(path) for _ in range(3))
+    first.add({**vars(CELLS[0]), "error": None})
+    second.add({**vars(CELLS[1]), "error": None})
+    first.archive()
+    assert [Cell.of(record) for record in first] == CELLS[:2]
+    third.add({**vars(CELLS[2]), "error": None})
+    second.archive()
+    assert [place.name for place in tmp_path.iterdir()] == ["records.jsonl.gz"]
+    assert {Cell.of(record) for record in RecordFile(path)} == set(CELLS[:3])
+
+
+@pytest.mark.parametrize("waiting", ["add", "archive"])
+def test_who_waits_for_the_lock_of_an_archive_loses_nothing(tmp_path, waiting):
+    """Another run has the lock; it adds a record and archives, which removes the file."""
+    fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
+    path = tmp_path / "records.jsonl"
+    records = RecordFile(path)
+    records.add({**vars(CELLS[0]), "error": None})
+    work = {
+        "add": lambda: records.add({**vars(CELLS[1]), "error": None}),
+        "archive": records.archive,
+    }
+    thread = threading.Thread(target=work[waiting])
+    with path.open("ab", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        thread.start()
+        thread.join(0.2)
+        waits = thread.is_alive()
+        stream.write(line_of(CELLS[2]))
+        records.archive_path.write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    thread.join()
+    assert waits
+    expected = {CELLS[0], CELLS[2]} | ({CELLS[1]} if waiting == "add" else set())
+    assert {Cell.of(record) for record in RecordFile(path)} == expected
 
 
 def test_a_line_begun_when_a_reader_lets_go_is_not_its_concern(tmp_path, monkeypatch):

@@ -32,15 +32,9 @@ def list_sets(
             place = locate(record)[0] or ("download" if record.url else "not available")
         except DatasetError as reason:
             stop(reason, 2)
-        row = {
-            "name": record.name,
-            "rows": record.n,
-            "columns": record.d,
-            "classes": len(record.classes),
-            "where": place,
-        }
-        others = ("source", "licence", "url", "sha256")
-        rows.append({**row, **{other: getattr(record, other) for other in others}})
+        size = {"rows": record.n, "columns": record.d, "classes": len(record.classes)}
+        others = {key: getattr(record, key) for key in ("source", "licence", "url", "sha256")}
+        rows.append({"name": record.name, **size, "where": place, **others})
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return

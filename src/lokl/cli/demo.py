@@ -9,29 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lokl._methods import METHODS
 from lokl.cli.terminal import stop
 
 _SETS = ("breast_cancer", "digits", "wine", "iris")
-
-_METHODS = {
-    "LpMKL": "l_p-norm MKL",
-    "SimpleMKL": "SimpleMKL",
-    "GMKL": "SPG-GMKL",
-    "EasyMKL": "EasyMKL",
-    "MWUMKL": "MWUMKL",
-    "LMKL": "LMKL",
-    "CLMKL": "C-LMKL",
-    "SwMKL": "SwMKL",
-    "SAMKL": "SAMKL",
-    "LDMKL": "LD-MKL",
-    "GSMKL": "GS-MKL",
-    "PCKLMKL": "PCK-LMKL",
-}
-
-
-def _methods() -> list[tuple[str, str]]:
-    """Return the name to show and the class of every method beside the uniform mix."""
-    return [(label, f"{name}Classifier") for name, label in _METHODS.items()]
 
 
 def demo(
@@ -78,17 +59,14 @@ def _models() -> dict[str, Any]:
     from sklearn.preprocessing import StandardScaler
 
     import lokl
-    from lokl.kernels import RBF, Linear, Polynomial
+    from lokl.kernels import standard
 
-    kernels = {
-        "linear": Linear().normalized("mean_diag"),
-        "quadratic": Polynomial(2).normalized("mean_diag"),
-        "rbf": RBF("scale"),
-    }
+    kernels = dict(zip(("linear", "quadratic", "rbf"), standard(), strict=True))
     models = {name: lokl.UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
+    # The first of METHODS, by a name that says what it does.
     models["uniform mix"] = lokl.UniformMKLClassifier(kernels)
-    for label, kind in _methods():
-        models[label] = getattr(lokl, kind)(kernels, random_state=0)
+    for method in METHODS[1:]:
+        models[method.name] = getattr(lokl, method.classifier)(kernels, random_state=0)
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
@@ -110,22 +88,18 @@ def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
 
 def _table(title: str, scores: list[Any], repeats: int) -> Table:
     splits = "split" if repeats == 1 else "splits"
-    table = Table(
-        title=title,
-        caption=f"mean and standard deviation over {repeats} random 75/25 {splits}",
-    )
+    caption = f"mean and standard deviation over {repeats} random 75/25 {splits}"
+    table = Table(title=title, caption=caption)
     table.add_column("kernel or method")
     for column in ("accuracy %", "fit ms", "support %"):
         table.add_column(column, justify="right")
     best = max(score.accuracy for score in scores)
     for score in scores:
         accuracy = f"{100 * score.accuracy:.1f} ± {100 * score.spread:.1f}"
-        table.add_row(
-            score.model,
-            f"[bold]{accuracy}[/bold]" if score.accuracy == best else accuracy,
-            f"{1000 * score.fit_seconds:.1f}",
-            f"{100 * score.support:.0f}",
-        )
+        if score.accuracy == best:
+            accuracy = f"[bold]{accuracy}[/bold]"
+        fit, support = f"{1000 * score.fit_seconds:.1f}", f"{100 * score.support:.0f}"
+        table.add_row(score.model, accuracy, fit, support)
     return table
 
 

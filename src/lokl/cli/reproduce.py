@@ -1,8 +1,6 @@
 """``lokl reproduce``: the paper's tables, recomputed beside the published numbers."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,16 +11,15 @@ from rich.console import Console
 from lokl.cli.terminal import show_table, stop
 
 Table = Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")]
+Names = list[str] | None
 Datasets = Annotated[
-    list[str] | None,
-    typer.Option(help="Data sets, separated by commas; all of the paper if not given."),
+    Names, typer.Option(help="Data sets, separated by commas; all of the paper if not given.")
 ]
 Methods = Annotated[
-    list[str] | None,
-    typer.Option(help="Methods, separated by commas; all of the table if not given."),
+    Names, typer.Option(help="Methods, separated by commas; all of the table if not given.")
 ]
 Dictionary = Annotated[
-    list[str] | None,
+    Names,
     typer.Option(
         help="Kernels that are combined, 'quadratic, Gaussian' if not given. Give it again to "
         "try several sets of kernels; the most accurate one is shown."
@@ -49,12 +46,10 @@ Solver = Annotated[
     str | None, typer.Option(help="exact, libsvm or mwu; that of the table if not given.")
 ]
 Quick = Annotated[
-    bool,
-    typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most."),
+    bool, typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most.")
 ]
 Recorded = Annotated[
-    bool,
-    typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing."),
+    bool, typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing.")
 ]
 Download = Annotated[bool, typer.Option(help="Download data sets that are not on this machine.")]
 Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
@@ -119,9 +114,15 @@ def reproduce(
 
 
 def _finish(experiment: Any, jobs: int, backend: str, *, quiet: bool) -> list[dict[str, Any]]:
-    """Make all tables and figures, show them unless quiet, and return what they contain."""
+    """Make all tables and figures, show them unless quiet, and return what they contain.
+
+    What can go wrong outside of fits becomes one line and an exit code.
+    """
+    from lokl.datasets import DatasetError
+
     results: list[dict[str, Any]] = []
-    with _clear_errors(experiment):
+    goes_on = "the same command goes on from them"
+    try:
         for name in experiment.cells:
             made = _run(experiment, name, jobs, backend)
             experiment.write(made)
@@ -133,6 +134,14 @@ def _finish(experiment: Any, jobs: int, backend: str, *, quiet: bool) -> list[di
                 results.append(experiment.draw(name))
             if not quiet:
                 typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
+    except (ImportError, ValueError, DatasetError) as reason:
+        stop(reason, 2)
+    except OSError as reason:
+        why = f"cannot write to {experiment.folder}: {reason.strerror or reason}"
+        stop(f"{why}; {len(experiment.records)} records there are whole, and {goes_on}", 1)
+    except KeyboardInterrupt:
+        kept = f"{len(experiment.records)} records are in {experiment.folder}"
+        stop(f"interrupted; {kept}, and {goes_on}", 130)
     return results
 
 
@@ -142,9 +151,7 @@ def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:
 
     with progress_bar() as progress:
         task = progress.add_task(name, total=experiment.count_missing(name))
-        done = experiment.run(
-            name, jobs=jobs, backend=backend, on_record=lambda record: progress.advance(task)
-        )
+        done = experiment.run(name, jobs, backend, lambda record: progress.advance(task))
     for error in done.errors:
         typer.echo(f"failed: {error}", err=True)
     if done.fits:
@@ -153,27 +160,3 @@ def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:
             text += f"; {100 * done.overhead:.1f} % beside the fits themselves"
         typer.echo(text, err=True)
     return done.table
-
-
-@contextmanager
-def _clear_errors(experiment: Any) -> Iterator[None]:
-    """Turn what can go wrong outside of fits into one line and an exit code."""
-    from lokl.datasets import DatasetError
-
-    try:
-        yield
-    except (ImportError, ValueError, DatasetError) as reason:
-        stop(reason, 2)
-    except OSError as reason:
-        stop(
-            f"cannot write to {experiment.folder}: {reason.strerror or reason}; "
-            f"{len(experiment.records)} records there are whole, and the same command goes on "
-            "from them",
-            1,
-        )
-    except KeyboardInterrupt:
-        stop(
-            f"interrupted; {len(experiment.records)} records are in {experiment.folder}, and the "
-            "same command goes on from them",
-            130,
-        )

@@ -1,7 +1,4 @@
-"""sha256 of the contents of every known data set, without compression.
-
-For several files, it is that of their contents, joined.
-"""
+"""sha256 of the contents of every known data set, decompressed, and joined where several."""
 
 SHA256 = {
     "a1a": "eb54c45f1bdb51286f803dd092eb8202b44637a858fc6c4e533a2d64a0d94b4e",

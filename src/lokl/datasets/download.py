@@ -1,5 +1,6 @@
 """Downloads into the cache: checked first, then put in place in one step."""
 
+import contextlib
 import logging
 import os
 import uuid
@@ -112,7 +113,9 @@ def download(record: Record, folder: Path | None, *, progress: Any = None) -> Pa
             "name another folder in LOKL_CACHE"
         ) from reason
     finally:
-        _remove(temporary)
+        # Where this fails the folder cannot be written, and the error of that is on its way.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
     if not (record.sha256 and record.published):
         logger.warning(
             "%s: no sha256 of the published file is known, only its rows were counted", record.name
@@ -142,11 +145,9 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
 
     host = urlsplit(str(record.url)).netloc
     # A server that compresses the transfer announces another size than arrives.
+    plain = {"Accept-Encoding": "identity"}
     receive = pooch.HTTPDownloader(
-        progressbar=progress,
-        chunk_size=1 << 16,
-        timeout=30,
-        headers={"Accept-Encoding": "identity"},
+        progressbar=progress, chunk_size=1 << 16, timeout=30, headers=plain
     )
     try:
         with path.open("xb") as stream:
@@ -167,11 +168,3 @@ def _receive(record: Record, path: Path, progress: Any) -> None:
             f"cannot download {record.name}: {what}. Put {record.files[0]} into a folder and name "
             f"it in LOKL_DATA, or try `lokl datasets fetch {record.name}` later"
         ) from reason
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        # The folder does not exist or cannot be written: the error of that is on its way already.
-        logger.debug("cannot remove %s", path)

@@ -71,9 +71,8 @@ def tcga(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
 def column_slices(names: Sequence[str], widths: Sequence[int]) -> dict[str, slice]:
     """Where each view is, when views stand side by side."""
     ends = np.cumsum(widths).tolist()
-    return {
-        name: slice(end - width, end) for name, width, end in zip(names, widths, ends, strict=True)
-    }
+    places = zip(names, widths, ends, strict=True)
+    return {name: slice(end - width, end) for name, width, end in places}
 
 
 def _cells(content: bytes) -> Array:

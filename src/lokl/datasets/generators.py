@@ -89,8 +89,8 @@ def make_views(
     separation : float, default=2.0
         Distance of each cloud from the middle, in standard deviations of the noise.
     missing : float, default=0.0
-        Share of views that samples lack; all columns of such a view are NaN. Every sample keeps at
-        least one view, so this is at most ``1 - 1 / n_views``.
+        Share of views that samples lack, in NaN; every sample keeps one, so this is at most
+        ``1 - 1 / n_views``.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -110,6 +110,21 @@ def make_views(
     >>> X.shape, views
     ((100, 8), {'view 1': slice(0, 4, None), 'view 2': slice(4, 8, None)})
     """
+    _check_views(n_samples, n_views, n_features, missing)
+    rng = check_random_state(random_state)
+    region = rng.randint(n_views, size=n_samples)
+    y = rng.randint(2, size=n_samples)
+    middle = 2.0 * separation * (region - (n_views - 1) / 2)
+    X = np.empty((n_samples, n_views, n_features))
+    for view in range(n_views):
+        cloud = np.where(region == view, y, rng.randint(2, size=n_samples))
+        X[:, view] = _clouds(rng, separation * (2 * cloud - 1), middle, n_features)
+    X[_lost(rng, n_samples, n_views, missing)] = np.nan
+    views = {f"view {v + 1}": slice(v * n_features, (v + 1) * n_features) for v in range(n_views)}
+    return X.reshape(n_samples, -1), y, views, region
+
+
+def _check_views(n_samples: int, n_views: int, n_features: int, missing: float) -> None:
     if n_samples < 1 or n_views < 2 or n_features < 2:
         raise ValueError(
             "make_views needs n_samples of at least 1, n_views and n_features of at least 2; "
@@ -120,23 +135,13 @@ def make_views(
             f"missing must be at least 0 and at most 1 - 1 / n_views = {1 - 1 / n_views:.3g}, "
             f"so that every sample keeps a view; got {missing!r}"
         )
-    rng = check_random_state(random_state)
-    region = rng.randint(n_views, size=n_samples)
-    y = rng.randint(2, size=n_samples)
-    blocks = []
-    for view in range(n_views):
-        cloud = np.where(region == view, y, rng.randint(2, size=n_samples))
-        # Two orthonormal directions: between the clouds, and from region to region.
-        across, along = np.linalg.qr(rng.normal(size=(n_features, 2)))[0].T
-        noise = rng.normal(size=(n_samples, n_features))
-        middle = 2.0 * separation * (region - (n_views - 1) / 2)
-        blocks.append(
-            noise + np.outer(separation * (2 * cloud - 1), across) + np.outer(middle, along)
-        )
-    X = np.stack(blocks, axis=1)
-    X[_lost(rng, n_samples, n_views, missing)] = np.nan
-    views = {f"view {v + 1}": slice(v * n_features, (v + 1) * n_features) for v in range(n_views)}
-    return X.reshape(n_samples, -1), y, views, region
+
+
+def _clouds(rng: np.random.RandomState, shift: Array, middle: Array, n_features: int) -> Array:
+    """Draw noise around points that two orthonormal, random directions span."""
+    across, along = np.linalg.qr(rng.normal(size=(n_features, 2)))[0].T
+    noise = rng.normal(size=(len(shift), n_features))
+    return np.asarray(noise + np.outer(shift, across) + np.outer(middle, along))
 
 
 def _lost(rng: np.random.RandomState, n_samples: int, n_views: int, share: float) -> Array:

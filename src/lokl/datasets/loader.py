@@ -75,22 +75,18 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
 
 def _bundled(record: Record) -> dict[str, Any]:
     theirs = getattr(datasets, f"load_{record.name}")()
-    return {
-        "data": theirs.data,
-        "target": theirs.target,
-        "feature_names": list(theirs.feature_names),
-        "target_names": theirs.target_names,
-        "sha256": None,
-        "checked": False,
-    }
+    found = {key: theirs[key] for key in ("data", "target", "feature_names", "target_names")}
+    found["feature_names"] = list(theirs.feature_names)
+    return {**found, "sha256": None, "checked": False}
 
 
 def _stored(record: Record, download: bool) -> dict[str, Any]:
     place, paths = locate(record)
     if not paths and not download:
+        or_fetch = f", or run `lokl datasets fetch {record.name}`" if record.url else ""
         raise MissingDatasetError(
             f"{record.name} is not on this machine: put {', '.join(record.files)} into a folder "
-            f"and name it in LOKL_DATA{_or_fetch(record)}"
+            f"and name it in LOKL_DATA{or_fetch}"
         )
     paths = paths or fetch(record.name)
     contents = [read(path) for path in paths]
@@ -104,10 +100,6 @@ def _stored(record: Record, download: bool) -> dict[str, Any]:
         logger.info("%s has sha256 %s, the known file has %s", paths[0], found, record.sha256)
     parsed = parse(record, contents, paths[0])
     return {**parsed, "sha256": found, "checked": found == record.sha256}
-
-
-def _or_fetch(record: Record) -> str:
-    return f", or run `lokl datasets fetch {record.name}`" if record.url else ""
 
 
 def _as_asked(X: Any, sparse: bool) -> Any:

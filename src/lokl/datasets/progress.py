@@ -8,22 +8,16 @@ from typing import Any
 def progress_bar(*, of_bytes: bool = False) -> Any:
     """Return rich's display of progress on standard error, which must be entered.
 
-    It shows nothing unless standard error is a terminal: a log has no use for it.
-
-    Parameters
-    ----------
-    of_bytes : bool, default=False
-        Whether bytes of a download are counted, not steps.
+    It shows nothing unless standard error is a terminal: a log has no use for it. It counts steps,
+    or the bytes of a download.
     """
     from rich import progress
     from rich.console import Console
 
     console = Console(stderr=True)
-    columns: tuple[progress.ProgressColumn, ...] = (
-        (progress.DownloadColumn(), progress.TransferSpeedColumn())
-        if of_bytes
-        else (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
-    )
+    columns: list[Any] = [progress.MofNCompleteColumn(), progress.TimeElapsedColumn()]
+    if of_bytes:
+        columns = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
     return progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),

@@ -1,11 +1,13 @@
 """The data sets that are known by name."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lokl.datasets.checksums import SHA256
+
+Classes = Mapping[Any, int | None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Record:
     name: str
     n: int
     d: int
-    classes: Mapping[Any, int | None]
+    classes: Classes
     source: str
     licence: str
     format: str = "libsvm"
@@ -51,218 +53,138 @@ class Record:
     views: tuple[str, ...] = ()
 
 
-_PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+_WISCONSIN = "UCI Breast Cancer Wisconsin (Original)"
+_INDIANS = "UCI Pima Indians Diabetes, withdrawn there"
 _UCI = "CC BY 4.0"
 _NONE = "none stated"
+# Of sources whose licence is not that of the UCI repository.
+_LICENCES = {
+    "20 Newsgroups": _NONE,
+    "Ho and Kleinberg 1996": _NONE,
+    "Hsu, Chang and Lin 2003": _NONE,
+    "MNIST": "CC BY-SA 3.0",
+    "Platt 1998": _NONE,
+    _INDIANS: "public domain, as far as known",
+}
+_PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+_ENDINGS = {"covtype.libsvm.binary.scale": ".bz2", "gisette_scale": ".bz2"}
+# The known file of a set: that of LIBSVM's page, one rebuilt from the source of that, or one that
+# is not on the page.
+_PUBLISHED, _REBUILT, _ELSEWHERE = range(3)
+_SIGNS: Classes = {-1: None, 1: None}
+_DIGITS = (178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
 
-
-def _libsvm(
-    name: str,
-    n: int,
-    d: int,
-    classes: Mapping[Any, int | None],
-    source: str,
-    licence: str = _UCI,
-    *,
-    url: bool = True,
-    published: bool = True,
-    end: str = "",
-) -> Record:
-    """Record of a file in LIBSVM's format; `end` is its compression on LIBSVM's page."""
-    return Record(
-        name,
-        n,
-        d,
-        classes,
-        source,
-        licence,
-        files=(name,),
-        sha256=SHA256.get(name),
-        url=f"{_PAGE}{name}{end}" if url else None,
-        published=published,
-    )
-
-
-def _adult(name: str, n: int, d: int, classes: Mapping[Any, int | None]) -> Record:
-    return _libsvm(name, n, d, classes, "UCI Adult")
-
-
-def _mat(
-    name: str,
-    file: str,
-    n: int,
-    d: int,
-    classes: Mapping[Any, int | None],
-    source: str,
-    views: tuple[str, ...],
-    licence: str = _NONE,
-) -> Record:
-    """Record of views in one MATLAB file; there is no lasting address to download it from."""
-    return Record(
-        name,
-        n,
-        d,
-        classes,
-        source,
-        licence,
-        format="mat",
-        files=(f"multiview/{file}",),
-        sha256=SHA256[name],
-        views=views,
-    )
-
-
-def _bundled(name: str, n: int, d: int, classes: Mapping[Any, int | None], source: str) -> Record:
-    return Record(name, n, d, classes, source, _UCI, format="scikit-learn")
-
-
-_SIGNS: Mapping[Any, int | None] = {-1: None, 1: None}
+# Part of scikit-learn: name, features, samples of the classes 0, 1, ..., source.
+_BUNDLED: tuple[tuple[str, int, tuple[int, ...], str], ...] = (
+    ("breast_cancer", 30, (212, 357), "UCI Breast Cancer Wisconsin (Diagnostic)"),
+    ("digits", 64, _DIGITS, "UCI Optical Recognition of Digits"),
+    ("wine", 13, (59, 71, 48), "UCI Wine"),
+    ("iris", 4, (50, 50, 50), "Fisher 1936"),
+)
+# In LIBSVM's format: name, samples, features, classes, source, which file is known.
+_LIBSVM: tuple[tuple[str, int, int, Classes, str, int], ...] = (
+    ("a1a", 1605, 119, {-1: 1210, 1: 395}, "UCI Adult", _PUBLISHED),
+    ("a1a.t", 30956, 119, {-1: 23510, 1: 7446}, "UCI Adult", _PUBLISHED),
+    ("a2a", 2265, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a3a", 3185, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a4a", 4781, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a5a", 6414, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a6a", 11220, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a7a", 16100, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a8a", 22696, 123, _SIGNS, "UCI Adult", _PUBLISHED),
+    ("a9a", 32561, 123, {-1: 24720, 1: 7841}, "UCI Adult", _PUBLISHED),
+    ("a9a.t", 16281, 123, {-1: 12435, 1: 3846}, "UCI Adult", _PUBLISHED),
+    ("australian", 690, 14, {-1: 383, 1: 307}, "UCI Statlog Australian", _REBUILT),
+    ("australian_scale", 690, 14, {-1: 383, 1: 307}, "UCI Statlog Australian", _REBUILT),
+    ("basehock", 1993, 4862, {1: 994, 2: 999}, "20 Newsgroups", _ELSEWHERE),
+    ("breast-cancer", 683, 10, {2: 444, 4: 239}, _WISCONSIN, _REBUILT),
+    ("breast-cancer_scale", 683, 10, {2: 444, 4: 239}, _WISCONSIN, _REBUILT),
+    ("covtype.libsvm.binary.scale", 581012, 54, {1: 297711, 2: 283301}, "UCI Covertype", _REBUILT),
+    ("diabetes", 768, 8, {-1: 268, 1: 500}, _INDIANS, _REBUILT),
+    ("diabetes_scale", 768, 8, {-1: 268, 1: 500}, _INDIANS, _PUBLISHED),
+    ("fourclass", 862, 2, {-1: 555, 1: 307}, "Ho and Kleinberg 1996", _PUBLISHED),
+    ("fourclass_scale", 862, 2, {-1: 555, 1: 307}, "Ho and Kleinberg 1996", _REBUILT),
+    ("german.numer", 1000, 24, {-1: 700, 1: 300}, "UCI Statlog German Credit", _PUBLISHED),
+    ("german.numer_scale", 1000, 24, {-1: 700, 1: 300}, "UCI Statlog German Credit", _REBUILT),
+    ("gisette_scale", 6000, 5000, {-1: 3000, 1: 3000}, "UCI Gisette", _PUBLISHED),
+    ("heart", 270, 13, {-1: 150, 1: 120}, "UCI Statlog Heart", _PUBLISHED),
+    ("heart_scale", 270, 13, {-1: 150, 1: 120}, "UCI Statlog Heart", _PUBLISHED),
+    ("ionosphere_scale", 351, 34, {-1: 126, 1: 225}, "UCI Ionosphere", _REBUILT),
+    # LIBSVM's page now has another version under these names: 5 columns, another label, fewer rows.
+    ("liver-disorders", 345, 6, {1: 145, 2: 200}, "UCI Liver Disorders", _ELSEWHERE),
+    ("liver-disorders_scale", 345, 6, {1: 145, 2: 200}, "UCI Liver Disorders", _ELSEWHERE),
+    ("liver-disorders_later5", 345, 5, {0: 190, 1: 155}, "UCI Liver Disorders", _ELSEWHERE),
+    ("mnist49.t10k", 1991, 784, {-1: 1009, 1: 982}, "MNIST", _ELSEWHERE),
+    ("mushrooms", 8124, 112, {1: 3916, 2: 4208}, "UCI Mushroom", _PUBLISHED),
+    ("phishing", 11055, 68, {0: 4898, 1: 6157}, "UCI Phishing Websites", _REBUILT),
+    ("skin_nonskin", 245057, 3, {1: 50859, 2: 194198}, "UCI Skin Segmentation", _REBUILT),
+    ("sonar_scale", 208, 60, {-1: 111, 1: 97}, "UCI Sonar", _REBUILT),
+    ("splice", 1000, 60, {-1: 483, 1: 517}, "UCI Splice Junctions", _PUBLISHED),
+    ("splice.t", 2175, 60, {-1: 1044, 1: 1131}, "UCI Splice Junctions", _PUBLISHED),
+    ("svmguide1", 3089, 4, {0: 1089, 1: 2000}, "Hsu, Chang and Lin 2003", _PUBLISHED),
+    ("svmguide1.t", 4000, 4, {0: 2000, 1: 2000}, "Hsu, Chang and Lin 2003", _PUBLISHED),
+    ("w8a", 49749, 300, {-1: 48270, 1: 1479}, "Platt 1998", _PUBLISHED),
+)
 # fmt: off
 _FOLDS = (
     19, 16, 32, 15, 18, 15, 74, 21, 29, 13, 16, 32, 12, 13,
     16, 77, 23, 24, 40, 22, 17, 22, 18, 15, 15, 40, 40,
 )
+# Views in a file of MATLAB, which has no lasting address: name, file, features, samples of the
+# classes 1, 2, ..., source, views.
+_MATLAB: tuple[tuple[str, str, int, tuple[int, ...], str, str], ...] = (
+    ("mfeat", "mfeat_Handwritten", 649, (200,) * 10, "UCI Multiple Features",
+     "fac, fou, kar, mor, pix, zer"),
+    ("protein_fold", "ProteinFold", 324, _FOLDS,
+     "Ding and Dubchak 2001, Damoulas and Girolami 2008",
+     ", ".join(f"view {k + 1}" for k in range(12))),
+    ("webkb", "WebKB", 4840, (230, 821), "WebKB, course pages", "anchor, content"),
+    ("msrc", "MSRC-v5", 1622, (30,) * 7, "Microsoft Research Cambridge, object images",
+     "CM, HOG, GIST, LBP, CENTRIST"),
+    ("prokaryotic", "Prokaryotic", 834, (313, 91, 35, 112), "Brbić et al. 2016",
+     "gene repertoire, proteome composition, text"),
+)
 # fmt: on
-_DIGITS = (178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
-_CANCER = {2: 444, 4: 239}
-_PIMA = {-1: 268, 1: 500}
-_GERMAN = {-1: 700, 1: 300}
-_LIVER = {1: 145, 2: 200}
-_AUSTRALIAN = {-1: 383, 1: 307}
-_HEART = {-1: 150, 1: 120}
-_FOURCLASS = {-1: 555, 1: 307}
-_WISCONSIN = "UCI Breast Cancer Wisconsin (Original)"
-_STATLOG = "UCI Statlog"
-_INDIANS = "UCI Pima Indians Diabetes, withdrawn there"
-_FREE = "public domain, as far as known"
-_HO = "Ho and Kleinberg 1996"
-_BUPA = "UCI Liver Disorders"
-
-_TABLE = (
-    _bundled(
-        "breast_cancer", 569, 30, {0: 212, 1: 357}, "UCI Breast Cancer Wisconsin (Diagnostic)"
+_TCGA = Record(
+    "breast_tcga",
+    150,
+    526,
+    {"Basal": 45, "Her2": 30, "LumA": 75},
+    "The Cancer Genome Atlas, from mixOmics",
+    "open access; mixOmics is GPL (>= 2)",
+    format="tcga",
+    # In the order in which the checksum joins them. The test part has no proteins.
+    files=tuple(
+        f"multiview/breast_tcga/{part}_{half}.csv"
+        for half in ("train", "test")
+        for part in ("mrna", "mirna", "protein", "subtype")
+        if (part, half) != ("protein", "test")
     ),
-    _bundled("digits", 1797, 64, dict(enumerate(_DIGITS)), "UCI Optical Recognition of Digits"),
-    _bundled("wine", 178, 13, {0: 59, 1: 71, 2: 48}, "UCI Wine"),
-    _bundled("iris", 150, 4, {0: 50, 1: 50, 2: 50}, "Fisher 1936"),
-    _adult("a1a", 1605, 119, {-1: 1210, 1: 395}),
-    _adult("a1a.t", 30956, 119, {-1: 23510, 1: 7446}),
-    _adult("a2a", 2265, 123, _SIGNS),
-    _adult("a3a", 3185, 123, _SIGNS),
-    _adult("a4a", 4781, 123, _SIGNS),
-    _adult("a5a", 6414, 123, _SIGNS),
-    _adult("a6a", 11220, 123, _SIGNS),
-    _adult("a7a", 16100, 123, _SIGNS),
-    _adult("a8a", 22696, 123, _SIGNS),
-    _adult("a9a", 32561, 123, {-1: 24720, 1: 7841}),
-    _adult("a9a.t", 16281, 123, {-1: 12435, 1: 3846}),
-    _libsvm("australian", 690, 14, _AUSTRALIAN, f"{_STATLOG} Australian", published=False),
-    _libsvm("australian_scale", 690, 14, _AUSTRALIAN, f"{_STATLOG} Australian", published=False),
-    _libsvm("basehock", 1993, 4862, {1: 994, 2: 999}, "20 Newsgroups", _NONE, url=False),
-    _libsvm("breast-cancer", 683, 10, _CANCER, _WISCONSIN, published=False),
-    _libsvm("breast-cancer_scale", 683, 10, _CANCER, _WISCONSIN, published=False),
-    _libsvm(
-        "covtype.libsvm.binary.scale",
-        581012,
-        54,
-        {1: 297711, 2: 283301},
-        "UCI Covertype",
-        published=False,
-        end=".bz2",
-    ),
-    _libsvm("diabetes", 768, 8, _PIMA, _INDIANS, _FREE, published=False),
-    _libsvm("diabetes_scale", 768, 8, _PIMA, _INDIANS, _FREE),
-    _libsvm("fourclass", 862, 2, _FOURCLASS, _HO, _NONE),
-    _libsvm("fourclass_scale", 862, 2, _FOURCLASS, _HO, _NONE, published=False),
-    _libsvm("german.numer", 1000, 24, _GERMAN, f"{_STATLOG} German Credit"),
-    _libsvm("german.numer_scale", 1000, 24, _GERMAN, f"{_STATLOG} German Credit", published=False),
-    _libsvm("gisette_scale", 6000, 5000, {-1: 3000, 1: 3000}, "UCI Gisette", end=".bz2"),
-    _libsvm("heart", 270, 13, _HEART, f"{_STATLOG} Heart"),
-    _libsvm("heart_scale", 270, 13, _HEART, f"{_STATLOG} Heart"),
-    _libsvm("ionosphere_scale", 351, 34, {-1: 126, 1: 225}, "UCI Ionosphere", published=False),
-    # LIBSVM's page now has another version under these names: 5 columns, another label, fewer rows.
-    _libsvm("liver-disorders", 345, 6, _LIVER, _BUPA, url=False),
-    _libsvm("liver-disorders_scale", 345, 6, _LIVER, _BUPA, url=False),
-    _libsvm("liver-disorders_later5", 345, 5, {0: 190, 1: 155}, _BUPA, url=False),
-    _libsvm("mnist49.t10k", 1991, 784, {-1: 1009, 1: 982}, "MNIST", "CC BY-SA 3.0", url=False),
-    _libsvm("mushrooms", 8124, 112, {1: 3916, 2: 4208}, "UCI Mushroom"),
-    _libsvm("phishing", 11055, 68, {0: 4898, 1: 6157}, "UCI Phishing Websites", published=False),
-    _libsvm(
-        "skin_nonskin", 245057, 3, {1: 50859, 2: 194198}, "UCI Skin Segmentation", published=False
-    ),
-    _libsvm("sonar_scale", 208, 60, {-1: 111, 1: 97}, "UCI Sonar", published=False),
-    _libsvm("splice", 1000, 60, {-1: 483, 1: 517}, "UCI Splice Junctions"),
-    _libsvm("splice.t", 2175, 60, {-1: 1044, 1: 1131}, "UCI Splice Junctions"),
-    _libsvm("svmguide1", 3089, 4, {0: 1089, 1: 2000}, "Hsu, Chang and Lin 2003", _NONE),
-    _libsvm("svmguide1.t", 4000, 4, {0: 2000, 1: 2000}, "Hsu, Chang and Lin 2003", _NONE),
-    _libsvm("w8a", 49749, 300, {-1: 48270, 1: 1479}, "Platt 1998", _NONE),
-    _mat(
-        "mfeat",
-        "mfeat_Handwritten.mat",
-        2000,
-        649,
-        {digit + 1: 200 for digit in range(10)},
-        "UCI Multiple Features",
-        ("fac", "fou", "kar", "mor", "pix", "zer"),
-        _UCI,
-    ),
-    _mat(
-        "protein_fold",
-        "ProteinFold.mat",
-        694,
-        324,
-        {k + 1: count for k, count in enumerate(_FOLDS)},
-        "Ding and Dubchak 2001, Damoulas and Girolami 2008",
-        tuple(f"view {k + 1}" for k in range(12)),
-    ),
-    _mat(
-        "webkb",
-        "WebKB.mat",
-        1051,
-        4840,
-        {1: 230, 2: 821},
-        "WebKB, course pages",
-        ("anchor", "content"),
-    ),
-    _mat(
-        "msrc",
-        "MSRC-v5.mat",
-        210,
-        1622,
-        {k + 1: 30 for k in range(7)},
-        "Microsoft Research Cambridge, object images",
-        ("CM", "HOG", "GIST", "LBP", "CENTRIST"),
-    ),
-    _mat(
-        "prokaryotic",
-        "Prokaryotic.mat",
-        551,
-        834,
-        {1: 313, 2: 91, 3: 35, 4: 112},
-        "Brbić et al. 2016",
-        ("gene repertoire", "proteome composition", "text"),
-    ),
-    Record(
-        "breast_tcga",
-        150,
-        526,
-        {"Basal": 45, "Her2": 30, "LumA": 75},
-        "The Cancer Genome Atlas, from mixOmics",
-        "open access; mixOmics is GPL (>= 2)",
-        format="tcga",
-        # In the order in which the checksum joins them. The test part has no proteins.
-        files=tuple(
-            f"multiview/breast_tcga/{part}_{half}.csv"
-            for half in ("train", "test")
-            for part in ("mrna", "mirna", "protein", "subtype")
-            if (part, half) != ("protein", "test")
-        ),
-        sha256=SHA256["breast_tcga"],
-        views=("mrna", "mirna", "protein"),
-    ),
+    sha256=SHA256["breast_tcga"],
+    views=("mrna", "mirna", "protein"),
 )
 
-RECORDS = {record.name: record for record in _TABLE}
+
+def _records() -> Iterator[Record]:
+    for name, d, counts, source in _BUNDLED:
+        n, by_label = sum(counts), dict(enumerate(counts))
+        yield Record(name, n, d, by_label, source, _UCI, "scikit-learn")
+    for name, n, d, classes, source, known in _LIBSVM:
+        licence = _LICENCES.get(source, _UCI)
+        url = None if known == _ELSEWHERE else _PAGE + name + _ENDINGS.get(name, "")
+        checksum, published = SHA256.get(name), known != _REBUILT
+        yield Record(
+            name, n, d, classes, source, licence, "libsvm", (name,), checksum, url, published
+        )
+    for name, file, d, counts, source, views in _MATLAB:
+        n, by_label = sum(counts), dict(enumerate(counts, 1))
+        licence = _UCI if source.startswith("UCI") else _NONE
+        files, names = (f"multiview/{file}.mat",), tuple(views.split(", "))
+        yield Record(name, n, d, by_label, source, licence, "mat", files, SHA256[name], views=names)
+    yield _TCGA
+
+
+RECORDS = {record.name: record for record in _records()}
 
 # Other names, of which each can mean only one set.
 ALIASES = {"adult": "a9a", "gisette": "gisette_scale"}

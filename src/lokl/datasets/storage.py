@@ -64,8 +64,7 @@ def find(record: Record, folder: Path) -> tuple[Path, ...]:
     """Return the paths of all files of a record; no paths where one is missing."""
     found = []
     for file in record.files:
-        paths = [folder / (file + end) for end in _OPEN]
-        there = [path for path in paths if path.is_file()]
+        there = [path for end in _OPEN if (path := folder / (file + end)).is_file()]
         if not there:
             return ()
         found.append(there[0])
@@ -83,7 +82,4 @@ def read(path: Path) -> bytes:
 
 def digest(contents: Iterable[bytes]) -> str:
     """Return the sha256 of several contents, joined."""
-    total = hashlib.sha256()
-    for part in contents:
-        total.update(part)
-    return total.hexdigest()
+    return hashlib.sha256(b"".join(contents)).hexdigest()

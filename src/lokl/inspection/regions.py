@@ -61,13 +61,9 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
 def _draw_trust(panel: Any, axes: Any, trust: Any, colours: Any) -> None:
     """Mix the colours of the kernels by their shares of the trust, and whiten the mix."""
     share = trust / np.maximum(trust.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    panel.imshow(
-        np.clip(0.35 * (share @ colours) + 0.65, 0, 1).reshape(_GRID, _GRID, 3),
-        origin="lower",
-        extent=(axes[0][0], axes[0][-1], axes[1][0], axes[1][-1]),
-        aspect="auto",
-        interpolation="none",
-    )
+    image = np.clip(0.35 * (share @ colours) + 0.65, 0, 1).reshape(_GRID, _GRID, 3)
+    extent = (axes[0][0], axes[0][-1], axes[1][0], axes[1][-1])
+    panel.imshow(image, origin="lower", extent=extent, aspect="auto", interpolation="none")
 
 
 def _draw_lines(panel: Any, axes: Any, model: Any, grid: Any, margins: Any) -> None:
@@ -76,14 +72,8 @@ def _draw_lines(panel: Any, axes: Any, model: Any, grid: Any, margins: Any) -> N
     for values, colour in margins:
         # Decisions that are all on one side of both margins have no line to draw.
         if np.nanmin(values) < 1.0 and np.nanmax(values) > -1.0:
-            panel.contour(
-                *axes,
-                values.reshape(_GRID, _GRID),
-                levels=[-1.0, 1.0],
-                colors=[colour],
-                linewidths=1.0,
-                linestyles=":",
-            )
+            dotted = {"levels": [-1.0, 1.0], "linewidths": 1.0, "linestyles": ":"}
+            panel.contour(*axes, values.reshape(_GRID, _GRID), colors=[colour], **dotted)
 
 
 def _draw_samples(panel: Any, X: Any, y: Any, support: Any) -> None:

@@ -1,10 +1,10 @@
 """Kernels: what two samples share."""
 
-from lokl.kernels.base import Formula, Kernel, Term
+from lokl.kernels.base import Kernel
 from lokl.kernels.composition import Product, Sum, View
-from lokl.kernels.dictionaries import named_kernels, per_feature, per_view, rbf_ladder, standard
+from lokl.kernels.dictionaries import per_feature, per_view, rbf_ladder, standard
 from lokl.kernels.distances import Chi2, Laplacian
-from lokl.kernels.dot import RBF, AnisotropicRBF, Cosine, Linear, Polynomial, Sigmoid
+from lokl.kernels.dot import RBF, AnisotropicRBF, Cosine, DotKernel, Linear, Polynomial, Sigmoid
 from lokl.kernels.normalization import Normalized
 from lokl.kernels.stored import Callable, Precomputed, precomputed
 
@@ -14,7 +14,7 @@ __all__ = [
     "Callable",
     "Chi2",
     "Cosine",
-    "Formula",
+    "DotKernel",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -24,9 +24,7 @@ __all__ = [
     "Product",
     "Sigmoid",
     "Sum",
-    "Term",
     "View",
-    "named_kernels",
     "per_feature",
     "per_view",
     "precomputed",

@@ -1,4 +1,4 @@
-"""What two samples share: the kernel protocol and the one-inner-product form."""
+"""What every kernel can do, and how kernels of one inner product say what they make of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
 
-# What is done with an inner product, by number: compiled loops know these (lokl.gram._mixing has
-# them once more). SQUARE is a Gaussian of twice the gamma of the one before it in a list, hence its
-# square; no formula has it, the plan of a Gram matrix puts it in.
+# What is done with an inner product, as numbers, because compiled loops branch on them
+# (lokl.gram._mixing has the same list). SQUARE is for lists of Gaussians: where gamma is twice that
+# of the kernel before, squaring its values is cheaper than another exponential. No kernel asks for
+# it; the plan of a Gram matrix puts it in where it applies.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A kernel as an elementwise function of one inner product and two squared norms.
+    """What a kernel makes of the inner product ``p = <x, z>`` and the squared norms of x and z.
 
-    With ``p = <x, z>``: linear ``p``; polynomial ``(gamma p + coef0) ** degree``; Gaussian
-    ``exp(-gamma (|x|^2 + |z|^2 - 2 p))``; tanh ``tanh(gamma p + coef0)``.
+    Most time goes into inner products: a Gram matrix computes them once and applies the formulas
+    of all kernels to them. LINEAR is ``p``, POLYNOMIAL ``(gamma p + coef0) ** degree``, GAUSSIAN
+    ``exp(-gamma (|x|^2 + |z|^2 - 2 p))`` and TANH ``tanh(gamma p + coef0)``.
     """
 
-    operation: int
+    operation: int  # LINEAR, POLYNOMIAL, GAUSSIAN or TANH of this module
     gamma: float = 1.0
     coef0: float = 0.0
     degree: int = 1
@@ -49,23 +51,23 @@ class Formula:
 
 @dataclass(frozen=True)
 class Term:
-    """A bound kernel taken apart: ``k(x, z) = s(x) s(z) formula(x[columns], z[columns])``.
+    """A formula and where it applies: ``k(x, z) = factor(x') factor(z') formula(x', z')``.
 
-    Kernels that share ``columns`` and their ``stretch``, a factor of every column, share their
-    inner products, which is where the speed of a dictionary of kernels comes from.
+    Here ``x'`` is the sample x reduced to some columns, each multiplied by its stretch. Kernels
+    with the same columns and stretch share one matrix of inner products.
     """
 
     formula: Formula
-    columns: tuple[int, ...] | None = None
-    stretch: tuple[float, ...] | None = None
-    factor: Callable[[Any], Array] | None = None
+    columns: tuple[int, ...] | None = None  # that the kernel looks at; None for all
+    stretch: tuple[float, ...] | None = None  # a multiplier for each column; None for 1
+    factor: Callable[[Any], Array] | None = None  # one number a sample, a normalisation; None for 1
 
 
 class Kernel(BaseEstimator, ABC):
     """A positive semidefinite similarity ``k(x, z)``.
 
-    Kernels are settings without results: data-dependent settings such as ``gamma="scale"``
-    become numbers in the new object that :meth:`bind` returns.
+    A kernel holds settings and learns nothing itself: :meth:`bind` returns a new kernel in which
+    settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
 
     @abstractmethod
@@ -96,11 +98,11 @@ class Kernel(BaseEstimator, ABC):
         return self
 
     def term(self) -> Term | None:
-        """Return the one-inner-product form, or None where the kernel has none."""
+        """Return the form that shares inner products, or None where the kernel has none."""
         return None
 
     def columns_used(self) -> tuple[int, ...] | None:
-        """Columns a bound kernel looks at, None for all: a view that samples may lack."""
+        """Columns that a bound kernel looks at, None for all; a sample may lack all of them."""
         return None
 
     @property
@@ -110,7 +112,7 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def is_stored(self) -> bool:
-        """Whether samples are row numbers of a stored matrix, which mean nothing by themselves."""
+        """Whether samples are row numbers of a stored matrix, so that their values say nothing."""
         return False
 
     def on(self, columns: Any) -> "View":
@@ -120,7 +122,7 @@ class Kernel(BaseEstimator, ABC):
         return View(self, columns)
 
     def normalized(self, how: Normalization = "unit_diag") -> "Normalized":
-        """Return this kernel with its scale fixed; factors are learned in training."""
+        """Return this kernel on a scale that training data fix; see :class:`Normalized`."""
         from lokl.kernels.normalization import Normalized
 
         return Normalized(self, how)

@@ -22,16 +22,8 @@ def resolve_columns(
 ) -> NDArray[np.intp]:
     """Positions of the selected columns, as a non-empty integer array.
 
-    Parameters
-    ----------
-    columns : str, int, slice, sequence of them, boolean mask or callable
-        A callable is a column selector and gets the data frame `X`.
-    n_features : int
-        Number of columns of the data.
-    names : sequence of str, optional
-        Names of the columns.
-    X : data frame, optional
-        What a callable selector is asked on.
+    `columns` is a name, a position, a list of these, a slice, a boolean mask, or a selector of
+    scikit-learn: a function of the data frame `X`. `names` are those of all columns.
     """
     if callable(columns):
         if not hasattr(X, "columns"):
@@ -43,32 +35,30 @@ def resolve_columns(
     if isinstance(columns, str | Integral):
         columns = [columns]
     if isinstance(columns, slice):
-        if isinstance(columns.start, str) or isinstance(columns.stop, str):
-            start = 0 if columns.start is None else _position(columns.start, n_features, names)
-            # A slice of names includes its end, as in pandas.
-            stop = n_features
-            if columns.stop is not None:
-                stop = _position(columns.stop, n_features, names) + 1
-            positions = np.arange(start, stop, columns.step, dtype=np.intp)
-        else:
-            positions = np.arange(n_features, dtype=np.intp)[columns]
+        positions = _of_slice(columns, n_features, names)
+    elif (mask := np.asarray(columns)).dtype == bool:
+        if mask.shape != (n_features,):
+            raise ValueError(
+                f"a boolean column mask of length {mask.size} does not fit {n_features} columns"
+            )
+        positions = np.flatnonzero(mask)
     else:
-        listed = (
-            np.asarray(columns).ravel().tolist() if hasattr(columns, "dtype") else list(columns)
-        )
-        chosen = np.asarray(columns)
-        if chosen.dtype == bool:
-            if chosen.shape != (n_features,):
-                raise ValueError(
-                    f"a boolean column mask of length {chosen.size} does not fit "
-                    f"{n_features} columns"
-                )
-            positions = np.flatnonzero(chosen)
-        else:
-            positions = np.array([_position(c, n_features, names) for c in listed], dtype=np.intp)
+        # An array as a list of Python's own numbers and names; a mixed list as it is.
+        listed = mask.ravel().tolist() if hasattr(columns, "dtype") else list(columns)
+        positions = np.array([_position(c, n_features, names) for c in listed], dtype=np.intp)
     if positions.size == 0:
         raise ValueError(f"the view {columns!r} selects no column of {n_features}")
     return positions
+
+
+def _of_slice(columns: slice, n_features: int, names: Sequence[str] | None) -> NDArray[np.intp]:
+    start, stop = columns.start, columns.stop
+    if not (isinstance(start, str) or isinstance(stop, str)):
+        return np.arange(n_features, dtype=np.intp)[columns]
+    # A slice of names includes its end, as in pandas.
+    first = 0 if start is None else _position(start, n_features, names)
+    end = n_features if stop is None else _position(stop, n_features, names) + 1
+    return np.arange(first, end, columns.step, dtype=np.intp)
 
 
 def _position(column: Any, n_features: int, names: Sequence[str] | None) -> int:
@@ -78,11 +68,10 @@ def _position(column: Any, n_features: int, names: Sequence[str] | None) -> int:
                 f"column {column!r} is a name, but the data has no column names; "
                 "pass a data frame or select by position"
             )
-        found = list(names).index(column) if column in names else -1
-        if found < 0:
+        if column not in names:
             known = ", ".join(list(names)[:10])
             raise ValueError(f"unknown column {column!r}; the data has {known}")
-        return found
+        return list(names).index(column)
     if isinstance(column, Integral):
         position = int(column)
         if not -n_features <= position < n_features:
@@ -95,9 +84,7 @@ def take_columns(X: Any, positions: NDArray[np.intp]) -> Any:
     """Return the chosen columns of an array, sparse matrix or data frame."""
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]
-    if is_sparse(X):
-        return X[:, positions]
-    return np.asarray(X)[:, positions]
+    return X[:, positions] if is_sparse(X) else np.asarray(X)[:, positions]
 
 
 def stretched(X: Any, factors: Sequence[float]) -> Any:

@@ -20,6 +20,8 @@ class View(Kernel):
         Names need a data frame. After :meth:`bind` these are positions.
     """
 
+    is_view = True
+
     def __init__(self, kernel: Kernel, columns: Any):
         self.kernel = kernel
         self.columns = columns
@@ -39,21 +41,15 @@ class View(Kernel):
 
     def term(self) -> Term | None:
         term = self.kernel.term()
-        if term is None:
-            return None
-        positions = tuple(int(c) for c in self.columns)
-        if term.columns is not None:
-            positions = tuple(positions[c] for c in term.columns)
-        return replace(term, columns=positions)
+        return None if term is None else replace(term, columns=self._outside(term.columns))
 
     def columns_used(self) -> tuple[int, ...] | None:
-        inner = self.kernel.columns_used()
+        return self._outside(self.kernel.columns_used())
+
+    def _outside(self, inner: tuple[int, ...] | None) -> tuple[int, ...]:
+        """Return positions in the data of columns that are counted inside the view."""
         own = tuple(int(c) for c in self.columns)
         return own if inner is None else tuple(own[c] for c in inner)
-
-    @property
-    def is_view(self) -> bool:
-        return True
 
     @property
     def is_stored(self) -> bool:
@@ -79,6 +75,9 @@ class View(Kernel):
 class Sum(Kernel):
     """``k(x, z) = left(x, z) + right(x, z)``."""
 
+    _sign = "+"
+    _combine: Any = np.add
+
     def __init__(self, left: Kernel, right: Kernel):
         self.left = left
         self.right = right
@@ -99,45 +98,31 @@ class Sum(Kernel):
         return self.left.is_stored or self.right.is_stored
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        return self._combine(self.left(X, Z), self.right(X, Z))
+        return np.asarray(self._combine(self.left(X, Z), self.right(X, Z)))
 
     def diag(self, X: Any) -> Array:
-        return self._combine(self.left.diag(X), self.right.diag(X))
+        return np.asarray(self._combine(self.left.diag(X), self.right.diag(X)))
 
     @property
     def label(self) -> str:
-        return f"{self.left.label} + {self.right.label}"
-
-    @staticmethod
-    def _combine(left: Array, right: Array) -> Array:
-        return np.asarray(left + right)
+        return f"{self.left.label} {self._sign} {self.right.label}"
 
 
 class Product(Sum):
     """``k(x, z) = left(x, z) * right(x, z)``."""
 
-    @property
-    def label(self) -> str:
-        return f"{self.left.label} * {self.right.label}"
-
-    @staticmethod
-    def _combine(left: Array, right: Array) -> Array:
-        return np.asarray(left * right)
+    _sign = "*"
+    _combine: Any = np.multiply
 
 
 def present_rows(X: Any) -> Array:
     """Which samples have this view: False where every value of the row is NaN."""
-    if is_sparse(X):
+    if is_sparse(X) or not np.issubdtype(np.asarray(X).dtype, np.floating):
         return np.ones(X.shape[0], dtype=bool)
-    values = np.asarray(X)
-    if not np.issubdtype(values.dtype, np.floating):
-        return np.ones(len(values), dtype=bool)
-    return np.asarray(~np.isnan(values).all(axis=1))
+    return np.asarray(~np.isnan(np.asarray(X)).all(axis=1))
 
 
 def _describe(columns: Any) -> str:
-    if isinstance(columns, list | tuple | np.ndarray) and len(columns) > 3:
-        return f"{len(columns)} columns"
-    if isinstance(columns, list | tuple | np.ndarray):
-        return ", ".join(str(c) for c in columns)
-    return str(columns)
+    if not isinstance(columns, list | tuple | np.ndarray):
+        return str(columns)
+    return f"{len(columns)} columns" if len(columns) > 3 else ", ".join(map(str, columns))

@@ -35,11 +35,7 @@ def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
 
 def standard() -> list[Kernel]:
     """Return linear, quadratic and RBF kernels on scales that also suit unscaled data."""
-    return [
-        Linear().normalized("mean_diag"),
-        Polynomial(2).normalized("mean_diag"),
-        RBF("scale"),
-    ]
+    return [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag"), RBF("scale")]
 
 
 def per_feature(kernel: Kernel, X: Any) -> dict[str, Kernel]:

@@ -19,6 +19,8 @@ class Laplacian(Kernel):
         None is ``1 / n_features``.
     """
 
+    label = "laplacian"
+
     def __init__(self, gamma: float | None = None):
         self.gamma = gamma
 
@@ -36,10 +38,6 @@ class Laplacian(Kernel):
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
 
-    @property
-    def label(self) -> str:
-        return "laplacian"
-
 
 class Chi2(Kernel):
     """Closeness of histograms: ``k(x, z) = exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
@@ -49,6 +47,8 @@ class Chi2(Kernel):
     gamma : float, default=1.0
         Features must not be negative.
     """
+
+    label = "chi2"
 
     def __init__(self, gamma: float = 1.0):
         self.gamma = gamma
@@ -65,14 +65,10 @@ class Chi2(Kernel):
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        # scikit-learn's loop wants arrays that it could write to.
+        # scikit-learn's compiled loop refuses arrays that are read-only.
         X = np.require(as_dense(as_samples(X)), requirements="W")
         Z = None if Z is None else np.require(as_dense(as_samples(Z)), requirements="W")
         return np.asarray(chi2_kernel(X, Z, gamma=self.gamma))
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
-
-    @property
-    def label(self) -> str:
-        return "chi2"

@@ -17,11 +17,34 @@ _MEDIAN_ROWS = 1000
 
 
 class DotKernel(Kernel):
-    """A kernel with a :class:`Formula`: everything follows from it."""
+    """A kernel that is a function of ``<x, z>``, ``|x|^2`` and ``|z|^2``; the base of one's own.
+
+    Kernels of this kind share their inner products, so that many cost little more than one. A
+    subclass gives a `label` and :meth:`formula`, which returns a ``Formula``. That one and its
+    operations are imported from ``lokl.kernels.base``.
+
+    Examples
+    --------
+    A polynomial of products of two features, without single features and the constant:
+
+    >>> from lokl.kernels import DotKernel
+    >>> from lokl.kernels.base import POLYNOMIAL, Formula
+    >>> class Pairs(DotKernel):
+    ...     label = "pairs"
+    ...
+    ...     def __init__(self, gamma=1.0):
+    ...         self.gamma = gamma
+    ...
+    ...     def formula(self):
+    ...         return Formula(POLYNOMIAL, self.gamma, coef0=0.0, degree=2)
+    >>> Pairs(0.5)([[1.0, 1.0], [2.0, 0.0]])
+    array([[1., 1.],
+           [1., 4.]])
+    """
 
     @abstractmethod
     def formula(self) -> Formula:
-        """Return the elementwise function of the inner product, checked."""
+        """Return what the kernel makes of an inner product; settings are checked here."""
 
     def term(self) -> Term | None:
         return Term(self.formula())
@@ -42,12 +65,10 @@ class DotKernel(Kernel):
 class Linear(DotKernel):
     """Inner product: ``k(x, z) = <x, z>``."""
 
+    label = "linear"
+
     def formula(self) -> Formula:
         return Formula(LINEAR)
-
-    @property
-    def label(self) -> str:
-        return "linear"
 
 
 class Polynomial(DotKernel):
@@ -71,9 +92,8 @@ class Polynomial(DotKernel):
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
         if not np.isfinite(self.coef0) or self.coef0 < 0:
             raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
-        return Formula(
-            POLYNOMIAL, check_positive("gamma", self.gamma), self.coef0, int(self.degree)
-        )
+        gamma = check_positive("gamma", self.gamma)
+        return Formula(POLYNOMIAL, gamma, self.coef0, int(self.degree))
 
     @property
     def label(self) -> str:
@@ -127,14 +147,15 @@ class AnisotropicRBF(Kernel):
     gammas : array-like of shape (n_features,)
     """
 
+    label = "anisotropic rbf"
+
     def __init__(self, gammas: Any):
         self.gammas = gammas
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if len(self._stretch()) != X.shape[1]:
-            raise ValueError(
-                f"AnisotropicRBF has {len(self._stretch())} gammas, the data {X.shape[1]} columns"
-            )
+        count = len(self._stretch())
+        if count != X.shape[1]:
+            raise ValueError(f"AnisotropicRBF has {count} gammas, the data {X.shape[1]} columns")
         return self
 
     def term(self) -> Term | None:
@@ -147,10 +168,6 @@ class AnisotropicRBF(Kernel):
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
-
-    @property
-    def label(self) -> str:
-        return "anisotropic rbf"
 
     def _stretch(self) -> tuple[float, ...]:
         gammas = np.asarray(self.gammas, dtype=float)
@@ -170,6 +187,8 @@ class Sigmoid(DotKernel):
     coef0 : float, default=0.0
     """
 
+    label = "sigmoid"
+
     def __init__(self, gamma: float = 1.0, coef0: float = 0.0):
         self.gamma = gamma
         self.coef0 = coef0
@@ -179,13 +198,11 @@ class Sigmoid(DotKernel):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
         return Formula(TANH, check_positive("gamma", self.gamma), self.coef0)
 
-    @property
-    def label(self) -> str:
-        return "sigmoid"
-
 
 class Cosine(Kernel):
     """Angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 where a sample is the zero vector."""
+
+    label = "cosine"
 
     def term(self) -> Term | None:
         return Term(Formula(LINEAR), factor=_inverse_norm)
@@ -198,10 +215,6 @@ class Cosine(Kernel):
 
     def diag(self, X: Any) -> Array:
         return np.asarray(row_norms(as_samples(X)) > 0, dtype=float)
-
-    @property
-    def label(self) -> str:
-        return "cosine"
 
 
 def _inverse_norm(X: Any) -> Array:
@@ -217,21 +230,21 @@ def _spread(X: Any, weight: Array | None) -> float:
     weight = np.ones(n) if weight is None else weight
     total = weight.sum() * d
     mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
-    # Two passes: E[x^2] - E[x]^2 loses everything where the mean is far from zero.
+    # Two passes: E[x^2] - E[x]^2 loses all digits where the mean is far from zero.
     if is_sparse(X):
         moved = X.copy()
         moved.data = (X.data - mean) ** 2
         zeros = d - np.diff(X.indptr)
         squares = np.asarray(moved.sum(axis=1)).ravel() + mean**2 * zeros
-        variance = float(weight @ squares) / total
     else:
-        variance = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
-    # Rounding in the mean is no spread.
+        squares = ((X - mean) ** 2).sum(axis=1)
+    variance = float(weight @ squares) / total
+    # Equal entries whose mean was rounded have no spread.
     return d * variance if variance > (8 * np.finfo(float).eps * mean) ** 2 * n else 0.0
 
 
 def _median_distance(X: Any, weight: Array | None) -> float:
-    """Weighted median of the squared distances of all pairs, of at most 1000 even-spaced rows."""
+    """Weighted median of the squared distances of all pairs of rows, at most 1000 evenly spaced."""
     n = X.shape[0]
     if n == 0:
         return 0.0
@@ -240,6 +253,7 @@ def _median_distance(X: Any, weight: Array | None) -> float:
         chosen = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)
         X, weight = X[chosen], weight[chosen]
     distance = euclidean_distances(X, squared=True).ravel()
+    # Equal rows far from zero are a rounding error apart.
     distance[distance <= 1e-13 * float(row_norms(X, squared=True).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])

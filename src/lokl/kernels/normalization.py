@@ -37,10 +37,9 @@ class Normalized(Kernel):
         self.scale = scale
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if self.how not in get_args(Normalization):
-            raise ValueError(
-                f"how must be one of {', '.join(get_args(Normalization))}, got {self.how!r}"
-            )
+        known = get_args(Normalization)
+        if self.how not in known:
+            raise ValueError(f"how must be one of {', '.join(known)}, got {self.how!r}")
         kernel = self.kernel.bind(X, weight, frame)
         if self.how == "none" or self.how == "unit_diag":
             return Normalized(kernel, self.how)
@@ -51,11 +50,8 @@ class Normalized(Kernel):
             X, weight = X[present], weight[present]
         trace = float(weight @ np.asarray(kernel.diag(X), dtype=float)) if len(weight) else 0.0
         if trace <= 0:
-            warnings.warn(
-                f"kernel {self.label!r} is zero on all training samples and gets weight 0",
-                UserWarning,
-                stacklevel=2,
-            )
+            text = f"kernel {self.label!r} is zero on all training samples and gets weight 0"
+            warnings.warn(text, UserWarning, stacklevel=2)
             return Normalized(kernel, self.how, 0.0)
         total = float(weight.sum()) if self.how == "mean_diag" else 1.0
         return Normalized(kernel, self.how, total / trace)
@@ -95,7 +91,10 @@ class Normalized(Kernel):
         return np.full(X.shape[0], self._root_scale())
 
     def _factor_of(self, term: Term, X: Any) -> Array:
-        """Compute the factor of samples reduced to the columns of the term, its own included."""
+        """Compute the factor of samples that the term has reduced to its columns.
+
+        It includes the factor that the term has already.
+        """
         inner = np.ones(X.shape[0]) if term.factor is None else term.factor(X)
         if self.how != "unit_diag":
             return np.asarray(inner * self._root_scale())

@@ -20,7 +20,7 @@ def read_samples(
     weight: Array | None = None,
     frame: Any = None,
 ) -> Samples:
-    """Return rows as samples of these kernels; parameters as in :func:`split_missing`.
+    """Return rows as samples of these kernels; arguments are those of :func:`split_missing`.
 
     The only place that looks for NaN: whatever comes after works on the result.
     """
@@ -35,24 +35,10 @@ def split_missing(
     columns: Any = None,
     rows: Array | None = None,
 ) -> tuple[Any, Array | None]:
-    """Return samples without NaN, and which kernels can see which sample.
+    """Return samples with 0 for NaN, and which kernels can see which sample, None where all can.
 
-    Parameters
-    ----------
-    kernels : sequence of bound Kernel
-    names : sequence of str
-        Of the kernels, for error messages.
-    X : {array, CSR matrix}
-        NaN marks missing values.
-    columns : sequence of str, optional
-        Names of the columns, for error messages.
-    rows : array of int, optional
-        Numbers of the samples, for error messages, where they are not 0, 1, 2, ...
-
-    Returns
-    -------
-    X : as given, with 0 for NaN; gates of 0 keep it out of every result
-    present : boolean array of shape (n_samples, n_kernels), or None where nothing is missing
+    The zeros never count: a gate is 0 where a kernel cannot see a sample. Kernels are bound. Errors
+    call kernels by `names`, columns by `columns` and samples by their numbers in `rows`.
     """
     if is_sparse(X):
         if np.isnan(X.data).any():
@@ -61,9 +47,10 @@ def split_missing(
                 "zeros; give a dense array to mark missing views"
             )
         return X, None
-    if not np.isnan(X).any():
-        return X, None
     missing = np.isnan(X)
+    if not missing.any():
+        return X, None
+    numbers = np.arange(X.shape[0]) if rows is None else rows
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)
     for i, kernel in enumerate(kernels):
         used = kernel.columns_used()
@@ -74,21 +61,18 @@ def split_missing(
                 "may then lack whole views"
             )
         seen = missing[:, list(used)]
-        gone = seen.all(axis=1)
-        partly = seen.any(axis=1) & ~gone
-        if partly.any():
-            first = int(np.flatnonzero(partly)[0])
-            row = first if rows is None else int(rows[first])
-            column = int(np.array(used)[seen[first]][0])
+        present[:, i] = ~seen.all(axis=1)
+        partly = np.flatnonzero(seen.any(axis=1) & present[:, i])
+        if len(partly):
+            column = int(np.array(used)[seen[partly[0]]][0])
             label = column if columns is None else repr(str(columns[column]))
             raise ValueError(
-                f"Input X contains NaN: sample {row} has a part of the view of kernel "
-                f"{names[i]!r} but not column {label}; impute it, or set the whole view to NaN"
+                f"Input X contains NaN: sample {int(numbers[partly[0]])} has a part of the view of "
+                f"kernel {names[i]!r} but not column {label}; impute it, or set the whole view to "
+                "NaN"
             )
-        present[:, i] = ~gone
-    lost = ~present.any(axis=1)
-    if lost.any():
-        first = int(np.flatnonzero(lost)[0])
-        row = first if rows is None else int(rows[first])
-        raise ValueError(f"Input X contains NaN: sample {row} lacks every view; remove it")
+    lost = np.flatnonzero(~present.any(axis=1))
+    if len(lost):
+        number = int(numbers[lost[0]])
+        raise ValueError(f"Input X contains NaN: sample {number} lacks every view; remove it")
     return np.where(missing, 0.0, X), present

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 from lokl._arrays import Array, as_dense
 from lokl.kernels.base import Kernel
 
+# Difference of mirrored entries that passes for rounding, over the largest entry.
 _ASYMMETRY = 1e-6
 
 
@@ -24,6 +25,9 @@ class Precomputed(Kernel):
     gram : array of shape (n_all, n_all)
         Kernel values of every sample, training and test, with every other.
     """
+
+    label = "precomputed"
+    is_stored = True
 
     def __init__(self, gram: Any):
         self.gram = gram
@@ -48,14 +52,6 @@ class Precomputed(Kernel):
         rows = self._rows(X)
         return np.asarray(self.gram)[rows, rows]
 
-    @property
-    def is_stored(self) -> bool:
-        return True
-
-    @property
-    def label(self) -> str:
-        return "precomputed"
-
     def _rows(self, X: Any) -> Array:
         X = as_dense(X)
         size = np.shape(self.gram)[0]
@@ -79,7 +75,7 @@ class Callable(Kernel):
     Parameters
     ----------
     function : callable
-        Must be symmetric and positive semidefinite; it must pickle if the model shall.
+        Symmetric and positive semidefinite. A model can be pickled if its functions can.
     """
 
     def __init__(self, function: Function[[Any, Any], Any]):

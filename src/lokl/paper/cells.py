@@ -16,8 +16,6 @@ from lokl._threads import one_thread
 from lokl.datasets import load
 from lokl.paper.methods import GAMMAS, build
 
-_FOLDS = 5
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -142,7 +140,7 @@ def _samples(name: str, rows: int | None, seed: int) -> tuple[Any, Any]:
 
 def _nested(cell: Cell, X: Any, y: Any) -> float:
     """Width with the best accuracy on held-out fifths of the training part."""
-    folds = list(StratifiedKFold(_FOLDS, shuffle=True, random_state=cell.seed).split(X, y))
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=cell.seed).split(X, y))
     scores = []
     for gamma in GAMMAS:
         model = build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)

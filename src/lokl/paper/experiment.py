@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,62 +26,32 @@ _LONG = 60.0
 
 @dataclass(frozen=True)
 class TableRun:
-    """A table and what was done for it now.
-
-    Attributes
-    ----------
-    table : ResultTable
-    fits : int
-        Cells that had no record before.
-    seconds : float
-    overhead : float or None
-        Time beside the fits, as a share of theirs; None for short runs and for clusters elsewhere,
-        whose workers are not counted.
-    errors : list of str
-        Why cells failed, each reason once.
-    """
+    """A table and what was done for it now."""
 
     table: ResultTable
-    fits: int
+    fits: int  # cells that had no record before
     seconds: float
+    # Time beside the fits, as a share of theirs; None for short runs and for clusters elsewhere,
+    # whose workers are not counted.
     overhead: float | None
-    errors: list[str]
+    errors: list[str]  # why cells failed, each reason once
 
 
 class Experiment:
     """One table or figure of the paper, or all of them.
 
-    Parameters
-    ----------
-    name : str
-        A table, a figure, or ``"all"``.
-    folder : Path
-        Of ``records.jsonl`` and of everything that is written.
-    recorded : bool, default=False
-        Whether tables show the records that there are, instead of all cells.
-    download : bool, default=True
-        Whether to download data sets that are not on this machine.
-    repeats : int, optional
-    **settings
-        These and `repeats` as in :func:`make_cells`.
-
-    Attributes
-    ----------
-    records : RecordFile
-    cells : dict of str to list of Cell
-        The cells of each table, without those whose data set is not on this machine.
-    figures : list of str
-    lacking : dict of str to str
-        Data sets that are left out, and why.
+    `folder` has ``records.jsonl`` and gets everything that is written. With `recorded`, tables show
+    the records that there are, instead of all cells. `repeats` and `settings` are those of
+    :func:`make_cells`.
     """
 
     def __init__(
         self,
-        name: str,
+        name: str,  # a table, a figure, or "all"
         folder: Path,
         *,
         recorded: bool = False,
-        download: bool = True,
+        download: bool = True,  # data sets that are not on this machine
         repeats: int | None = None,
         **settings: Any,
     ):
@@ -90,6 +59,7 @@ class Experiment:
         self.folder = folder
         self.figures = [figure for figure in _FIGURES if self.name in (figure, "all")]
         self.records = RecordFile(folder / "records.jsonl")
+        # Data sets that are left out, and why.
         self.lacking: dict[str, str] = {}
         self._settings = settings
         self._download = download
@@ -121,24 +91,14 @@ class Experiment:
         """Return the number of cells of a table that have no record yet."""
         return sum(cell not in self.records for cell in self.cells[table])
 
-    def run(
-        self,
-        table: str,
-        *,
-        jobs: int = -1,
-        backend: str = "processes",
-        on_record: Callable[[dict[str, Any]], None],
-    ) -> TableRun:
+    def run(self, table: str, jobs: int, backend: str, on_record: Any) -> TableRun:
         """Do the cells of a table that have no record yet, as :func:`lokl.paper.run` does."""
-        new: list[dict[str, Any]] = []
-
-        def keep(record: dict[str, Any]) -> None:
-            new.append(record)
-            on_record(record)
-
+        cells, records = self.cells[table], self.records
+        missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
         begun = time.perf_counter()
-        found = run(self.cells[table], self.records, jobs=jobs, backend=backend, on_record=keep)
+        found = run(cells, records, jobs=jobs, backend=backend, on_record=on_record)
         seconds = time.perf_counter() - begun
+        new = [records.of(cell) for cell in missing]
         extra = None
         if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))

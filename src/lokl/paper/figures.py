@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,8 +23,6 @@ _MEGABYTE = 2**20
 _MOST_STORED = 9000
 # Megabytes for rows of the matrix, where not the usual 512: multiplicative weights need few rows.
 _CACHE = {"mwu": 16}
-# Kernels of the paper's figure: quadratic and Gaussian.
-_KERNELS = 2
 
 
 def figure1(seed: int = 0, C: float = 10.0) -> Any:
@@ -34,8 +33,6 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     apart. LD-MKL predicts where a kernel succeeds with the Gaussian kernel: a quadratic cannot
     follow two regions.
     """
-    import warnings
-
     from lokl import LDMKLClassifier, UniformMKLClassifier
 
     X, y = make_two_regions(random_state=seed)
@@ -65,8 +62,8 @@ class Memory:
     peak: float
 
 
-def least_memory(solver: str, n: Any, m: int = _KERNELS) -> Any:
-    """MB that a method needs at least: a stored matrix, or vectors of multiplicative weights."""
+def least_memory(solver: str, n: Any, m: int = 2) -> Any:
+    """MB that n samples and m kernels need at least: a stored matrix, or vectors of weights."""
     n = np.asarray(n, dtype=float)
     return (8.0 * n**2 if solver == "libsvm" else 8.0 * (m + 4) * n) / _MEGABYTE
 
@@ -85,9 +82,8 @@ def measure_memory(
             if solver == "libsvm" and rows > _MOST_STORED:
                 continue
             code = f"from lokl.paper.figures import _report_peak as r; r({name!r}, {solver!r})"
-            done = subprocess.run(
-                [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
-            )
+            command = [sys.executable, "-c", code]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             found.append(Memory(name, rows, solver, json.loads(done.stdout)))
     return found
 
@@ -122,16 +118,11 @@ def figure2(measured: Sequence[Memory]) -> Any:
         if solver != "exact":
             axes.loglog(n, least_memory(solver, n), color=colour, label=f"{label}, least")
         own = [m for m in measured if m.solver == solver and m.peak > 0]
-        axes.loglog(
-            [m.rows for m in own],
-            [m.peak for m in own],
-            marker,
-            color=colour,
-            label=f"{label}, measured",
-        )
+        rows, peaks = [m.rows for m in own], [m.peak for m in own]
+        axes.loglog(rows, peaks, marker, color=colour, label=f"{label}, measured")
     bottom = axes.get_ylim()[0]
-    for name, rows in {(m.set, m.rows) for m in measured}:
-        axes.annotate(name, (rows, bottom), rotation=90, ha="right", va="bottom", alpha=0.6)
+    for name, n_samples in {(m.set, m.rows) for m in measured}:
+        axes.annotate(name, (n_samples, bottom), rotation=90, ha="right", va="bottom", alpha=0.6)
     axes.set(xlabel="samples", ylabel="MB")
     axes.legend()
     return figure
@@ -139,9 +130,8 @@ def figure2(measured: Sequence[Memory]) -> Any:
 
 def with_least(measured: Sequence[Memory]) -> list[dict[str, Any]]:
     """Return measurements as plain values, with the least memory beside them."""
-    return [
-        {**asdict(m), "least": float(least_memory(m.solver, m.rows))}
-        if m.solver != "exact"
-        else asdict(m)
-        for m in measured
-    ]
+    shown = [asdict(m) for m in measured]
+    for row in shown:
+        if row["solver"] != "exact":
+            row["least"] = float(least_memory(row["solver"], row["rows"]))
+    return shown

@@ -25,12 +25,7 @@ def replace_file(path: Path, content: bytes) -> None:
 def write_table(folder: Path, table: ResultTable, marks: Iterable[str | None] = ()) -> None:
     """Write a table as Markdown, CSV and JSON; the JSON says what its numbers depend on.
 
-    Parameters
-    ----------
-    folder : Path
-    table : ResultTable
-    marks : iterable of str or None
-        Settings that differ from the paper's; they become a part of the file names.
+    Marks are settings that differ from the paper's; they become a part of the file names.
     """
     name = "-".join([table.name, *(mark for mark in marks if mark)])
     for ending, text in (

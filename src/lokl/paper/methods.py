@@ -5,8 +5,6 @@ from typing import Any
 
 from lokl.kernels import RBF, Kernel, Linear, Polynomial, rbf_ladder
 
-Builder = Callable[[list[Kernel], float, Any, int], Any]
-
 # The paper states no dictionary; Figure 1 names the first one.
 DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
     "quadratic, Gaussian": lambda gamma: [Polynomial(2), RBF(gamma)],
@@ -26,43 +24,38 @@ _USUAL = {"LMKL": "unit_diag"}
 _ALWAYS = {"UNIFORM, trace": "trace"}
 
 
-def _models() -> dict[str, Builder]:
-    import lokl
-
-    def simple(kind: Any, **settings: Any) -> Builder:
-        def build(kernels: list[Kernel], C: float, solver: Any, seed: int) -> Any:
-            return kind(kernels, C, solver=solver, random_state=seed, **settings)
-
-        return build
-
-    return {
-        "LMKL": simple(lokl.LMKLClassifier),
-        "SwMKL": simple(lokl.SwMKLClassifier),
-        "LD-MKL": simple(lokl.LDMKLClassifier),
-        "LD-MKL, margin 0": simple(lokl.LDMKLClassifier, margin=0.0),
-        "C-LMKL": simple(lokl.CLMKLClassifier),
-        "C-LMKL, two clusters": simple(lokl.CLMKLClassifier, n_clusters=2),
-        "MWUMKL": lambda kernels, C, solver, seed: lokl.MWUMKLClassifier(
-            kernels, C, random_state=seed
-        ),
-        "UNIFORM": simple(lokl.UniformMKLClassifier),
-        "UNIFORM, trace": simple(lokl.UniformMKLClassifier),
-        "GMKL": simple(lokl.GMKLClassifier),
-    }
+# Class and settings of each method.
+_MODELS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "LMKL": ("LMKLClassifier", {}),
+    "SwMKL": ("SwMKLClassifier", {}),
+    "LD-MKL": ("LDMKLClassifier", {}),
+    "LD-MKL, margin 0": ("LDMKLClassifier", {"margin": 0.0}),
+    "C-LMKL": ("CLMKLClassifier", {}),
+    "C-LMKL, two clusters": ("CLMKLClassifier", {"n_clusters": 2}),
+    "MWUMKL": ("MWUMKLClassifier", {}),
+    "UNIFORM": ("UniformMKLClassifier", {}),
+    "UNIFORM, trace": ("UniformMKLClassifier", {}),
+    "GMKL": ("GMKLClassifier", {}),
+}
 
 
 def method_names() -> tuple[str, ...]:
     """All methods that an experiment can name."""
-    return tuple(_models())
+    return tuple(_MODELS)
 
 
 def build(
     method: str, dictionary: str, gamma: float | None, C: float, solver: Any, seed: int
 ) -> Any:
     """Return an unfitted model."""
+    import lokl
+
     usual = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
     how: Any = _ALWAYS.get(method, usual)
     kernels = DICTIONARIES[dictionary](gamma or 1.0)
     if how is not None:
         kernels = [kernel.normalized(how) for kernel in kernels]
-    return _models()[method](kernels, C, solver, seed)
+    kind, settings = _MODELS[method]
+    if method != "MWUMKL":  # which is a solver itself
+        settings = {**settings, "solver": solver}
+    return getattr(lokl, kind)(kernels, C, random_state=seed, **settings)

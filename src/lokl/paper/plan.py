@@ -1,8 +1,8 @@
 """Which cells a table of the paper needs."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -13,18 +13,10 @@ from lokl.paper.published import SETS
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What a table shows.
-
-    Attributes
-    ----------
-    title : str
-    quantity : {"accuracy", "support"}
-    solver : str
-    methods : tuple of str
-    """
+    """What a table shows."""
 
     title: str
-    quantity: str
+    quantity: str  # "accuracy" or "support", a field of records
     solver: str
     methods: tuple[str, ...]
 
@@ -54,9 +46,7 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     folded = {other.lower(): other for other in known}
     if name.lower() in folded:
         return folded[name.lower()]
-    close = difflib.get_close_matches(name, known) or difflib.get_close_matches(
-        name.lower(), folded
-    )
+    close = get_close_matches(name, known) or get_close_matches(name.lower(), folded)
     hint = f"did you mean {folded.get(close[0], close[0])!r}?" if close else "choose one of"
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 
@@ -117,32 +107,26 @@ def make_cells(
     known = method_names()
     chosen = [nearest("method", name, known) for name in _names(methods or spec.methods, known)]
     lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or _USUAL]
-    strange = [gamma for gamma in gammas or () if gamma not in GAMMAS]
-    if strange:
-        grid = ", ".join(f"{gamma:g}" for gamma in GAMMAS)
-        raise ValueError(f"gamma {strange[0]:g} is not of the paper's grid; choose among {grid}")
-    widths: Sequence[float | None] = gammas or (GAMMAS[::4] if quick else GAMMAS)
-    if selection == "nested":
-        widths = [None]
+    _check_gammas(gammas or ())
+    widths = gammas or (GAMMAS[::4] if quick else GAMMAS)
     cells = []
     for name, method, dictionary in product(names, chosen, lists):
         count = repeats or (_QUICK_REPEATS if quick else SETS[name].repeats)
-        own = [None] if dictionary in WITHOUT_GAMMA else widths
+        how = "paper" if dictionary in WITHOUT_GAMMA else selection
+        own = [None] if dictionary in WITHOUT_GAMMA or how == "nested" else widths
+        rows = _QUICK_ROWS if quick else None
+        first = Cell(SETS[name].name, method, dictionary, None, how, solver, seed=seed, rows=rows)
         cells += [
-            Cell(
-                SETS[name].name,
-                method,
-                dictionary,
-                gamma,
-                "paper" if dictionary in WITHOUT_GAMMA else selection,
-                solver,
-                split,
-                seed=seed,
-                rows=_QUICK_ROWS if quick else None,
-            )
-            for gamma, split in product(own, range(count))
+            replace(first, gamma=gamma, split=split) for gamma, split in product(own, range(count))
         ]
     return cells
+
+
+def _check_gammas(gammas: Iterable[float]) -> None:
+    for gamma in gammas:
+        if gamma not in GAMMAS:
+            grid = ", ".join(f"{known:g}" for known in GAMMAS)
+            raise ValueError(f"gamma {gamma:g} is not of the paper's grid; choose among {grid}")
 
 
 def recorded_cells(table: str, records: Iterable[dict[str, Any]], **settings: Any) -> list[Cell]:

@@ -126,13 +126,10 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
             "distributed.scheduler.allowed-failures": 0,
             "distributed.scheduler.worker-saturation": 1.0,
         }
+        count = joblib.effective_n_jobs(jobs)
         with (
             dask.config.set(settings),
-            LocalCluster(
-                n_workers=joblib.effective_n_jobs(jobs),
-                threads_per_worker=1,
-                dashboard_address=None,
-            ) as cluster,
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):
             yield client

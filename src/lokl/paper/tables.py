@@ -13,52 +13,27 @@ from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one data set, ours and published.
-
-    Attributes
-    ----------
-    set, method : str
-    mean, spread : float or None
-        Of the quantity over the splits; None where all cells failed.
-    published, published_spread, published_seconds : float or None
-    published_bold, published_bold_seconds : bool
-        Whether the paper prints it in bold.
-    breaks_rule, breaks_rule_seconds : bool
-        Whether the paper prints it in bold although its own rule would not.
-    difference : float or None
-    outside : bool
-        Whether ours is farther from the published mean than its standard deviation and rounding.
-    bold : bool
-        Better than all other methods on the set by both standard deviations: the paper's rule.
-    accuracy : float or None
-        In %, also where the table shows another quantity.
-    fit_seconds, fit_memory : float or None
-        Mean time of a fit, and most memory that a fit added to its process, in MB.
-    dictionary : str or None
-    gamma : float or None
-        The one with the best mean accuracy; None where each split chose its own.
-    splits, failures : int
-    """
+    """One method on one data set, ours and published."""
 
     set: str
     method: str
-    mean: float | None = None
+    mean: float | None = None  # over the splits; None where all cells failed
     spread: float | None = None
     published: float | None = None
     published_spread: float | None = None
     published_seconds: float | None = None
-    published_bold: bool = False
+    published_bold: bool = False  # printed in bold by the paper
     published_bold_seconds: bool = False
-    breaks_rule: bool = False
+    breaks_rule: bool = False  # printed in bold although the paper's own rule would not
     breaks_rule_seconds: bool = False
     difference: float | None = None
-    outside: bool = False
-    bold: bool = False
-    accuracy: float | None = None
-    fit_seconds: float | None = None
-    fit_memory: float | None = None
+    outside: bool = False  # farther from the published mean than its deviation and rounding
+    bold: bool = False  # ahead of all other methods by both deviations: the paper's rule
+    accuracy: float | None = None  # in %, also where the table shows another quantity
+    fit_seconds: float | None = None  # mean of a fit
+    fit_memory: float | None = None  # most MB that a fit added to its process
     dictionary: str | None = None
-    gamma: float | None = None
+    gamma: float | None = None  # with the best mean accuracy; None where each split chose its own
     splits: int = 0
     failures: int = 0
 
@@ -155,12 +130,13 @@ def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
     for record in records:
         name = titles.get(record["data"], record["data"])
         groups.setdefault((name, record["method"]), []).append(record)
-    entries = [_entry(table, spec, key, group) for key, group in groups.items()]
+    entries = [_entry(table, spec, *key, group) for key, group in groups.items()]
     return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
-def _entry(table: str, spec: TableSpec, key: tuple[str, str], group: list[dict[str, Any]]) -> Entry:
-    name, method = key
+def _entry(
+    table: str, spec: TableSpec, name: str, method: str, group: list[dict[str, Any]]
+) -> Entry:
     settings: dict[Any, list[dict[str, Any]]] = {}
     for record in group:
         if record["error"] is None:
@@ -210,12 +186,10 @@ def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
     """Set bold by the paper's rule: ahead of every other method by both deviations."""
     marked = []
     for entry in entries:
-        others = [
-            (e.mean, e.spread or 0.0)
-            for e in entries
-            if e.set == entry.set and e is not entry and e.mean is not None
-        ]
-        known = entry.mean is not None and bool(others)
-        bold = known and is_ahead(entry.mean or 0.0, entry.spread or 0.0, others, lower)
-        marked.append(replace(entry, bold=bold))
+        rivals = [e for e in entries if e.set == entry.set and e is not entry]
+        others = [(e.mean, e.spread or 0.0) for e in rivals if e.mean is not None]
+        if entry.mean is not None and others:
+            bold = is_ahead(entry.mean, entry.spread or 0.0, others, lower)
+            entry = replace(entry, bold=bold)
+        marked.append(entry)
     return marked
