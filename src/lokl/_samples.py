@@ -12,25 +12,17 @@ from lokl._arrays import Array, is_sparse
 class Samples:
     """Rows of data, and which kernels can look at which of them.
 
-    Attributes
-    ----------
-    given : {array, CSR matrix} of shape (n_samples, n_features)
-        NaN in all columns of a view that a sample lacks. Gates look at these.
-    filled : {array, CSR matrix} of shape (n_samples, n_features)
-        The same with 0 for NaN. Kernels look at these.
-    present : boolean array of shape (n_samples, n_kernels) or None
-        False where a sample lacks the view of a kernel; None where nothing is missing.
-    weight : array of shape (n_samples,) or None
-        How much each sample counts in training.
-    frame : data frame or None
-        The rows as the user gave them, for selections of columns by name.
+    A view that a sample lacks is NaN in all its columns as `given`; gates look at these. Kernels look
+    at the same rows `filled` with 0 for NaN.
     """
 
-    given: Any
+    given: Any  # {array, CSR matrix} of shape (n_samples, n_features)
     filled: Any
-    present: Array | None = None
-    weight: Array | None = None
-    frame: Any = None
+    present: Array | None = (
+        None  # (n_samples, n_kernels), False where a view is missing; None: nowhere
+    )
+    weight: Array | None = None  # (n_samples,), how much each sample counts in training
+    frame: Any = None  # as the user gave them, for selections of columns by name
 
     @classmethod
     def of(cls, X: Any, present: Array | None = None) -> "Samples":

@@ -12,26 +12,13 @@ from lokl.solvers import Machines
 
 @dataclass(frozen=True, eq=False)
 class GateObjective(Objective[Evaluation]):
-    """``J(V) + ridge / 2 |V|^2``: machines under the gates that parameters ``V`` give.
-
-    Attributes
-    ----------
-    machines : Machines
-    gram : GatedGram
-        The kernels on the training samples, under any gates.
-    gate : SettledGate
-    first : array
-        Parameters to start from.
-    nearest : callable
-        Projects parameters onto those that are allowed.
-    ridge : float
-    """
+    """``J(V) + ridge / 2 |V|^2``: machines under the gates that parameters ``V`` give."""
 
     machines: Machines
-    gram: GatedGram
+    gram: GatedGram  # the kernels on the training samples, under any gates
     gate: SettledGate
-    first: Array
-    nearest: Callable[[Array], Array]
+    first: Array  # parameters to start from
+    nearest: Callable[[Array], Array]  # projects parameters onto those that are allowed
     ridge: float = 0.0
 
     def start(self) -> Array:

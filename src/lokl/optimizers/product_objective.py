@@ -25,22 +25,11 @@ class ProductEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class ProductObjective(Objective[Evaluation]):
-    """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances.
-
-    Attributes
-    ----------
-    machines : Machines
-    inner : InnerProducts
-        Dense training samples.
-    gammas : array of shape (n_factors, n_features)
-        ``D_i(x, z) = sum_c gammas_ic (x_c - z_c)^2``.
-    regularizer : Regularizer
-    strength : float
-    """
+    """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances."""
 
     machines: Machines
-    inner: InnerProducts
-    gammas: Array
+    inner: InnerProducts  # of dense training samples
+    gammas: Array  # (n_factors, n_features): D_i(x, z) = sum_c gammas_ic (x_c - z_c)^2
     regularizer: Regularizer
     strength: float
 

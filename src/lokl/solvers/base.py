@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from lokl._arrays import Array
 from lokl.gram import GatedGram, InnerProducts
@@ -70,3 +70,22 @@ class Solver(BaseEstimator, ABC):
     def with_share_of_memory(self, share: float) -> "Solver":
         """Return a solver that uses a part of the memory; itself where it has no budget."""
         return self
+
+
+class TolerantSolver(Solver):
+    """A solver with the settings `tol`, the violation it leaves, and `cache_size`, in megabytes."""
+
+    tol: float
+    cache_size: float
+
+    @property
+    def tolerance(self) -> float:
+        return float(self.tol)
+
+    def with_tolerance(self, tolerance: float) -> Solver:
+        changed: Solver = clone(self).set_params(tol=tolerance)
+        return changed
+
+    def with_share_of_memory(self, share: float) -> Solver:
+        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
+        return smaller

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram, InnerProducts
-from lokl.solvers.base import Solver
+from lokl.solvers.base import TolerantSolver
 from lokl.solvers.polish import polish
 from lokl.solvers.problem import Dual, Problem
 
@@ -36,7 +35,7 @@ _STEPS_A_CALL = 100_000
 _STEPS_TO_CEILING = 1000
 
 
-class Exact(Solver):
+class Exact(TolerantSolver):
     """Block decomposition: one matrix product and many pair moves a round.
 
     Each round takes a working set, half kept and half the worst violators, solves it by pair moves
@@ -77,18 +76,6 @@ class Exact(Solver):
         if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < 1e-4):
             dtype = "float64"
         return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
-
-    @property
-    def tolerance(self) -> float:
-        return float(self.tol)
-
-    def with_tolerance(self, tolerance: float) -> Solver:
-        finer: Solver = clone(self).set_params(tol=tolerance)
-        return finer
-
-    def with_share_of_memory(self, share: float) -> Solver:
-        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
-        return smaller
 
     def solve(
         self,

@@ -4,20 +4,19 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
 from lokl.gram import GatedGram, InnerProducts
-from lokl.solvers.base import Solver
+from lokl.solvers.base import TolerantSolver
 from lokl.solvers.problem import Dual, Problem
 
 # Stands for an infinite bound, which LibSVM does not know.
 _HUGE = 1e10
 
 
-class LibSVM(Solver):
+class LibSVM(TolerantSolver):
     """LibSVM on the stored Gram matrix: for comparisons; memory grows with the square of n.
 
     Parameters
@@ -37,18 +36,6 @@ class LibSVM(Solver):
         # LibSVM has no use for partial rows: the budget is what the whole matrix takes.
         needed = X.shape[0] ** 2 * 8 / 2**20 + 1
         return InnerProducts(X, cache_size=needed, dtype="float64", keep=keep)
-
-    @property
-    def tolerance(self) -> float:
-        return float(self.tol)
-
-    def with_tolerance(self, tolerance: float) -> Solver:
-        finer: Solver = clone(self).set_params(tol=tolerance)
-        return finer
-
-    def with_share_of_memory(self, share: float) -> Solver:
-        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
-        return smaller
 
     def solve(
         self,

@@ -41,10 +41,9 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
-        frame = X if hasattr(X, "columns") else None
-        X, y, weight, named = self._read(X, y, sample_weight)
-        if y.ndim == 2:
-            y = column_or_1d(y, warn=True)
+        data = self._read(X, y, sample_weight)
+        weight = data.weight
+        y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
@@ -58,7 +57,7 @@ class Classifier(ClassifierMixin, Learner):
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
         # Decision values of exactly zero go to the larger class, the later one of equal classes.
         tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
-        return self._fit(X, weight, named, targets, frame, classes_=classes, _tie=tie)
+        return self._fit(data, targets, classes_=classes, _tie=tie)
 
     def _class_factors(self, classes: Array, y: Array, codes: Array, weight: Array) -> Array:
         if self.class_weight is None:

@@ -2,6 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,17 @@ from lokl.solvers import Problem
 from lokl.solvers.by_name import SOLVERS, resolve_solver
 
 logger = logging.getLogger("lokl")
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Data and kernels that passed all checks."""
+
+    X: Any
+    y: Any
+    weight: Array
+    kernels: dict[str, Kernel]
+    frame: Any  # X as given, where it has column names
 
 
 @settings
@@ -95,32 +107,23 @@ class Learner(BaseEstimator, ABC):
         """Return the kernels to use; methods may choose others than the standard for None."""
         return self.kernels
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Any, Array, dict[str, Kernel]]:
-        """Check settings and data; return samples, targets, weights and kernels by name."""
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
+        """Check settings and data."""
         check_settings(self)
         self._check_together()
+        frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
         missing = self._takes_missing_views() and all(k.is_view for k in named.values())
         X, y = check_samples(self, X, y, fitting=True, missing=missing)
-        return X, y, check_weights(sample_weight, X), named
+        return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
-    def _fit(
-        self,
-        X: Any,
-        weight: Array,
-        named: dict[str, Kernel],
-        targets: list[tuple[Array, Array]],
-        frame: Any,
-        **known: Any,
-    ) -> Any:
+    def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
 
-        `targets` are target and cost of every sample, for each class or target; `frame` is the data
-        as given; `known` are attributes that the targets have told already.
+        `targets` are target and cost of every sample, for each class or target; `known` are
+        attributes that the targets have told already.
         """
-        training = self._training(X, weight, named, targets, frame)
+        training = self._training(data, targets)
         with one_pool(training.n_samples):
             model = self._learn(training)
         self._model = model
@@ -136,28 +139,18 @@ class Learner(BaseEstimator, ABC):
             )
         return self
 
-    def _training(
-        self,
-        X: Any,
-        weight: Array,
-        named: dict[str, Kernel],
-        targets: list[tuple[Array, Array]],
-        frame: Any,
-    ) -> Training:
+    def _training(self, data: "_Data", targets: list[tuple[Array, Array]]) -> Training:
         """Bind kernels to the samples that count, and state the problems."""
+        X, frame, names = data.X, data.frame, list(data.kernels)
         # A weight of zero is the same as no row at all, for scales and for the solver.
-        rows = np.flatnonzero(weight > 0)
+        rows = np.flatnonzero(data.weight > 0)
         if len(rows) < X.shape[0]:
             X, frame = X[rows], None if frame is None else frame.iloc[rows]
-        kernels = [kernel.bind(X, weight[rows], frame) for kernel in named.values()]
+        weight = data.weight[rows]
+        kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+        columns = getattr(self, "feature_names_in_", None)
         samples = read_samples(
-            kernels,
-            list(named),
-            X,
-            columns=getattr(self, "feature_names_in_", None),
-            rows=rows,
-            weight=weight[rows],
-            frame=frame,
+            kernels, names, X, columns=columns, rows=rows, weight=weight, frame=frame
         )
         steps = -1 if self._counts_rounds else self.max_iter
         solver = resolve_solver(
@@ -165,7 +158,7 @@ class Learner(BaseEstimator, ABC):
         )
         problems = [solver.prepare(self._problem(t[rows], cost[rows])) for t, cost in targets]
         rng = check_random_state(self.random_state)
-        return Training(samples, rows, kernels, list(named), problems, solver, rng)
+        return Training(samples, rows, kernels, names, problems, solver, rng)
 
     def _samples(self, X: Any) -> Samples:
         """Check new samples against those of training."""

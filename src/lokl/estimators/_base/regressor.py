@@ -34,12 +34,11 @@ class Regressor(RegressorMixin, Learner):
         -------
         self
         """
-        frame = X if hasattr(X, "columns") else None
-        X, y, weight, named = self._read(X, y, sample_weight)
-        y = np.asarray(y, dtype=np.float64)
+        data = self._read(X, y, sample_weight)
+        y = np.asarray(data.y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
-        targets = [(column, self.C * weight) for column in columns.T]
-        return self._fit(X, weight, named, targets, frame, _one_target=y.ndim == 1)
+        targets = [(column, self.C * data.weight) for column in columns.T]
+        return self._fit(data, targets, _one_target=y.ndim == 1)
 
     def _problem(self, target: Array, cost: Array) -> Problem:
         return epsilon_insensitive(target, cost, self.epsilon)
