@@ -12,8 +12,8 @@ from lokl._arrays import Array, is_sparse
 class Samples:
     """Rows of data, and which kernels can look at which of them.
 
-    A view that a sample lacks is NaN in all its columns as `given`; gates look at these. Kernels look
-    at the same rows `filled` with 0 for NaN.
+    A view that a sample lacks is NaN in all its columns as `given`, which gates look at; kernels
+    look at the same rows `filled` with 0 for NaN.
     """
 
     given: Any  # {array, CSR matrix} of shape (n_samples, n_features)

@@ -2,8 +2,14 @@
 # Types here are numba's, read at compile time.
 """Compiled rounds of the multiplicative-weights solver, on rows that are in memory."""
 
+from collections import namedtuple
+
 import numpy as np
 from numba import njit
+
+# Signs of the samples and ridges on the diagonal, and what the rounds update: the sum ``a`` of all
+# of them, ``v_i = G_i a``, ``Q_i = a' G_i a`` and ``g = sum_i mu_i v_i``.
+Sums = namedtuple("Sums", "sign ridge a v Q g")
 
 
 @njit(cache=True, nogil=True)
@@ -120,14 +126,14 @@ def kernel_shares(Q, rate, relative):
 
 
 @njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
-def kernel_rounds(slab, slots, sign, a, v, Q, g, ridge, rate, relative, rounds):
-    """Rounds of multiplicative weights with several kernels.
+def kernel_rounds(slab, slots, sums, rate, relative, rounds):
+    """Rounds of multiplicative weights with several kernels, `sums` updated in place.
 
-    Half a unit more on the sample with the smallest `g` of each class, ``a`` the sum of all
-    rounds, ``v_i = G_i a``, ``Q_i = a' G_i a``, ``g = sum_i mu_i v_i``; all updated in place.
-    `slab` is (n_rows, n_kernels, n_samples). Stops early at a row that is not there, and returns
-    the rounds done and the rows missing, -1 for none.
+    Each puts half a unit more on the sample with the smallest `g` of each class. `slab` is
+    (n_rows, n_kernels, n_samples). Stops early at a row that is not there, and returns the rounds
+    done and the rows missing, -1 for none.
     """
+    sign, ridge, a, v, Q, g = sums
     m, n = v.shape
     for done in range(rounds):
         up, _, down, _ = extremes(sign, a, g)

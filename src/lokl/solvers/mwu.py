@@ -189,15 +189,12 @@ class _Hulls:
 
     def _wanted(self, first: int, second: int) -> Array:
         """Rows that are missing now, and those that will be asked for next."""
-        wanted = [np.array([first, second])]
+        ahead = []
         for side in (1.0, -1.0):
             own = np.flatnonzero(self.sign == side)
-            wanted.append(own[_least(self.g[own], _AHEAD)])
             active = own[self.alpha[own] > 0]
-            wanted.append(active[_least(-self.g[active], _AHEAD)])
-        index, place = np.unique(np.concatenate(wanted), return_index=True)
-        # Where the memory holds fewer rows, the two that are missing come first.
-        return index[np.argsort(place)][: max(self.gram.capacity, 2)]
+            ahead += [own[least(self.g[own], _AHEAD)], active[least(-self.g[active], _AHEAD)]]
+        return with_next(first, second, ahead, self.gram.capacity)
 
     def dual(self, rounds: int, epsilon: float) -> Dual:
         """Return the machine of this round, with the intercept of the least primal value."""
@@ -215,7 +212,13 @@ class _Hulls:
         return problem.dual(coef, gradient, rounds, bool(reached), b)
 
 
-def _least(values: Array, count: int) -> Array:
+def with_next(first: int, second: int, ahead: list[Array], capacity: int) -> Array:
+    """Two missing rows, and as many of the next ones as the memory holds."""
+    index, place = np.unique(np.concatenate([[first, second], *ahead]), return_index=True)
+    return np.asarray(index[np.argsort(place)][: max(capacity, 2)])
+
+
+def least(values: Array, count: int) -> Array:
     """Positions of the smallest values."""
     if len(values) <= count:
         return np.arange(len(values))

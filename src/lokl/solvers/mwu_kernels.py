@@ -12,6 +12,7 @@ from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
 from lokl.gram.row_cache import RowCache
+from lokl.solvers.mwu import least, with_next
 from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
@@ -115,33 +116,19 @@ class _Rounds:
         """Go on to a number of rounds."""
         n, m = len(self.sign), len(self.Q)
         slab = self._cache.slab.reshape(-1, m, n)
+        sums = _mwu.Sums(self.sign, self.problem.ridge, self.a, self.v, self.Q, self.g)
         while self.rounds < until:
-            done, first, second = _mwu.kernel_rounds(
-                slab,
-                self._cache.slots(np.arange(n)),
-                self.sign,
-                self.a,
-                self.v,
-                self.Q,
-                self.g,
-                self.problem.ridge,
-                speed,
-                relative,
-                until - self.rounds,
-            )
+            slots = self._cache.slots(np.arange(n))
+            rest = until - self.rounds
+            done, first, second = _mwu.kernel_rounds(slab, slots, sums, speed, relative, rest)
             self.rounds += done
             if first >= 0:
                 self._fetch(first, second)
 
     def _fetch(self, first: int, second: int) -> None:
-        wanted = [np.array([first, second])]
-        for side in (1.0, -1.0):
-            own = np.flatnonzero(self.sign == side)
-            count = min(_AHEAD, len(own))
-            wanted.append(own[np.argpartition(self.g[own], count - 1)[:count]])
-        index, place = np.unique(np.concatenate(wanted), return_index=True)
-        # The two that are missing come first where there is room for few.
-        index = index[np.argsort(place)][: self._cache.capacity]
+        sides = [np.flatnonzero(self.sign == side) for side in (1.0, -1.0)]
+        ahead = [own[least(self.g[own], _AHEAD)] for own in sides]
+        index = with_next(first, second, ahead, self._cache.capacity)
         slots, missing = self._cache.place(index)
         m, n = self.v.shape
         rows = self.gram.rows_apart(index[missing])
