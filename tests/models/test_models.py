@@ -1,5 +1,8 @@
 """What learning returns, and that data is looked at once on its way there."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from scipy import sparse
 import lokl
 from lokl._methods import METHODS
 from lokl._samples import Samples
+from lokl.gram import InnerProducts
 from lokl.kernels import RBF, presence
 from lokl.models import GatedMachine, Model, Vote
 
@@ -64,6 +68,28 @@ def test_the_model_is_all_that_prediction_needs(name):
     # Samples in pieces are decided as all of them are.
     pieces = [model.decide(samples.take(rows)) for rows in np.array_split(np.arange(len(X)), 3)]
     np.testing.assert_allclose(np.concatenate(pieces), decision, atol=1e-10)
+
+
+@every_estimator
+def test_a_fit_gives_its_memory_back_at_once(name, monkeypatch):
+    """Not only when the garbage collector finds a circle of references: rows are large."""
+    made, init = [], InnerProducts.__init__
+
+    def watched(self, *arguments, **settings):
+        init(self, *arguments, **settings)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(InnerProducts, "__init__", watched)
+    X, y = data(name)
+    gc.collect()
+    gc.disable()
+    try:
+        fitted = getattr(lokl, name)(two_views(), random_state=0).fit(X, y)
+        assert made
+        assert not [one for one in made if one() is not None]
+    finally:
+        gc.enable()
+    assert np.isfinite(fitted.gate(X)).all()
 
 
 @every_estimator

@@ -202,6 +202,13 @@ def _add_scaled(weight, values, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_gated(weight, gate, values, out):
+    """``out += weight * gate * values``."""
+    for j in range(out.shape[0]):
+        out[j] += weight * gate[j] * values[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def _add_quadratic(weight, gamma, coef0, dots, out):
     """``out += weight * (gamma * dots + coef0) ** 2``, without a pass for the values."""
     for j in range(out.shape[0]):
@@ -233,23 +240,18 @@ def _mix_row(program, dots, sides, place, values, out):
         if rungs > 1:
             k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
             if rank:
-                trust = (
-                    left[i, 0, p],
-                    left[i + 1, 0, p],
-                    left[k, 0, p] if rungs > 2 else zero,
-                    left[m, 0, p] if rungs > 3 else zero,
-                )
-                gates = (
-                    right[i, 0, first:last],
-                    right[i + 1, 0, first:last],
-                    right[k, 0, first:last],
-                    right[m, 0, first:last],
-                )
-                _add_gated_squares(trust, gates, values, out)
+                third = left[k, 0, p] if rungs > 2 else zero
+                fourth = left[m, 0, p] if rungs > 3 else zero
+                four = (left[i, 0, p], left[i + 1, 0, p], third, fourth)
+                # Contiguous pieces, each indexed by itself: loops over them vectorise.
+                a, b = right[i, 0, first:last], right[i + 1, 0, first:last]
+                c, d = right[k, 0, first:last], right[m, 0, first:last]
+                _add_gated_squares(four, (a, b, c, d), values, out)
             else:
                 third = weights[k] if rungs > 2 else zero
                 fourth = weights[m] if rungs > 3 else zero
-                _add_squares((weights[i], weights[i + 1], third, fourth), values, out)
+                four = (weights[i], weights[i + 1], third, fourth)
+                _add_squares(four, values, out)
             i += rungs
             continue
         if rank == 0 and operations[i] == LINEAR:
@@ -263,10 +265,7 @@ def _mix_row(program, dots, sides, place, values, out):
             if rank == 0:
                 _add_scaled(weights[i], values, out)
             for r in range(rank):
-                weight = left[i, r, p]
-                gate = right[i, r, first:last]
-                for j in range(out.shape[0]):
-                    out[j] += weight * gate[j] * values[j]
+                _add_gated(left[i, r, p], right[i, r, first:last], values, out)
         i += 1
 
 

@@ -25,51 +25,49 @@ _ABSENT = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class WeightEvaluation(Evaluation):
-    """An evaluation that knows the weights and the forms ``S`` of its machines.
+    """An evaluation that knows the weights and the forms ``S`` of its machines."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_groups, n_kernels)
-    parent : WeightObjective
-    """
-
-    weights: Array
-    parent: "WeightObjective"
+    weights: Array  # (n_groups, n_kernels)
+    lazy: "_Forms"
 
     @property
     def gate_params(self) -> Array:
         return self.weights
 
-    @cached_property
+    @property
     def forms(self) -> Array:
         """``S`` under the known gates alone, (n_groups, n_kernels).
 
         They also say what a kernel of weight zero would be worth.
         """
-        values = self.parent.gram.kernel_forms(self.solution.coef)
-        forms = values.T if self.parent.by_rank else values.sum(axis=1)[np.newaxis]
-        return np.maximum(forms, 0.0)
+        return self.lazy.values
+
+
+class _Forms:
+    """Forms of some machines, computed when they are first needed.
+
+    Apart from the evaluation, so that its gradient need not refer back to it: in a circle of
+    references, the rows of a Gram matrix would stay in memory until the garbage collector runs.
+    """
+
+    def __init__(self, gram: GatedGram, by_rank: bool, coef: Array):
+        self._work = gram, by_rank, coef
+
+    @cached_property
+    def values(self) -> Array:
+        gram, by_rank, coef = self._work
+        forms = gram.kernel_forms(coef)
+        return np.maximum(forms.T if by_rank else forms.sum(axis=1)[np.newaxis], 0.0)
 
 
 @dataclass(eq=False, kw_only=True)
 class WeightObjective(Objective[WeightEvaluation]):
-    """Machines on ``sum_i sum_r w_gi (b_ir b_ir') o K_i``.
-
-    Attributes
-    ----------
-    machines : Machines
-    gram : GatedGram
-        The kernels under the known gates ``b`` alone.
-    base : array of shape (n_samples, n_kernels[, rank])
-        The known gates ``b``.
-    by_rank : bool
-        Whether each rank is a group with weights of its own; else all ranks share one group.
-    """
+    """Machines on ``sum_i sum_r w_gi (b_ir b_ir') o K_i`` with known gates ``b``."""
 
     machines: Machines
-    gram: GatedGram
-    base: Array
-    by_rank: bool = False
+    gram: GatedGram  # the kernels under the known gates alone
+    base: Array  # the known gates, (n_samples, n_kernels[, rank])
+    by_rank: bool = False  # whether each rank has weights of its own; else all share one group
 
     is_certified = True
 
@@ -86,9 +84,9 @@ class WeightObjective(Objective[WeightEvaluation]):
         """What the weights themselves cost."""
         return 0.0
 
-    def slopes(self, evaluation: WeightEvaluation) -> Array:
+    def slopes(self, params: Array, weights: Array, forms: Array) -> Array:
         """Gradient in the parameters."""
-        return -0.5 * evaluation.forms
+        return -0.5 * forms
 
     def at(self, params: Array, ceiling: float = float("inf")) -> WeightEvaluation | None:
         weights = self.weights(params)
@@ -98,13 +96,13 @@ class WeightObjective(Objective[WeightEvaluation]):
         solution = self.machines.solve_below(gram, limit)
         if solution is None:
             return None
+        forms = _Forms(self.gram, self.by_rank, solution.coef)
 
         def gradient() -> Array:
-            return self.slopes(found)
+            return self.slopes(params, weights, forms.values)
 
-        objective = solution.objective + penalty
-        found = WeightEvaluation(params, objective, solution.gap, gradient, solution, weights, self)
-        return found
+        value = solution.objective + penalty
+        return WeightEvaluation(params, value, solution.gap, gradient, solution, weights, forms)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -172,9 +170,9 @@ class Penalised(WeightObjective):
             return float("inf")
         return self.strength * self.regularizer.value(weights[0])
 
-    def slopes(self, evaluation: WeightEvaluation) -> Array:
-        slopes = self.strength * self.regularizer.gradient(evaluation.weights[0])
-        return self.regularizer.pullback(evaluation.params, slopes - 0.5 * evaluation.forms[0])
+    def slopes(self, params: Array, weights: Array, forms: Array) -> Array:
+        slopes = self.strength * self.regularizer.gradient(weights[0])
+        return self.regularizer.pullback(params, slopes - 0.5 * forms[0])
 
     def gap(self, evaluation: WeightEvaluation) -> float:
         weights, forms = evaluation.weights[0], evaluation.forms[0]
