@@ -248,10 +248,12 @@ def test_mix_sparse(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
     expected = doubled(out)
     dots = doubled(X)[rows] @ doubled(Z).T
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
-    middle = min(cut * TILE, n)
-    for s, e in ((0, middle), (middle, n)):
+    # Panels in any order, in two calls.
+    order = np.random.default_rng(seed).permutation(len(pair.panels))
+    middle = min(cut, len(order))
+    for s, e in ((0, middle), (middle, len(order))):
         work = (program, pair, rows, Sides(left, right), Target(out, out_rows, accumulate))
-        _mixing.mix_sparse(s, e, *work)
+        _mixing.mix_sparse(s, e, *work, order, False)
     check(out, expected, dtype)
 
 

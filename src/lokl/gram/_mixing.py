@@ -312,20 +312,22 @@ def mix_dense(start, stop, program, dots, rows, sides, target):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def mix_sparse(start, stop, program, pair, rows, sides, target):
+def mix_sparse(start, stop, program, pair, rows, sides, target, order, half):
     """Like :func:`mix_dense`, with inner products of sparse rows computed on the way.
 
-    `start` is a multiple of the width of a panel, which is read off the array: compiled code
-    outlives a changed constant.
+    ``order[start:stop]`` are numbers of panels. With `half`, where `rows` are all samples in their
+    order, only entries on and above the diagonal and a panel's own rows are written.
     """
     lists, panels = pair.lists, pair.panels
+    # Read off the array: compiled code outlives a changed constant.
     width = panels.shape[2]
     dots = np.empty(width, panels.dtype)
     values = np.empty(width, panels.dtype)
-    for first in range(start, stop, width):
-        last = min(first + width, stop)
-        panel = panels[first // width]
-        for p in range(rows.shape[0]):
+    for k in range(start, stop):
+        first = order[k] * width
+        last = min(first + width, sides.right.norms.shape[0])
+        panel = panels[order[k]]
+        for p in range(last if half else rows.shape[0]):
             out = target.out[target.rows[p], first:last]
             if not target.accumulate:
                 out[:] = 0.0

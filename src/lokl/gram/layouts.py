@@ -194,28 +194,21 @@ class Panels(Layout):
         in_parallel(task, right.n_samples - begin, right.width)
 
     def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
-        program, sides, target = work
-        pair = _mixing.SparsePair(self.lists, right.panels)
-        arguments = (program, pair, rows, sides, target)
-        in_parallel(_mixing.mix_sparse, right.n_samples, right.width, *arguments)
+        self._mix(rows, right, work, np.arange(len(right.panels)), half=False)
 
     def mix_half(self, work: Work) -> None:
-        program, sides, target = work
-        n, width = self.n_samples, self.width
-        pair = _mixing.SparsePair(self.lists, self.panels)
-        count = -(-n // width)
         # Long and short columns in turn: equal shares of them are equal work.
+        count = len(self.panels)
         order = np.empty(count, dtype=np.int64)
         order[::2] = np.arange((count + 1) // 2)
         order[1::2] = np.arange(count - 1, (count + 1) // 2 - 1, -1)
+        self._mix(np.arange(self.n_samples), self, work, order, half=True)
 
-        def task(start: int, stop: int) -> None:
-            for first in order[start:stop] * width:
-                last = min(first + width, n)
-                above = target._replace(rows=target.rows[:last])
-                _mixing.mix_sparse(first, last, program, pair, above.rows, sides, above)
-
-        in_parallel(task, count, 1)
+    def _mix(self, rows: Array, right: Any, work: Work, order: Array, *, half: bool) -> None:
+        program, sides, target = work
+        pair = _mixing.SparsePair(self.lists, right.panels)
+        arguments = (program, pair, rows, sides, target, order, half)
+        in_parallel(_mixing.mix_sparse, len(order), 1, *arguments)
 
 
 def choose_layout(X: Any) -> type[Layout]:
