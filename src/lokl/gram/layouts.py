@@ -20,7 +20,6 @@ from lokl.gram.row_cache import RowCache
 from lokl.kernels.columns import stretched, take_columns
 
 _mixing = CompiledModule("lokl.gram._mixing")
-_rows = CompiledModule("lokl.gram._rows")
 
 TILE = 512
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
@@ -163,15 +162,20 @@ class Panels(Layout):
     @cached_property
     def lists(self) -> Any:
         """Entries of each row that are not zero, padded with zeros to a multiple of four."""
-        if not is_sparse(self.X):
-            return _mixing.Lists(*_rows.list_entries(self.X))
-        counts = np.diff(self.X.indptr)
-        pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)
+        if is_sparse(self.X):
+            counts, columns, values = np.diff(self.X.indptr), self.X.indices, self.X.data
+        else:
+            where = np.flatnonzero(self.X)
+            rows, columns = np.divmod(where, self.X.shape[1])
+            counts, values = np.bincount(rows, minlength=self.n_samples), self.X.ravel()[where]
+        # Behind each row as many zeros as it takes.
+        padding = -counts % 4
+        pointers = np.concatenate([[0], np.cumsum(counts + padding, dtype=np.int64)])
         indices = np.zeros(pointers[-1], dtype=np.int32)
         entries = np.zeros(pointers[-1], dtype=self.X.dtype)
-        place = np.arange(self.X.nnz) + np.repeat(pointers[:-1] - self.X.indptr[:-1], counts)
-        indices[place] = self.X.indices
-        entries[place] = self.X.data
+        place = np.arange(len(values)) + np.repeat(np.cumsum(padding) - padding, counts)
+        indices[place] = columns
+        entries[place] = values
         return _mixing.Lists(pointers, indices, entries)
 
     @cached_property
