@@ -6,7 +6,7 @@ Three layouts give the same numbers; the training samples decide which is fastes
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,10 +115,15 @@ class Layout(ABC):
     def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
         """Write all gated kernels between the samples `rows` and those of `right`."""
         program, sides, target = work
+        count = -(-right.n_samples // right.width)
+        tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
         for part, dots in self.products(rows, right, kept=kept):
             place = target._replace(rows=target.rows[part])
-            arguments = (program, dots, rows[part], sides, place)
-            in_parallel(_mixing.mix_dense, right.n_samples, right.width, *arguments)
+            products = _mixing.Products(dots, _no_pair(dots.dtype))
+            in_parallel(
+                *(_mixing.mix, count, 1),
+                *(program, products, rows[part], sides, place, tiles),
+            )
 
     def mix_half(self, work: Work) -> None:
         """Write the kernels among all samples, entries on and above the diagonal at least."""
@@ -211,8 +216,16 @@ class Panels(Layout):
     def _mix(self, rows: Array, right: Any, work: Work, order: Array, *, half: bool) -> None:
         program, sides, target = work
         pair = _mixing.SparsePair(self.lists, right.panels)
-        arguments = (program, pair, rows, sides, target, order, half)
-        in_parallel(_mixing.mix_sparse, len(order), 1, *arguments)
+        products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
+        tiles = _mixing.Tiles(order, right.width, half)
+        in_parallel(_mixing.mix, len(order), 1, program, products, rows, sides, target, tiles)
+
+
+@lru_cache(maxsize=2)
+def _no_pair(dtype: Any) -> Any:
+    """Return lists and panels of no samples, where inner products are stored."""
+    lists = _mixing.Lists(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
+    return _mixing.SparsePair(lists, np.empty((0, 0, 0), dtype))
 
 
 def choose_layout(X: Any) -> type[Layout]:
