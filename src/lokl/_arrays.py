@@ -36,3 +36,13 @@ def as_dense(X: Any) -> Array:
 def column(values: Array) -> Array:
     """Return coefficients as columns: (n,) becomes (n, 1)."""
     return values if values.ndim == 2 else values[:, np.newaxis]
+
+
+def read_only(values: Array) -> Array:
+    """Return the same memory as an array that must not be written.
+
+    Loops are compiled anew for arrays that are locked: where some are, all had better be.
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from lokl.gram import _mixing, _rows
-from lokl.gram._mixing import Loads, Program, Side, Sides, SparsePair, Target
-from lokl.gram.layouts import TILE, Panels
+from lokl.gram._mixing import Loads, Products, Program, Side, Sides, SparsePair, Target, Tiles
+from lokl.gram.layouts import TILE, Panels, _no_pair
 from lokl.kernels import base
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE, TANH
 
@@ -52,6 +52,19 @@ def exp2(t):
     out = np.empty_like(t)
     exp2_loop(t, out)
     return out
+
+
+@njit(fastmath=_mixing._FAST)
+def values_of(step, dots, left_norm, right_norms, values):
+    _mixing._kernel_values(step, dots, left_norm, right_norms, values)
+
+
+def mix_stored(program, dots, rows, sides, target, order=None, width=TILE):
+    """Mix stored inner products, all tiles of columns or some."""
+    order = np.arange(-(-dots.shape[1] // width)) if order is None else order
+    products = Products(dots, _no_pair(dots.dtype))
+    tiles = Tiles(order, width, half=False)
+    _mixing.mix(0, len(order), program, products, rows, sides, target, tiles)
 
 
 def hard_exponents(dtype, lowest):
@@ -102,7 +115,7 @@ def test_squares_are_exact_or_zero_and_never_denormal(dtype):
     values = np.concatenate([[0.0], 2.0**powers]).astype(dtype)
     out, nothing = values.copy(), np.zeros_like(values)
     step = (SQUARE, dtype(0.0), dtype(0.0), 1)
-    _mixing._kernel_values(step, nothing, dtype(0.0), nothing, out)
+    values_of(step, nothing, dtype(0.0), nothing, out)
     counts = values >= dtype(2.0) ** (LEAST[dtype] // 2)
     assert_array_equal(out, np.where(counts, values, dtype(0.0)) ** 2)
     assert not denormal(out)
@@ -217,15 +230,17 @@ def check(actual, expected, dtype):
     rank=st.integers(0, 3),
     accumulate=st.booleans(),
     cut=st.floats(0, 1),
+    width=st.sampled_from([TILE // 4, TILE]),
 )
-def test_mix_dense(steps, dtype, seed, n, p, rank, accumulate, cut):
+def test_mix_of_stored_products(steps, dtype, seed, n, p, rank, accumulate, cut, width):
     program, (X, left), (Z, right), rows, out, out_rows = problem(steps, n, p, rank, dtype, seed)
     dots = X[rows] @ Z.T
     expected = doubled(out)
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
-    for s, e in ((0, int(cut * n)), (int(cut * n), n)):
+    order = np.random.default_rng(seed).permutation(-(-n // width))
+    for part in np.split(order, [int(cut * len(order))]):
         work = (program, dots, rows, Sides(left, right), Target(out, out_rows, accumulate))
-        _mixing.mix_dense(s, e, *work)
+        mix_stored(*work, part, width)
     check(out, expected, dtype)
 
 
@@ -241,19 +256,21 @@ def test_mix_dense(steps, dtype, seed, n, p, rank, accumulate, cut):
     cut=st.integers(0, 2),
     fill=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_mix_sparse(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
+def test_mix_of_sparse_rows(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
     sides = problem(steps, n, p, rank, dtype, seed, fill)
     program, (X, left), (Z, right), rows, out, out_rows = sides
     pair = SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels)
+    products = Products(np.empty((0, 0), dtype), pair)
     expected = doubled(out)
     dots = doubled(X)[rows] @ doubled(Z).T
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
     # Panels in any order, in two calls.
     order = np.random.default_rng(seed).permutation(len(pair.panels))
     middle = min(cut, len(order))
+    tiles = Tiles(order, pair.panels.shape[2], half=False)
     for s, e in ((0, middle), (middle, len(order))):
-        work = (program, pair, rows, Sides(left, right), Target(out, out_rows, accumulate))
-        _mixing.mix_sparse(s, e, *work, order, False)
+        work = (program, products, rows, Sides(left, right), Target(out, out_rows, accumulate))
+        _mixing.mix(s, e, *work, tiles)
     check(out, expected, dtype)
 
 
@@ -348,7 +365,7 @@ def test_a_gaussian_is_never_above_one(dtype, seed, n):
     out, rows = np.empty((1, n), dtype), np.zeros(1, dtype=np.intp)
     side = Side(norms, none)
     work = (program, X[:1] @ X.T, rows, Sides(side, side), Target(out, rows, False))
-    _mixing.mix_dense(0, n, *work)
+    mix_stored(*work)
     assert (out <= 1).all()
     assert (out >= 0).all()
 
@@ -380,7 +397,7 @@ def test_far_apart_samples_leave_no_denormal_numbers(dtype, seed, rank, spread, 
     side = Side(norms, factors.astype(dtype))
     out, dots = np.empty((8, n), dtype), X[:8] @ X.T
     work = (program, dots, rows, Sides(side, side), Target(out, rows, False))
-    _mixing.mix_dense(0, n, *work)
+    mix_stored(*work)
     assert not denormal(out)
     # Every kernel by itself is what a buffer of values holds after its turn.
     values = np.empty((8, 9, n), dtype)

@@ -14,8 +14,9 @@ whose square would be below become 0 before they are squared.
 from collections import namedtuple
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 # Numba keeps compiled loops on disk until the file in which they are defined changes, and looks at
 # no other. Hence everything they are made of stands here, also what other files define as well.
@@ -37,6 +38,13 @@ Sides = namedtuple("Sides", "left right")
 Lists = namedtuple("Lists", "pointers indices entries")
 # Left samples as lists, right samples transposed in panels (n_panels, n_features, width).
 SparsePair = namedtuple("SparsePair", "lists panels")
+# Inner products of some left samples with all right ones, stored (n_rows, n_right) or to be computed
+# from a pair; the other of the two is empty.
+Products = namedtuple("Products", "stored pair")
+# Columns in tiles of one width (that of the panels): numbers of tiles in the order of work. With
+# `half`, where rows are all samples in their order, only entries on and above the diagonal and a
+# tile's own rows are written.
+Tiles = namedtuple("Tiles", "order width half")
 # The rows `rows` of the array `out` are written, or added to with `accumulate`.
 Target = namedtuple("Target", "out rows accumulate")
 # Coefficients (n_kernels, n_sums, n_columns) of sums over columns from `begin` on. `damping`
@@ -45,79 +53,57 @@ Loads = namedtuple("Loads", "coefs damping begin")
 
 # No reassociation and no reciprocal tricks: the laws on rounding in the tests hold with these.
 _FAST = {"nnan", "nsz", "contract"}
+# Loops that Python calls, and functions that only loops call: what would unpack their arguments
+# takes as long to compile as they do.
+_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "fastmath": _FAST}
+_INNER = {**_LOOP, "no_cpython_wrapper": True}
 
 
-def _reinterpreted(argument, result):
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(argument), codegen
+# ln(2)^k / k!, k = 12 .. 0
+_POLYNOMIAL = (
+    *(2.5678435993488206e-11, 4.4455382718708116e-10, 7.0549116208011234e-09),
+    *(1.0178086009239699e-07, 1.3215486790144309e-06, 1.5252733804059841e-05),
+    *(1.5403530393381610e-04, 1.3333558146428443e-03, 9.6181291076284772e-03),
+    *(5.5504108664821580e-02, 2.4022650695910072e-01, 6.9314718055994531e-01, 1.0),
+)
 
 
 @intrinsic
-def _as_float(typing_context, bits):
-    """Reinterpret integer bits as a float of the same size."""
-    return _reinterpreted(bits, types.float32 if bits == types.int32 else types.float64)
-
-
-@intrinsic
-def _as_bits(typing_context, number):
-    """Reinterpret a float as integer bits of the same size."""
-    return _reinterpreted(number, types.int32 if number == types.float32 else types.int64)
-
-
-def exp2_nonpositive(t):
+def exp2_nonpositive(typing_context, t):
     """``2 ** t`` for ``t <= 0`` without a branch, so that loops around it vectorise.
 
     The integer part goes into the exponent bits, the rest through a polynomial; relative error
     3e-7 (float32), 4e-16 (float64). Below ``2 ** -100`` (``2 ** -900``) it is 0.
+
+    Its instructions are written down one by one: a Python function inlined for each precision
+    takes four times as long to compile.
     """
-    return np.exp2(t)
+    digits, bias, least = (23, 127, -100.0) if t == types.float32 else (52, 1023, -900.0)
+    polynomial = _POLYNOMIAL[-7:] if t == types.float32 else _POLYNOMIAL
+    rounder = 1.5 * 2.0**digits  # added, it rounds to an integer
+
+    def codegen(context, builder, signature, arguments):
+        number, bits = context.get_value_type(t), ir.IntType(t.bitwidth)
+
+        def cut(value, relation, end):
+            inside = builder.fcmp_ordered(relation, value, number(end))
+            return builder.select(inside, value, number(end))
+
+        power = cut(cut(arguments[0], "<", 0.0), ">", 1.0 - bias)
+        shifted = builder.fadd(power, number(rounder))
+        rest = builder.fsub(power, builder.fsub(shifted, number(rounder)))
+        value = number(polynomial[0])
+        for coefficient in polynomial[1:]:
+            value = builder.fadd(builder.fmul(value, rest), number(coefficient))
+        exponent = builder.add(builder.bitcast(shifted, bits), bits(bias))
+        scale = builder.bitcast(builder.shl(exponent, bits(digits)), number)
+        counts = builder.fcmp_ordered(">=", power, number(least))
+        return builder.select(counts, builder.fmul(value, scale), number(0.0))
+
+    return t(t), codegen
 
 
-@overload(exp2_nonpositive, inline="always")
-def _exp2_nonpositive(t):
-    if t == types.float32:
-
-        def single(t):
-            t = max(min(t, np.float32(0.0)), np.float32(-126.0))
-            shifted = t + np.float32(12582912.0)  # 1.5 * 2^23: rounds to an integer
-            f = t - (shifted - np.float32(12582912.0))
-            p = np.float32(1.5403530e-4)
-            p = p * f + np.float32(1.3333558e-3)
-            p = p * f + np.float32(9.6181291e-3)
-            p = p * f + np.float32(5.5504109e-2)
-            p = p * f + np.float32(2.4022651e-1)
-            p = p * f + np.float32(6.9314718e-1)
-            p = p * f + np.float32(1.0)
-            bits = np.int32(np.int32(_as_bits(shifted) + np.int32(127)) << np.int32(23))
-            return p * _as_float(bits) if t >= np.float32(-100.0) else np.float32(0.0)
-
-        return single
-
-    def double(t):
-        t = max(min(t, 0.0), -1022.0)
-        shifted = t + 6755399441055744.0  # 1.5 * 2^52
-        f = t - (shifted - 6755399441055744.0)
-        p = 2.5678435993488206e-11  # ln(2)^k / k!, k = 12 .. 1
-        p = p * f + 4.4455382718708116e-10
-        p = p * f + 7.0549116208011234e-09
-        p = p * f + 1.0178086009239699e-07
-        p = p * f + 1.3215486790144309e-06
-        p = p * f + 1.5252733804059841e-05
-        p = p * f + 1.5403530393381610e-04
-        p = p * f + 1.3333558146428443e-03
-        p = p * f + 9.6181291076284772e-03
-        p = p * f + 5.5504108664821580e-02
-        p = p * f + 2.4022650695910072e-01
-        p = p * f + 6.9314718055994531e-01
-        p = p * f + 1.0
-        return p * _as_float((_as_bits(shifted) + 1023) << 52) if t >= -900.0 else 0.0
-
-    return double
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _kernel_values(step, dots, left_norm, right_norms, values):
     """Values of one kernel over one row of one tile; ``step`` is (operation, gamma, coef0, degree).
 
@@ -151,7 +137,7 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
             values[j] = np.tanh(gamma * dots[j] + coef0)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _add_squares(weights, values, out):
     """Add up to four rungs of an RBF ladder at once: `values` squared one to four times.
 
@@ -174,7 +160,7 @@ def _add_squares(weights, values, out):
         out[j] += a * first + b * second + c * third + d * fourth
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _add_gated_squares(weights, gates, values, out):
     """Like :func:`_add_squares`, with a gate for each rung."""
     a, b, c, d = weights
@@ -194,21 +180,21 @@ def _add_gated_squares(weights, gates, values, out):
         out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _add_scaled(weight, values, out):
     """``out += weight * values``."""
     for j in range(out.shape[0]):
         out[j] += weight * values[j]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _add_gated(weight, gate, values, out):
     """``out += weight * gate * values``."""
     for j in range(out.shape[0]):
         out[j] += weight * gate[j] * values[j]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _add_quadratic(weight, gamma, coef0, dots, out):
     """``out += weight * (gamma * dots + coef0) ** 2``, without a pass for the values."""
     for j in range(out.shape[0]):
@@ -216,16 +202,7 @@ def _add_quadratic(weight, gamma, coef0, dots, out):
         out[j] += weight * base * base
 
 
-@njit(cache=True, nogil=True)
-def _rungs(operations, i):
-    """Return how many of the next four kernels are squares, each of the one before."""
-    count = 0
-    while count < 4 and i + count < operations.shape[0] and operations[i + count] == SQUARE:
-        count += 1
-    return count
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _mix_row(program, dots, sides, place, values, out):
     """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
     operations, gammas, coefs, degrees, weights = program
@@ -234,9 +211,12 @@ def _mix_row(program, dots, sides, place, values, out):
     values = values[: last - first]
     rank = left.shape[1]
     zero = dots.dtype.type(0.0)
-    i = 0
-    while i < operations.shape[0]:
-        rungs = _rungs(operations, i) if rank < 2 else 0
+    i, n = 0, operations.shape[0]
+    while i < n:
+        # How many of the next four kernels are squares, each of the one before.
+        rungs = 0
+        while rank < 2 and rungs < 4 and i + rungs < n and operations[i + rungs] == SQUARE:
+            rungs += 1
         if rungs > 1:
             k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
             if rank:
@@ -269,7 +249,7 @@ def _mix_row(program, dots, sides, place, values, out):
         i += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_INNER)
 def _sparse_dots(lists, row, panel, dots):
     """Inner products of one sparse row with the first samples of one panel (n_features, width).
 
@@ -294,49 +274,33 @@ def _sparse_dots(lists, row, panel, dots):
                 dots[j] += a * x[j] + b * y[j] + c * z[j] + d * w[j]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def mix_dense(start, stop, program, dots, rows, sides, target):
-    """Gated kernel values of some rows, columns ``start:stop``, from stored inner products.
+@njit(**_LOOP)
+def mix(start, stop, program, products, rows, sides, target, tiles):
+    """Gated kernel values of the left samples `rows`, columns of the tiles ``order[start:stop]``.
 
-    `dots` (len(rows), n_columns) are the inner products of the left samples `rows` with all right
-    samples.
+    One loop for inner products that are stored and for those of sparse rows, computed on the way:
+    most of it is common to both, and compiled once.
     """
-    values = np.empty(TILE, dots.dtype)
-    for p in range(rows.shape[0]):
-        for first in range(start, stop, TILE):
-            last = min(first + TILE, stop)
-            out = target.out[target.rows[p], first:last]
-            if not target.accumulate:
-                out[:] = 0.0
-            _mix_row(program, dots[p, first:last], sides, (rows[p], first, last), values, out)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def mix_sparse(start, stop, program, pair, rows, sides, target, order, half):
-    """Like :func:`mix_dense`, with inner products of sparse rows computed on the way.
-
-    ``order[start:stop]`` are numbers of panels. With `half`, where `rows` are all samples in their
-    order, only entries on and above the diagonal and a panel's own rows are written.
-    """
-    lists, panels = pair.lists, pair.panels
-    # Read off the array: compiled code outlives a changed constant.
-    width = panels.shape[2]
-    dots = np.empty(width, panels.dtype)
-    values = np.empty(width, panels.dtype)
+    stored, (lists, panels) = products
+    order, width, half = tiles
+    buffer = np.empty(width, stored.dtype)
+    values = np.empty(width, stored.dtype)
     for k in range(start, stop):
         first = order[k] * width
         last = min(first + width, sides.right.norms.shape[0])
-        panel = panels[order[k]]
         for p in range(last if half else rows.shape[0]):
             out = target.out[target.rows[p], first:last]
             if not target.accumulate:
                 out[:] = 0.0
-            part = dots[: last - first]
-            _sparse_dots(lists, rows[p], panel, part)
-            _mix_row(program, part, sides, (rows[p], first, last), values, out)
+            if panels.shape[0]:
+                dots = buffer[: last - first]
+                _sparse_dots(lists, rows[p], panels[order[k]], dots)
+            else:
+                dots = stored[p, first:last]
+            _mix_row(program, dots, sides, (rows[p], first, last), values, out)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_LOOP)
 def dots_sparse(start, stop, pair, rows, out):
     """Inner products of the left samples `rows` with the right samples ``start:stop``."""
     width = pair.panels.shape[2]
@@ -346,7 +310,7 @@ def dots_sparse(start, stop, pair, rows, out):
             _sparse_dots(pair.lists, rows[p], pair.panels[first // width], out[p, first:last])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST | {"reassoc"})
+@njit(**{**_INNER, "fastmath": _FAST | {"reassoc"}})
 def _inner(a, b):
     total = a.dtype.type(0.0)
     for j in range(a.shape[0]):
@@ -354,7 +318,7 @@ def _inner(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_LOOP)
 def kernel_sums(start, stop, program, dots, norms, loads, out):
     """Sums over columns, kernel by kernel: ``out[p, i, q] += <k_i(p, :), coefs[i, q]>``.
 
@@ -383,7 +347,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
                     out[p, i, q] += _inner(summed, loads.coefs[i, q, first:last])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(**_LOOP)
 def kernels_apart(start, stop, program, dots, norms, members, out):
     """Values kernel by kernel: ``out[p, members[i], :] = k_i(p, :)`` for ``start <= p < stop``."""
     operations, gammas, coefs, degrees, _ = program
@@ -397,4 +361,6 @@ def kernels_apart(start, stop, program, dots, norms, members, out):
             for i in range(operations.shape[0]):
                 step = (operations[i], gammas[i], coefs[i], degrees[i])
                 _kernel_values(step, dots[p, first:last], left_norms[p], norm, part)
-                out[p, members[i], first:last] = part
+                written = out[p, members[i], first:last]
+                for j in range(last - first):
+                    written[j] = part[j]

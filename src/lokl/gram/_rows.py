@@ -9,28 +9,6 @@ TILE = 512
 
 
 @njit(cache=True, nogil=True)
-def list_entries(X):
-    """Entries of each row that are not zero, each row padded with zeros to a multiple of four."""
-    n, d = X.shape
-    pointers = np.zeros(n + 1, np.int64)
-    for p in range(n):
-        count = 0
-        for j in range(d):
-            count += X[p, j] != 0.0
-        pointers[p + 1] = pointers[p] + (count + 3) // 4 * 4
-    indices = np.zeros(pointers[n], np.int32)
-    entries = np.zeros(pointers[n], X.dtype)
-    for p in range(n):
-        k = pointers[p]
-        for j in range(d):
-            if X[p, j] != 0.0:
-                indices[k] = j
-                entries[k] = X[p, j]
-                k += 1
-    return pointers, indices, entries
-
-
-@njit(cache=True, nogil=True)
 def mirror(start, stop, matrix):
     """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
     block = 32

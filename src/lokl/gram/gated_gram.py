@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import Array, column, is_sparse
+from lokl._arrays import Array, column, is_sparse, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram import mixing
@@ -153,8 +153,7 @@ class GatedGram:
         if memory.whole is None:
             matrix = memory.square(self.dtype)
             mixing.fill_symmetric(self.points, matrix)
-            memory.whole = matrix.view()
-            memory.whole.flags.writeable = False
+            memory.whole = read_only(matrix)
         return memory.whole
 
     def release(self) -> None:
@@ -236,7 +235,8 @@ class GatedGram:
         cache = self._cache
         for start in range(0, len(index), cache.capacity):
             part = slice(start, start + cache.capacity)
-            work = (cache.slab, self.store(index[part]), coef[part], target)
+            slots = self.store(index[part])
+            work = (read_only(cache.slab), slots, coef[part], target)
             in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
 
     def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:

@@ -6,7 +6,7 @@ Three layouts give the same numbers; the training samples decide which is fastes
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from lokl.gram.row_cache import RowCache
 from lokl.kernels.columns import stretched, take_columns
 
 _mixing = CompiledModule("lokl.gram._mixing")
-_rows = CompiledModule("lokl.gram._rows")
 
 TILE = 512
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
@@ -116,10 +115,15 @@ class Layout(ABC):
     def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
         """Write all gated kernels between the samples `rows` and those of `right`."""
         program, sides, target = work
+        count = -(-right.n_samples // right.width)
+        tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
         for part, dots in self.products(rows, right, kept=kept):
             place = target._replace(rows=target.rows[part])
-            arguments = (program, dots, rows[part], sides, place)
-            in_parallel(_mixing.mix_dense, right.n_samples, right.width, *arguments)
+            products = _mixing.Products(dots, _no_pair(dots.dtype))
+            in_parallel(
+                *(_mixing.mix, count, 1),
+                *(program, products, rows[part], sides, place, tiles),
+            )
 
     def mix_half(self, work: Work) -> None:
         """Write the kernels among all samples, entries on and above the diagonal at least."""
@@ -163,15 +167,20 @@ class Panels(Layout):
     @cached_property
     def lists(self) -> Any:
         """Entries of each row that are not zero, padded with zeros to a multiple of four."""
-        if not is_sparse(self.X):
-            return _mixing.Lists(*_rows.list_entries(self.X))
-        counts = np.diff(self.X.indptr)
-        pointers = np.concatenate([[0], np.cumsum(-(-counts // 4) * 4)]).astype(np.int64)
+        if is_sparse(self.X):
+            counts, columns, values = np.diff(self.X.indptr), self.X.indices, self.X.data
+        else:
+            where = np.flatnonzero(self.X)
+            rows, columns = np.divmod(where, self.X.shape[1])
+            counts, values = np.bincount(rows, minlength=self.n_samples), self.X.ravel()[where]
+        # Behind each row as many zeros as it takes.
+        padding = -counts % 4
+        pointers = np.concatenate([[0], np.cumsum(counts + padding, dtype=np.int64)])
         indices = np.zeros(pointers[-1], dtype=np.int32)
         entries = np.zeros(pointers[-1], dtype=self.X.dtype)
-        place = np.arange(self.X.nnz) + np.repeat(pointers[:-1] - self.X.indptr[:-1], counts)
-        indices[place] = self.X.indices
-        entries[place] = self.X.data
+        place = np.arange(len(values)) + np.repeat(np.cumsum(padding) - padding, counts)
+        indices[place] = columns
+        entries[place] = values
         return _mixing.Lists(pointers, indices, entries)
 
     @cached_property
@@ -207,8 +216,16 @@ class Panels(Layout):
     def _mix(self, rows: Array, right: Any, work: Work, order: Array, *, half: bool) -> None:
         program, sides, target = work
         pair = _mixing.SparsePair(self.lists, right.panels)
-        arguments = (program, pair, rows, sides, target, order, half)
-        in_parallel(_mixing.mix_sparse, len(order), 1, *arguments)
+        products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
+        tiles = _mixing.Tiles(order, right.width, half)
+        in_parallel(_mixing.mix, len(order), 1, program, products, rows, sides, target, tiles)
+
+
+@lru_cache(maxsize=2)
+def _no_pair(dtype: Any) -> Any:
+    """Return lists and panels of no samples, where inner products are stored."""
+    lists = _mixing.Lists(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
+    return _mixing.SparsePair(lists, np.empty((0, 0, 0), dtype))
 
 
 def choose_layout(X: Any) -> type[Layout]:

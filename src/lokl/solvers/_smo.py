@@ -11,7 +11,8 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     """Move pairs of coefficients until no pair gains more than `tol`.
 
     Maximises ``t'u - epsilon |u| - u'Qu/2`` with ``1'u`` and the rest of the problem fixed; `coef`
-    and ``gradient = t - Qu`` are updated in place. The first of a pair gains most by rising, the
+    and ``gradient = t - Qu`` are updated in place. `Q` is the first rows and columns of a matrix
+    that may be larger. The first of a pair gains most by rising, the
     second is the partner with the largest second-order gain. A coefficient stops at zero where
     the slope of ``epsilon |u|`` jumps.
 
@@ -93,7 +94,10 @@ def place_symmetric(matrix, places, block):
     """
     count = block.shape[1]
     for p in range(places.shape[0]):
-        matrix[places[p], :count] = block[p]
+        # Entry by entry: the assignment of a slice compiles its messages about shapes as well.
+        row, source = matrix[places[p]], block[p]
+        for i in range(count):
+            row[i] = source[i]
     for first in range(0, count, 8):
         last = min(first + 8, count)
         for p in range(places.shape[0]):

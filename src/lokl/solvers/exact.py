@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl._arrays import Array
+from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
@@ -296,7 +296,7 @@ class _WorkingSet:
         count = len(index)
         coef, gradient = state.coef[index], state.gradient[index]
         steps, _, curvature = _smo.smo(
-            self.matrix[:count, :count] if count < self.size else self.matrix,
+            read_only(self.matrix),
             coef,
             gradient,
             problem.lower[index],
