@@ -1,6 +1,6 @@
 """``python -m lokl`` is the command ``lokl``."""
 
-from lokl.cli.app import app
+from lokl.cli import main
 
 if __name__ == "__main__":
-    app(prog_name="lokl")
+    main()

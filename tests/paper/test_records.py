@@ -18,12 +18,24 @@ CELLS = [
 ]
 
 
+def done(cell, **measured):
+    """The record of a cell that did not fail."""
+    return {
+        **vars(cell),
+        "accuracy": 0.5,
+        "support": 0.5,
+        "fit_seconds": 0.1,
+        "error": None,
+        **measured,
+    }
+
+
 @given(cut=st.integers(0, 400))
 def test_a_torn_last_line_is_cut_off(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("torn") / "records.jsonl"
     records = RecordFile(path)
     for k, cell in enumerate(CELLS[:3]):
-        records.add({**vars(cell), "accuracy": k / 10, "error": None})
+        records.add(done(cell, accuracy=k / 10))
     whole = path.read_bytes()
     path.write_bytes(whole[: max(len(whole) - cut, 0)])
     kept = RecordFile(path)
@@ -33,25 +45,55 @@ def test_a_torn_last_line_is_cut_off(tmp_path_factory, cut):
     assert len(kept) == lines.count(b"\n")
     for cell in CELLS[:3]:
         if cell not in kept:
-            kept.add({**vars(cell), "accuracy": 0.0, "error": None})
+            kept.add(done(cell))
     assert len(RecordFile(path)) == 3
 
 
-def test_damage_elsewhere_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"no json", "Expecting value"),
+        (b"\xff{}", "'utf-8' codec"),
+        (b"[1, 2]", r"a record is a JSON object, not \[1, 2\]"),
+        (b'{"data": "iris"}', "it lacks method, dictionary, .*, error, accuracy, support, fit_s"),
+    ],
+)
+def test_damage_elsewhere_is_named(tmp_path, line, words):
     path = tmp_path / "records.jsonl"
-    path.write_text('{"data": "iris"}\n')
-    with pytest.raises(ValueError, match="line 1 is no record"):
+    path.write_bytes(line_of(CELLS[0]) + line + b"\n")
+    with pytest.raises(ValueError, match=rf"records\.jsonl, line 2 is no record \({words}"):
         RecordFile(path)
-    path.write_text("no json\n")
-    with pytest.raises(ValueError, match="line 1 is no record"):
-        RecordFile(path)
+
+
+@pytest.mark.parametrize("name", [*vars(CELLS[0]), "accuracy", "support", "fit_seconds", "error"])
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_record_that_tables_cannot_show_is_named(tmp_path, name, failed):
+    path = tmp_path / "records.jsonl"
+    record = done(CELLS[0], error="it failed" if failed else None)
+    lacking = {key: value for key, value in record.items() if key != name}
+    needed = not failed or name not in ("accuracy", "support", "fit_seconds")
+    for changed, words in ((lacking, f"it lacks {name}"), ({**record, name: []}, f"its {name} is")):
+        path.write_text(json.dumps(changed) + "\n")
+        if needed:
+            with pytest.raises(ValueError, match=rf"line 1 is no record \({words}"):
+                RecordFile(path)
+        else:
+            assert len(RecordFile(path)) == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "0.5", None])
+def test_an_accuracy_is_a_number(tmp_path, value):
+    path = tmp_path / "records.jsonl"
+    with pytest.raises(ValueError, match="its accuracy is"):
+        RecordFile(path).add(done(CELLS[0], accuracy=value))
+    assert not path.exists()
 
 
 def test_records_move_into_an_archive_and_come_back(tmp_path):
     path = tmp_path / "records.jsonl"
     records = RecordFile(path)
     for k, cell in enumerate(CELLS):
-        records.add({**vars(cell), "accuracy": k / 10, "error": None})
+        records.add(done(cell, accuracy=k / 10))
     before = {Cell.of(record): record for record in records}
     records.archive()
     content = records.archive_path.read_bytes()
@@ -60,7 +102,7 @@ def test_records_move_into_an_archive_and_come_back(tmp_path):
     assert {Cell.of(record): record for record in again} == before
     assert all(cell in again for cell in CELLS)
     # New records go into a file beside it, and later ones count.
-    again.add({**vars(CELLS[0]), "accuracy": 1.0, "error": None})
+    again.add(done(CELLS[0], accuracy=1.0))
     assert RecordFile(path).of(CELLS[0])["accuracy"] == 1.0
     assert records.archive_path.read_bytes() == content
     records.archive_path.write_bytes(content[:-20])
@@ -73,14 +115,14 @@ def test_equal_records_make_equal_archives(tmp_path):
     for name, cells in (("a", CELLS), ("b", CELLS[::-1])):
         records = RecordFile(tmp_path / name / "records.jsonl")
         for cell in cells:
-            records.add({**vars(cell), "error": None})
+            records.add(done(cell))
         records.archive()
         written.append(records.archive_path.read_bytes())
     assert written[0] == written[1]
 
 
 def line_of(cell):
-    return json.dumps({**vars(cell), "error": None}).encode() + b"\n"
+    return json.dumps(done(cell)).encode() + b"\n"
 
 
 def test_a_reader_waits_for_the_line_that_is_being_written(tmp_path):
@@ -104,24 +146,24 @@ def test_a_reader_waits_for_the_line_that_is_being_written(tmp_path):
 def test_a_line_torn_while_the_file_is_in_use_is_cut_off(tmp_path):
     path = tmp_path / "records.jsonl"
     records = RecordFile(path)
-    records.add({**vars(CELLS[0]), "error": None})
+    records.add(done(CELLS[0]))
     with path.open("ab") as killed:
         killed.write(line_of(CELLS[1])[:-1])
-    records.add({**vars(CELLS[2]), "error": None})
+    records.add(done(CELLS[2]))
     assert [Cell.of(record) for record in RecordFile(path)] == [CELLS[0], CELLS[2]]
     path.write_bytes(b'{"torn')
-    records.add({**vars(CELLS[2]), "error": None})
+    records.add(done(CELLS[2]))
     assert [Cell.of(record) for record in RecordFile(path)] == [CELLS[2]]
 
 
 def test_an_archive_has_the_records_that_other_runs_added(tmp_path):
     path = tmp_path / "records.jsonl"
     first, second, third = (RecordFile(path) for _ in range(3))
-    first.add({**vars(CELLS[0]), "error": None})
-    second.add({**vars(CELLS[1]), "error": None})
+    first.add(done(CELLS[0]))
+    second.add(done(CELLS[1]))
     first.archive()
     assert [Cell.of(record) for record in first] == CELLS[:2]
-    third.add({**vars(CELLS[2]), "error": None})
+    third.add(done(CELLS[2]))
     second.archive()
     assert [place.name for place in tmp_path.iterdir()] == ["records.jsonl.gz"]
     assert {Cell.of(record) for record in RecordFile(path)} == set(CELLS[:3])
@@ -133,9 +175,9 @@ def test_who_waits_for_the_lock_of_an_archive_loses_nothing(tmp_path, waiting):
     fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
     path = tmp_path / "records.jsonl"
     records = RecordFile(path)
-    records.add({**vars(CELLS[0]), "error": None})
+    records.add(done(CELLS[0]))
     work = {
-        "add": lambda: records.add({**vars(CELLS[1]), "error": None}),
+        "add": lambda: records.add(done(CELLS[1])),
         "archive": records.archive,
     }
     thread = threading.Thread(target=work[waiting])
@@ -172,11 +214,11 @@ def test_a_line_begun_when_a_reader_lets_go_is_not_its_concern(tmp_path, monkeyp
 def test_records_are_read_where_files_cannot_be_locked(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     path = tmp_path / "records.jsonl"
-    RecordFile(path).add({**vars(CELLS[0]), "error": None})
+    RecordFile(path).add(done(CELLS[0]))
     with path.open("ab") as stream:
         stream.write(b'{"torn')
     records = RecordFile(path)
-    records.add({**vars(CELLS[1]), "error": None})
+    records.add(done(CELLS[1]))
     assert [Cell.of(record) for record in RecordFile(path)] == CELLS[:2]
 
 
@@ -185,7 +227,8 @@ def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path, start_proces
     code = (
         "import sys; from lokl.paper import *; r = RecordFile(sys.argv[1])\n"
         "for k in range(100):\n"
-        "    r.add({**vars(Cell(sys.argv[2], 'LMKL', 'x' * 3000, None, split=k)), 'error': None})"
+        "    cell = Cell(sys.argv[2], 'LMKL', 'x' * 3000, None, split=k)\n"
+        "    r.add({**vars(cell), 'error': 'it failed'})"
     )
     path = tmp_path / "records.jsonl"
     path.touch()

@@ -4,5 +4,8 @@
 def main() -> None:
     """Run the command line."""
     from lokl.cli.app import app
+    from lokl.cli.streams import explain_lost_output, print_what_can_be_printed
 
-    app()
+    print_what_can_be_printed()
+    with explain_lost_output():
+        app(prog_name="lokl")

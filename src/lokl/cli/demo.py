@@ -1,9 +1,10 @@
 """``lokl demo``: single kernels, their mix and all methods, on data sets of scikit-learn."""
 
 import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -42,6 +43,7 @@ def demo(
     for name in names:
         if name not in _SETS:
             stop(f"unknown data set {name!r}; choose {', '.join(_SETS)}", 2)
+    draw = draw and not as_json and _can_draw(figure)
     records = []
     for name in names:
         title, scores = _compare(name, repeats, seed)
@@ -50,7 +52,7 @@ def demo(
             Console().print(_table(title, scores, repeats))
     if as_json:
         typer.echo(json.dumps(records, indent=2))
-    elif draw:
+    if draw:
         _draw(figure, seed)
 
 
@@ -88,19 +90,48 @@ def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
 
 def _table(title: str, scores: list[Any], repeats: int) -> Table:
     splits = "split" if repeats == 1 else "splits"
-    caption = f"mean and standard deviation over {repeats} random 75/25 {splits}"
+    caption = f"mean (standard deviation) over {repeats} random 75/25 {splits}"
     table = Table(title=title, caption=caption)
     table.add_column("kernel or method")
     for column in ("accuracy %", "fit ms", "support %"):
         table.add_column(column, justify="right")
     best = max(score.accuracy for score in scores)
     for score in scores:
-        accuracy = f"{100 * score.accuracy:.1f} ± {100 * score.spread:.1f}"
+        accuracy = f"{100 * score.accuracy:.1f} ({100 * score.spread:.1f})"
         if score.accuracy == best:
             accuracy = f"[bold]{accuracy}[/bold]"
         fit, support = f"{1000 * score.fit_seconds:.1f}", f"{100 * score.support:.0f}"
         table.add_row(score.model, accuracy, fit, support)
     return table
+
+
+def _can_draw(path: Path) -> bool:
+    """Look for what keeps a figure from being written, before minutes of work on it."""
+    from lokl.inspection.plotting import pyplot
+
+    try:
+        pyplot()
+    except ImportError as reason:
+        typer.echo(f"no figure: {reason}")
+        return False
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    formats = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix.removeprefix(".").lower() not in formats:
+        what = f"format {path.suffix!r}" if path.suffix else "format without an ending"
+        stop(f"cannot write {path}: no {what}; choose among {', '.join(formats)}", 2)
+    try:
+        # An existing file stays as it is until the figure is there.
+        with path.open("r+b") if path.exists() else tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as reason:
+        _cannot_write(path, reason)
+    return True
+
+
+def _cannot_write(path: Path, reason: OSError) -> NoReturn:
+    why = f"cannot write {path}: {reason.strerror or reason}"
+    stop(f"{why}; name another file with --figure, or give --no-figure", 2)
 
 
 def _draw(path: Path, seed: int) -> None:
@@ -121,9 +152,6 @@ def _draw(path: Path, seed: int) -> None:
     fitted = {name: model.fit(X, y) for name, model in models.items()}
     try:
         plot_regions(fitted, X, y).savefig(path, dpi=120)
-    except ImportError as reason:
-        typer.echo(f"no figure: {reason}")
     except OSError as reason:
-        stop(f"cannot write {path}: {reason.strerror or reason}", 2)
-    else:
-        typer.echo(f"two regions, and which kernel rules where: {path}")
+        _cannot_write(path, reason)
+    typer.echo(f"two regions, and which kernel rules where: {path}")

@@ -1,6 +1,8 @@
 """``lokl reproduce``: the paper's tables, recomputed beside the published numbers."""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,13 +12,30 @@ from rich.console import Console
 
 from lokl.cli.terminal import show_table, stop
 
+
+def _each_names_something(values: list[str] | None) -> list[str] | None:
+    """Refuse an empty list: it comes from an empty variable of a shell, and does not mean all."""
+    for value in values or ():
+        if not value.replace(",", "").strip():
+            raise typer.BadParameter(f"{value!r} names nothing; leave the option out for all")
+    return values
+
+
 Table = Annotated[str, typer.Argument(help="table2, table3, table4, figure1, figure2 or all.")]
 Names = list[str] | None
 Datasets = Annotated[
-    Names, typer.Option(help="Data sets, separated by commas; all of the paper if not given.")
+    Names,
+    typer.Option(
+        callback=_each_names_something,
+        help="Data sets, separated by commas; all of the paper if not given.",
+    ),
 ]
 Methods = Annotated[
-    Names, typer.Option(help="Methods, separated by commas; all of the table if not given.")
+    Names,
+    typer.Option(
+        callback=_each_names_something,
+        help="Methods, separated by commas; all of the table if not given.",
+    ),
 ]
 Dictionary = Annotated[
     Names,
@@ -88,52 +107,71 @@ def reproduce(
     """
     from lokl.paper.experiment import Experiment
 
-    try:
-        experiment = Experiment(
-            table,
-            output,
-            recorded=recorded,
-            download=download,
-            repeats=repeats,
-            sets=datasets,
-            methods=methods,
-            dictionaries=dictionary,
-            gammas=gamma,
-            selection=selection,
-            solver=solver,
-            seed=seed,
-            quick=quick,
-        )
-    except (ValueError, OSError) as reason:
-        stop(reason, 2)
-    for data, why in experiment.lacking.items():
-        typer.echo(f"left out: {data}: {why}", err=True)
-    results = _finish(experiment, jobs, backend, quiet=as_json)
+    with ExitStack() as stack:
+        try:
+            experiment = Experiment(
+                table,
+                output,
+                recorded=recorded,
+                download=download,
+                repeats=repeats,
+                sets=datasets,
+                methods=methods,
+                dictionaries=dictionary,
+                gammas=gamma,
+                selection=selection,
+                solver=solver,
+                seed=seed,
+                quick=quick,
+            )
+            stack.enter_context(experiment.at_work())
+        except (ValueError, OSError) as reason:
+            stop(reason, 2)
+        for data, why in experiment.lacking.items():
+            typer.echo(f"left out: {data}: {why}", err=True)
+        results, fits, failures = _finish(experiment, jobs, backend, quiet=as_json)
     if as_json:
         typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
+    if failures:
+        share = f"all {fits}" if failures == fits else f"{failures} of {fits}"
+        stop(f"{share} fits failed; the same command tries them again", 1)
 
 
-def _finish(experiment: Any, jobs: int, backend: str, *, quiet: bool) -> list[dict[str, Any]]:
-    """Make all tables and figures, show them unless quiet, and return what they contain.
+def _finish(
+    experiment: Any, jobs: int, backend: str, *, quiet: bool
+) -> tuple[list[dict[str, Any]], int, int]:
+    """Make all tables and figures and show them unless quiet.
 
-    What can go wrong outside of fits becomes one line and an exit code.
+    Returns what they contain, and how many fits the tables stand on, failed ones included, and how
+    many of those failed.
     """
+    results: list[dict[str, Any]] = []
+    fits = failures = 0
+    for name in experiment.cells:
+        with _explained(experiment):
+            done = _run(experiment, name, jobs, backend)
+            experiment.write(done.table)
+        fits, failures = fits + done.cells, failures + done.failures
+        results.append(done.table.as_dict())
+        _tell(name, done)
+        if not quiet:
+            show_table(done.table)
+    for name in experiment.figures:
+        with _explained(experiment), Console(stderr=True).status(f"{name}: fitting and drawing"):
+            results.append(experiment.draw(name))
+        if not quiet:
+            typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
+    return results, fits, failures
+
+
+@contextmanager
+def _explained(experiment: Any) -> Iterator[None]:
+    """Turn what can go wrong outside of fits into one line and an exit code."""
     from lokl.datasets import DatasetError
 
-    results: list[dict[str, Any]] = []
     goes_on = "the same command goes on from them"
     try:
-        for name in experiment.cells:
-            made = _run(experiment, name, jobs, backend)
-            experiment.write(made)
-            results.append(made.as_dict())
-            if not quiet:
-                show_table(made)
-        for name in experiment.figures:
-            with Console(stderr=True).status(f"{name}: fitting and drawing"):
-                results.append(experiment.draw(name))
-            if not quiet:
-                typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
+        yield
     except (ImportError, ValueError, DatasetError) as reason:
         stop(reason, 2)
     except OSError as reason:
@@ -142,16 +180,19 @@ def _finish(experiment: Any, jobs: int, backend: str, *, quiet: bool) -> list[di
     except KeyboardInterrupt:
         kept = f"{len(experiment.records)} records are in {experiment.folder}"
         stop(f"interrupted; {kept}, and {goes_on}", 130)
-    return results
 
 
 def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:
-    """Do the fits of a table behind a progress bar, and return the table."""
+    """Do the fits of a table behind a progress bar."""
     from lokl.datasets.progress import progress_bar
 
     with progress_bar() as progress:
         task = progress.add_task(name, total=experiment.count_missing(name))
-        done = experiment.run(name, jobs, backend, lambda record: progress.advance(task))
+        return experiment.run(name, jobs, backend, lambda record: progress.advance(task))
+
+
+def _tell(name: str, done: Any) -> None:
+    """Say on standard error which fits failed, and how long all of them took."""
     for error in done.errors:
         typer.echo(f"failed: {error}", err=True)
     if done.fits:
@@ -159,4 +200,3 @@ def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:
         if done.overhead is not None:
             text += f"; {100 * done.overhead:.1f} % beside the fits themselves"
         typer.echo(text, err=True)
-    return done.table

@@ -1,6 +1,7 @@
 """One fit of one method on one split: what goes in, and the record that comes out."""
 
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -63,6 +64,33 @@ class Cell:
     def of(cls, record: dict[str, Any]) -> "Cell":
         """Return the cell that a record belongs to."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+
+
+_TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
+# Types of JSON that a value may have. What every record has:
+_NEEDED = {
+    **dict.fromkeys(("data", "method", "dictionary", "selection", "solver"), _TEXT),
+    **dict.fromkeys(("split", "C", "seed"), _NUMBER),
+    **dict.fromkeys(("gamma", "rows"), _NUMBER + _NOTHING),
+    "error": _TEXT + _NOTHING,
+}
+# What tables show of a cell that did not fail:
+_DONE = {**_NEEDED, **dict.fromkeys(("accuracy", "support", "fit_seconds"), _NUMBER)}
+
+
+def check_record(record: Any) -> None:
+    """Raise a ValueError that says what a record lacks, or which value no table can show."""
+    if not isinstance(record, dict):
+        raise ValueError(f"a record is a JSON object, not {record!r:.40}")
+    needed = _DONE if record.get("error") is None else _NEEDED
+    if not needed.keys() <= record.keys():
+        lacking = [name for name in needed if name not in record]
+        raise ValueError(f"it lacks {', '.join(lacking)}")
+    for name, types in needed.items():
+        value = record[name]
+        # By type, not by isinstance: true is no number.
+        if type(value) not in types or (type(value) is float and not math.isfinite(value)):
+            raise ValueError(f"its {name} is {value!r:.40}")
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:

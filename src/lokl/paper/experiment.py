@@ -1,7 +1,10 @@
 """Tables and figures of the paper in one folder: what they need, and what they became."""
 
 import json
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from lokl.inspection.plotting import pyplot
 from lokl.paper.cells import Cell
 from lokl.paper.figures import figure1, figure2, measure_memory, with_least
 from lokl.paper.files import replace_file, write_figure, write_table
+from lokl.paper.lock import only_run
 from lokl.paper.plan import TABLES, make_cells, nearest, paper_names, recorded_cells
 from lokl.paper.published import SETS
 from lokl.paper.records import RecordFile
@@ -29,7 +33,9 @@ class TableRun:
     """A table and what was done for it now."""
 
     table: ResultTable
+    cells: int  # all of the table
     fits: int  # cells that had no record before
+    failures: int  # cells that failed
     seconds: float
     # Time beside the fits, as a share of theirs; None for short runs and for clusters elsewhere,
     # whose workers are not counted.
@@ -42,7 +48,7 @@ class Experiment:
 
     `folder` has ``records.jsonl`` and gets everything that is written. With `recorded`, tables show
     the records that there are, instead of all cells. `repeats` and `settings` are those of
-    :func:`make_cells`.
+    :func:`make_cells`. Fits and files are made inside of ``with experiment.at_work()``.
     """
 
     def __init__(
@@ -62,12 +68,13 @@ class Experiment:
         # Data sets that are left out, and why.
         self.lacking: dict[str, str] = {}
         self._settings = settings
+        self._recorded_only = recorded
         self._download = download
         parts = ("sets", "methods", "gammas", "dictionaries")
         self._writes = not (recorded and any(settings.get(part) for part in parts))
         tables = [table for table in TABLES if self.name in (table, "all")]
         if recorded:
-            self.cells = {table: self._recorded(table) for table in tables}
+            self.cells = {table: self._cells_with_records(table) for table in tables}
             return
         cells = {table: make_cells(table, repeats=repeats, **settings) for table in tables}
         needed = {cell.data for own in cells.values() for cell in own}
@@ -77,7 +84,19 @@ class Experiment:
             for table, own in cells.items()
         }
 
-    def _recorded(self, table: str) -> list[Cell]:
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Make sure that the folder can be written, and keep other runs that fit out of it."""
+        with ExitStack() as stack:
+            if self._writes:
+                stack.enter_context(_writable(self.folder))
+            if self.cells and not self._recorded_only:
+                stack.enter_context(only_run(self.folder))
+                # Once more: a run that has just ended may have added records.
+                self.records = RecordFile(self.records.path)
+            yield
+
+    def _cells_with_records(self, table: str) -> list[Cell]:
         cells = recorded_cells(table, self.records, **self._settings)
         found = [cell for cell in cells if cell in self.records]
         if not found:
@@ -102,8 +121,11 @@ class Experiment:
         extra = None
         if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
-        errors = sorted({str(record["error"]) for record in found if record["error"]})
-        return TableRun(make_table(table, found), len(new), seconds, extra, errors)
+        errors = [str(record["error"]) for record in found if record["error"] is not None]
+        made = make_table(table, found)
+        return TableRun(
+            made, len(found), len(new), len(errors), seconds, extra, sorted(set(errors))
+        )
 
     def write(self, table: ResultTable) -> None:
         """Write the files of a table, unless it shows a chosen part of the records only."""
@@ -127,3 +149,25 @@ class Experiment:
         replace_file(self.folder / f"{figure}.json", json.dumps(shown, indent=1).encode())
         files = write_figure(self.folder, figure, figure2(measured))
         return {"name": figure, "measured": shown, "files": files}
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """Raise unless files can be written in a folder, which is made if there is none."""
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as reason:
+        raise OSError(
+            f"cannot write to {folder}: {reason.strerror or reason}; name another folder with "
+            "--output"
+        ) from reason
+    try:
+        yield
+    finally:
+        if made:
+            # A run that came to nothing leaves nothing; a folder with files in it stays.
+            with suppress(OSError):
+                folder.rmdir()

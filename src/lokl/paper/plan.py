@@ -51,17 +51,20 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 
 
-def _names(values: Iterable[str], known: Iterable[str]) -> list[str]:
+def _names(what: str, values: Sequence[str], known: Iterable[str]) -> list[str]:
     """Take lists with commas apart; a known name that has a comma itself stays whole."""
     whole = {name.casefold() for name in known}
     lists = ([value] if value.casefold() in whole else value.split(",") for value in values)
-    return [name.strip() for names in lists for name in names if name.strip()]
+    found = [name.strip() for names in lists for name in names if name.strip()]
+    if not found:
+        raise ValueError(f"{list(values)} names no {what}; choose among {', '.join(known)}")
+    return found
 
 
 def paper_names(sets: Sequence[str] | None) -> list[str]:
     """Return data sets by their names in the paper; they may be given by those of files, too."""
     files = {value.name: name for name, value in SETS.items()}
-    names = _names(sets or SETS, (*SETS, *files))
+    names = _names("data set", list(SETS) if sets is None else sets, (*SETS, *files))
     return [files.get(name) or nearest("data set", name, SETS) for name in names]
 
 
@@ -102,10 +105,11 @@ def make_cells(
     """
     spec = TABLES[nearest("table", table, TABLES)]
     selection = nearest("selection", selection, ("paper", "nested"))
-    solver = nearest("solver", solver or spec.solver, SOLVERS)
+    solver = nearest("solver", spec.solver if solver is None else solver, SOLVERS)
     names = paper_names(sets)
     known = method_names()
-    chosen = [nearest("method", name, known) for name in _names(methods or spec.methods, known)]
+    listed = _names("method", spec.methods if methods is None else methods, known)
+    chosen = [nearest("method", name, known) for name in listed]
     lists = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or _USUAL]
     _check_gammas(gammas or ())
     widths = gammas or (GAMMAS[::4] if quick else GAMMAS)

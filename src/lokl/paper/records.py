@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lokl.paper.cells import Cell
+from lokl.paper.cells import Cell, check_record
 from lokl.paper.files import replace_file
 
 # Seconds after which lines are forced onto the disk: a process that is killed loses no line, a
@@ -95,12 +95,13 @@ class RecordFile:
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 record = json.loads(line)
-                self._records[Cell.of(record).key] = record
-            except (ValueError, KeyError, TypeError) as reason:
+                check_record(record)
+            except ValueError as reason:
                 raise ValueError(
                     f"{path}, line {number} is no record ({reason}); delete the line, or "
                     "the file to start anew"
                 ) from reason
+            self._records[Cell.of(record).key] = record
 
     def __len__(self) -> int:
         return len(self._records)
@@ -120,6 +121,8 @@ class RecordFile:
     def add(self, record: dict[str, Any]) -> None:
         """Write one record whole, or raise and leave the file as it was."""
         line = (json.dumps(record, sort_keys=True) + "\n").encode()
+        # As it would be read again.
+        check_record(json.loads(line))
         with _locked(self.path) as stream:
             begin = stream.seek(0, os.SEEK_END)
             if begin:
