@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from lokl._arrays import Array, as_samples, is_sparse
-from lokl._checks import check_positive
+from lokl._checks import check_not_negative, check_positive
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 from lokl.kernels.columns import stretched
 
@@ -77,23 +77,27 @@ class Polynomial(DotKernel):
     Parameters
     ----------
     degree : int, default=2
-    gamma : float, default=1.0
+    gamma : float or "scale", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
     coef0 : float, default=1.0
         Non-negative; 0 keeps only products of exactly `degree` features.
     """
 
-    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0):
+    def __init__(self, degree: int = 2, gamma: Any = 1.0, coef0: float = 1.0):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
 
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        return Polynomial(self.degree, _learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+
     def formula(self) -> Formula:
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
-        if not np.isfinite(self.coef0) or self.coef0 < 0:
-            raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
-        gamma = check_positive("gamma", self.gamma)
-        return Formula(POLYNOMIAL, gamma, self.coef0, int(self.degree))
+        coef0 = check_not_negative("coef0", self.coef0)
+        return Formula(POLYNOMIAL, _known_gamma(self), coef0, int(self.degree))
 
     @property
     def label(self) -> str:
@@ -117,20 +121,10 @@ class RBF(DotKernel):
         if not isinstance(self.gamma, str):
             self.formula()
             return self
-        if self.gamma not in ("scale", "median"):
-            raise ValueError(f"gamma must be a number, 'scale' or 'median', got {self.gamma!r}")
-        X = as_samples(X)
-        spread = _spread(X, weight) if self.gamma == "scale" else _median_distance(X, weight)
-        # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
-        return RBF(1.0 / spread if spread > 0 else 1.0)
+        return RBF(_learned_gamma(self.gamma, X, weight, "scale", "median"))
 
     def formula(self) -> Formula:
-        if isinstance(self.gamma, str):
-            raise ValueError(
-                f"RBF(gamma={self.gamma!r}) depends on training data; call bind(X) first "
-                "or give a number"
-            )
-        return Formula(GAUSSIAN, check_positive("gamma", self.gamma))
+        return Formula(GAUSSIAN, _known_gamma(self))
 
     @property
     def label(self) -> str:
@@ -183,20 +177,26 @@ class Sigmoid(DotKernel):
 
     Parameters
     ----------
-    gamma : float, default=1.0
+    gamma : float or "scale", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
     coef0 : float, default=0.0
     """
 
     label = "sigmoid"
 
-    def __init__(self, gamma: float = 1.0, coef0: float = 0.0):
+    def __init__(self, gamma: Any = 1.0, coef0: float = 0.0):
         self.gamma = gamma
         self.coef0 = coef0
 
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        return Sigmoid(_learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+
     def formula(self) -> Formula:
-        if not np.isfinite(self.coef0):
+        if not isinstance(self.coef0, Real) or not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
-        return Formula(TANH, check_positive("gamma", self.gamma), self.coef0)
+        return Formula(TANH, _known_gamma(self), float(self.coef0))
 
 
 class Cosine(Kernel):
@@ -220,6 +220,27 @@ class Cosine(Kernel):
 def _inverse_norm(X: Any) -> Array:
     norms = row_norms(X)
     return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+
+
+def _known_gamma(kernel: Any) -> float:
+    """Return the gamma of a kernel, or an error where it is still to be learned."""
+    if isinstance(kernel.gamma, str):
+        raise ValueError(
+            f"{type(kernel).__name__}(gamma={kernel.gamma!r}) depends on training data; call "
+            "bind(X) first or give a number"
+        )
+    return check_positive("gamma", kernel.gamma)
+
+
+def _learned_gamma(word: str, X: Any, weight: Array | None, *known: str) -> float:
+    """Return the gamma that a word means on training samples."""
+    if word not in known:
+        words = " or ".join(repr(own) for own in known)
+        raise ValueError(f"gamma must be a number, {words}, got {word!r}")
+    X = as_samples(X)
+    spread = _spread(X, weight) if word == "scale" else _median_distance(X, weight)
+    # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
+    return 1.0 / spread if spread > 0 else 1.0
 
 
 def _spread(X: Any, weight: Array | None) -> float:
