@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl._arrays import Array, as_samples, is_sparse
+from lokl._arrays import Array, as_samples, is_sparse, squared_norms
 from lokl._checks import check_not_negative, check_positive
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 from lokl.kernels.columns import stretched
@@ -53,12 +53,12 @@ class DotKernel(Kernel):
         X = as_samples(X)
         Z = X if Z is None else as_samples(Z)
         dot = safe_sparse_dot(X, Z.T, dense_output=True)
-        left = row_norms(X, squared=True)[:, np.newaxis]
-        right = row_norms(Z, squared=True)[np.newaxis, :]
+        left = squared_norms(X)[:, np.newaxis]
+        right = squared_norms(Z)[np.newaxis, :]
         return self.formula()(dot, left, right)
 
     def diag(self, X: Any) -> Array:
-        norms = row_norms(as_samples(X), squared=True)
+        norms = squared_norms(as_samples(X))
         return self.formula()(norms, norms, norms)
 
 
@@ -214,11 +214,11 @@ class Cosine(Kernel):
         return np.asarray(_inverse_norm(X)[:, np.newaxis] * dot * _inverse_norm(Z))
 
     def diag(self, X: Any) -> Array:
-        return np.asarray(row_norms(as_samples(X)) > 0, dtype=float)
+        return np.asarray(squared_norms(as_samples(X)) > 0, dtype=float)
 
 
 def _inverse_norm(X: Any) -> Array:
-    norms = row_norms(X)
+    norms = np.sqrt(squared_norms(X))
     return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
 
 
@@ -239,8 +239,9 @@ def _learned_gamma(word: str, X: Any, weight: Array | None, *known: str) -> floa
         raise ValueError(f"gamma must be a number, {words}, got {word!r}")
     X = as_samples(X)
     spread = _spread(X, weight) if word == "scale" else _median_distance(X, weight)
-    # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
-    return 1.0 / spread if spread > 0 else 1.0
+    # Samples that do not differ leave the width open; scikit-learn takes 1 as well. Data whose
+    # squares overflow is refused where samples are read, with the number of the sample.
+    return max(1.0 / spread, np.finfo(float).tiny) if spread > 0 else 1.0
 
 
 def _spread(X: Any, weight: Array | None) -> float:
@@ -275,7 +276,7 @@ def _median_distance(X: Any, weight: Array | None) -> float:
         X, weight = X[chosen], weight[chosen]
     distance = euclidean_distances(X, squared=True).ravel()
     # Equal rows far from zero are a rounding error apart.
-    distance[distance <= 1e-13 * float(row_norms(X, squared=True).max())] = 0.0
+    distance[distance <= 1e-13 * float(squared_norms(X).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])
     return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl._threads import one_pool
+from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
@@ -50,7 +51,7 @@ class Learner(BaseEstimator, ABC):
         "None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`). A "
         "mapping gives the kernels names. A kernel is a :class:`~lokl.kernels.Kernel`, a word such "
         'as "rbf" or "poly2", a function of two arrays, or a kernel of '
-        "``sklearn.gaussian_process``. Settings of kernels are parameters: ``kernels__rbf__gamma``.",
+        "``sklearn.gaussian_process``. Its settings are parameters: ``kernels__rbf__gamma``.",
         kw_only=False,
     )
     C: float = setting(1.0, POSITIVE, "Cost of errors beyond the margin.", kw_only=False)
@@ -124,6 +125,8 @@ class Learner(BaseEstimator, ABC):
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
+    # Numbers that overflow are looked for where they come in and where they come out.
+    @np.errstate(all="ignore")
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
 
@@ -132,7 +135,7 @@ class Learner(BaseEstimator, ABC):
         """
         training = self._training(data, targets)
         with one_pool(training.n_samples):
-            model = self._learn(training)
+            model = check_learned(self._learn(training))
         self._model = model
         for name, value in {**known, **model.attributes()}.items():
             setattr(self, name, value)
@@ -157,7 +160,14 @@ class Learner(BaseEstimator, ABC):
         kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         columns = getattr(self, "feature_names_in_", None)
         samples = read_samples(
-            kernels, names, X, columns=columns, rows=rows, weight=weight, frame=frame
+            kernels,
+            names,
+            X,
+            columns=columns,
+            rows=rows,
+            weight=weight,
+            frame=frame,
+            training=True,
         )
         steps = -1 if self._counts_rounds else self.max_iter
         solver = resolve_solver(
@@ -188,7 +198,7 @@ class Learner(BaseEstimator, ABC):
             Not negative; 0 where a sample lacks the view of a kernel.
         """
         samples = self._samples(X)
-        return self._model.trust(samples)
+        return answer(self._model.trust, samples)
 
     def contributions(self, X: Any) -> Array:
         """Signed part of each kernel in the decision (or prediction) of each sample.
@@ -205,7 +215,7 @@ class Learner(BaseEstimator, ABC):
             With more than two classes or several targets (n_samples, n_tasks, n_kernels).
         """
         samples = self._samples(X)
-        parts = self._model.parts(samples)
+        parts = answer(self._model.parts, samples)
         return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

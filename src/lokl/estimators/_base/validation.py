@@ -8,6 +8,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from lokl._arrays import Array, is_sparse, narrow_indices
 
+# The sum over any number of samples is then finite.
+_LARGEST_WEIGHT = 1e100
+
 
 def check_samples(
     estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool, views: bool = True
@@ -92,4 +95,9 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
         raise ValueError(f"sample weights must be finite and not negative, got {bad}")
     if not (weight > 0).any():
         raise ValueError("all sample weights are zero; at least one sample must count")
+    # Weights are added up before they meet a cost.
+    if float(weight.max()) > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight is too large: {weight.max():.3g}; divide the weights by their mean"
+        )
     return np.asarray(weight)
