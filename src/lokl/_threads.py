@@ -69,7 +69,7 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
         return
     step = -(-size // (pieces * grain)) * grain
     futures = [
-        _pool(os.getpid()).submit(task, start, min(start + step, size), *arguments)
+        _pool(os.getpid()).submit(_quietly, task, start, min(start + step, size), *arguments)
         for start in range(step, size, step)
     ]
     try:
@@ -79,6 +79,15 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
         wait(futures)
     for future in futures:
         future.result()
+
+
+def _quietly(task: Callable[..., Any], *arguments: Any) -> None:
+    """Run a task in a thread of the pool, where settings of the caller's thread do not hold.
+
+    Numbers that overflow are looked for in the result, not here.
+    """
+    with np.errstate(all="ignore"):
+        task(*arguments)
 
 
 def multiply(left: Any, right: Any, out: Array | None = None) -> Array:

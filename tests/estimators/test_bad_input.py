@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_cases import X, labels, samples, score
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from lokl import UniformMKLClassifier, UniformMKLRegressor
-from lokl.kernels import RBF, Chi2, Polynomial, Precomputed, Sigmoid, precomputed
+from lokl import GMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Chi2, Laplacian, Polynomial, Precomputed, Sigmoid, precomputed
 from lokl.solvers import Exact
 
 Y = labels(X)
@@ -115,6 +116,48 @@ def test_samples_that_are_refused(data, message):
     if data.shape[0] and data.shape != X[:-1].shape:
         with pytest.raises(ValueError, match=message):
             UniformMKLClassifier().fit(X, Y).predict(data)
+
+
+def test_nan_without_views_is_told_with_the_remedy():
+    message = (
+        r"row 3, column 1\); impute the values, .*, or give each view its own kernel with \.on"
+    )
+    model = UniformMKLClassifier().fit(X, Y)
+    for use in (lambda: UniformMKLClassifier().fit(spoilt(np.nan), Y), lambda: model.predict(bad)):
+        bad = spoilt(np.nan)
+        with pytest.raises(ValueError, match=message):
+            use()
+    with pytest.raises(ValueError, match=r"contains NaN.*; impute the values, .*SimpleImputer$"):
+        GMKLClassifier(combine="product").fit(spoilt(np.nan), Y)
+    with pytest.raises(ValueError, match="contains NaN; impute"):
+        model.predict(sparse.csr_matrix(spoilt(np.nan)))
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"a": X[:, :2], "b": X[:, 2:]},
+        [X[:, :2], X[:, 2:]],
+        (pd.DataFrame(X), pd.DataFrame(X)),
+    ],
+    ids=["dictionary", "list", "frames"],
+)
+def test_several_tables_are_refused_with_the_remedy(tables):
+    model = UniformMKLClassifier().fit(X, Y)
+    for use in (lambda: UniformMKLClassifier().fit(tables, Y), lambda: model.predict(tables)):
+        with pytest.raises(ValueError, match=r"one table with all columns, .* of 2 .*per_view"):
+            use()
+
+
+def test_indices_of_64_bits_serve_every_kernel():
+    wide = sparse.csr_matrix(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    kernels = ["laplacian", "rbf"]
+    model = UniformMKLClassifier(kernels).fit(wide, Y)
+    expected = UniformMKLClassifier(kernels).fit(X, Y).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(wide), expected, atol=1e-8)
+    np.testing.assert_allclose(Laplacian()(wide), Laplacian()(X))
+    assert wide.indices.dtype == np.int64
 
 
 def test_infinity_is_refused_in_views_too():

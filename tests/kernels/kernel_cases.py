@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, RationalQuadratic
 from sklearn.metrics.pairwise import polynomial_kernel
 
 from lokl.kernels import (
@@ -13,6 +14,7 @@ from lokl.kernels import (
     Callable,
     Chi2,
     Cosine,
+    GaussianProcess,
     Kernel,
     Laplacian,
     Linear,
@@ -87,6 +89,9 @@ CASES = [
             Laplacian(0.6),
             Cosine(),
             Callable(cubic),
+            Polynomial(3, "scale"),
+            GaussianProcess(Matern(0.7, nu=1.5)),
+            GaussianProcess(ConstantKernel(2.0) * RationalQuadratic(0.5)).on([0, 2]),
             Linear().on([0, 2]),
             RBF("scale").on(slice(1, 3)),
             Cosine().on([-1, 0]),
@@ -115,6 +120,7 @@ CASES = [
     ),
     Case(Sigmoid(0.5, -0.2), psd=False),
     Case(Sigmoid(0.1).on([0, 1]), psd=False),
+    Case(Sigmoid("scale"), psd=False),
     Case(Chi2(), "histograms"),
     Case(Chi2(0.3).on([1, 2]).normalized("trace"), "histograms"),
     Case(STORED, "index"),

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, sigmoid_kernel
 
 from lokl.kernels import (
     RBF,
+    Callable,
     Chi2,
     Cosine,
     Kernel,
@@ -79,6 +82,9 @@ def test_per_feature_uses_the_names_of_the_columns_and_copies_the_kernel():
         ("cosine", Cosine),
         ("sigmoid", Sigmoid),
         ("chi2", Chi2),
+        ("poly", Polynomial),
+        ("polynomial", Polynomial),
+        ("additive_chi2", Callable),
     ],
 )
 def test_strings_are_shorthand(name, kind):
@@ -87,7 +93,36 @@ def test_strings_are_shorthand(name, kind):
         assert list(named) == [name]
         assert type(named[name]) is kind
     if kind is Polynomial:
-        assert named[name].degree == int(name[-1])
+        assert named[name].degree == (2 if name == "poly2" else 3)
+    if kind in (Polynomial, RBF, Sigmoid):
+        assert named[name].gamma == "scale"
+
+
+@pytest.mark.parametrize("name", PAIRWISE_KERNEL_FUNCTIONS)
+def test_the_pairwise_kernels_of_scikit_learn_are_known(name):
+    X = np.random.default_rng(0).random((7, 3))
+    kernel = named_kernels(name)[name].bind(X)
+    gamma = getattr(kernel, "gamma", None)
+    expected = PAIRWISE_KERNEL_FUNCTIONS[name](X, **({} if gamma is None else {"gamma": gamma}))
+    if name == "sigmoid":
+        expected = sigmoid_kernel(X, gamma=gamma, coef0=0.0)
+    np.testing.assert_allclose(kernel(X), expected, rtol=1e-10)
+    if gamma is not None and name not in ("chi2", "laplacian"):
+        assert np.isclose(gamma, 1 / (X.shape[1] * X.var()))
+
+
+def overlap(X, Z):
+    return np.minimum(X[:, np.newaxis], Z[np.newaxis]).sum(axis=2)
+
+
+@pytest.mark.parametrize("given_as", [overlap, Matern(0.5), 2.0 * Matern(0.5)], ids=str)
+def test_functions_and_gaussian_process_kernels_are_kernels(given_as):
+    X = np.random.default_rng(0).random((7, 3))
+    for kernels in (given_as, [given_as], (given_as, "rbf"), {"mine": given_as}):
+        name, kernel = next(iter(named_kernels(kernels).items()))
+        np.testing.assert_allclose(kernel(X), given_as(X, X))
+        np.testing.assert_allclose(kernel.diag(X), given_as(X, X).diagonal())
+        assert name == ("mine" if isinstance(kernels, dict) else kernel.label)
 
 
 def test_none_is_the_standard_three():
@@ -138,6 +173,8 @@ def test_duplicates_are_numbered():
         ([], "kernels is empty"),
         ({}, "kernels is empty"),
         (7, "must be a list or mapping of kernels, got 7"),
+        ([np.eye(3)], r"matrix of shape \(3, 3\) is no kernel; .*precomputed\(\[gram\]\)"),
+        (np.eye(3), r"matrix of shape \(3, 3\) is no kernel"),
         ({1: Linear(), "1": RBF()}, "'1'"),
     ],
     ids=str,

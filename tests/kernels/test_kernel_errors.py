@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import CompoundKernel, Matern, WhiteKernel
 
-from lokl.kernels import RBF, Chi2, Laplacian, Linear, Polynomial, Sigmoid
+from lokl.kernels import RBF, Chi2, GaussianProcess, Laplacian, Linear, Polynomial, Sigmoid
 
 X = np.random.default_rng(0).random((5, 3))
 NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]
@@ -33,7 +34,16 @@ def test_a_degree_is_a_positive_integer(degree):
     [
         (Polynomial(coef0=-0.1), "coef0 must be finite and not negative, got -0.1"),
         (Polynomial(coef0=np.nan), "coef0 must be finite and not negative, got nan"),
+        (Polynomial(coef0="a"), "coef0 must be finite and not negative, got 'a'"),
         (Sigmoid(coef0=np.inf), "coef0 must be finite, got inf"),
+        (Sigmoid(coef0="a"), "coef0 must be finite, got 'a'"),
+        (Polynomial(gamma="wide"), "gamma must be a number, 'scale', got 'wide'"),
+        (Linear().on(None), r"columns of a view are names, .*, got None; .* without \.on"),
+        (Linear().on(1.5), "columns of a view are names, .*, got 1.5"),
+        (GaussianProcess(RBF()), "wraps a kernel of sklearn.gaussian_process.kernels, got RBF"),
+        (GaussianProcess(WhiteKernel()), "contains WhiteKernel, which is noise"),
+        (GaussianProcess(Matern() + 2.0 * WhiteKernel()), "contains WhiteKernel, which is noise"),
+        (GaussianProcess(CompoundKernel([Matern()])), "give them as a list"),
         (RBF("wide"), "gamma must be a number, 'scale' or 'median', got 'wide'"),
         (Linear().normalized("max"), "how must be one of none, unit_diag, .*, got 'max'"),
     ],
@@ -46,7 +56,14 @@ def test_other_settings_are_checked(kernel, message):
 
 @pytest.mark.parametrize(
     "kernel",
-    [RBF("scale"), RBF("median"), Linear().normalized("mean_diag"), Linear().normalized("trace")],
+    [
+        RBF("scale"),
+        RBF("median"),
+        Polynomial(gamma="scale"),
+        Sigmoid("scale"),
+        Linear().normalized("mean_diag"),
+        Linear().normalized("trace"),
+    ],
     ids=repr,
 )
 def test_what_is_learned_in_training_must_be_bound_first(kernel):

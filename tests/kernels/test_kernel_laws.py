@@ -12,6 +12,7 @@ from kernel_cases import CASES, samples
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 import lokl.kernels
 from lokl.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
@@ -121,7 +122,7 @@ def test_copies_give_the_same_values(case):
 
 @every_kernel
 def test_repr_can_be_read_back(case):
-    names = {**vars(lokl.kernels), "np": np, "array": np.array}
+    names = {**vars(gaussian_process_kernels), **vars(lokl.kernels), "np": np, "array": np.array}
     if "Callable" in written(case.kernel):
         pytest.skip("a function has no literal")
     for kernel in (case.kernel, case.bound):

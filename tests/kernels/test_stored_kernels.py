@@ -103,8 +103,10 @@ def test_rounding_is_no_asymmetry():
 def test_stored_matrices_are_of_the_same_samples():
     with pytest.raises(ValueError, match="have one size"):
         precomputed([np.eye(2), np.eye(3)])
-    with pytest.raises(ValueError, match="one size"):
+    with pytest.raises(ValueError, match=r"no matrix; give at least one: precomputed\(\[gram\]\)"):
         precomputed([])
+    with pytest.raises(ValueError, match=r"as a list: precomputed\(\[gram\]\)"):
+        precomputed(np.eye(3))
 
 
 @pytest.mark.parametrize("number", [-1, 40, 0.5, 1e300, np.nan, np.inf])

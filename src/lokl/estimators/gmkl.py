@@ -86,6 +86,8 @@ class _GMKL(Rounds):
 
     def _default_kernels(self, X: Any) -> Any:
         if self.combine == "product" and self.kernels is None:
+            if X is None:
+                return {}
             shaped = X if hasattr(X, "shape") else np.asarray(X)
             if len(shaped.shape) == 2 and shaped.shape[1] > 0:
                 return per_feature(RBF(), shaped)

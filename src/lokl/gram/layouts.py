@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.extmath import row_norms
 
-from lokl._arrays import Array, as_dense, is_sparse
+from lokl._arrays import Array, as_dense, is_sparse, squared_norms
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram.row_cache import RowCache
@@ -76,7 +75,7 @@ class Layout(ABC):
     @cached_property
     def norms(self) -> Array:
         """Squared norms, in the dtype of the samples."""
-        return np.asarray(row_norms(self.X, squared=True), dtype=self.X.dtype)
+        return squared_norms(self.X).astype(self.X.dtype)
 
     def take(self, index: Array) -> "Layout":
         """Return some of the samples."""
@@ -286,7 +285,7 @@ class Views:
     def __init__(self, X: Any):
         self.X = X
         self._decided: dict[Columns, tuple[type[Layout], Numbers]] = {}
-        self._largest: dict[View, float] = {}
+        self._norms: dict[View, tuple[float, float]] = {}
         self._laid_out: dict[tuple[View, Any], Layout] = {}
 
     def view(self, columns: Columns, stretch: Numbers, movable: bool) -> View:
@@ -300,15 +299,16 @@ class Views:
         # Distances do not change when all samples move, but lose fewer digits near zero.
         return View(columns, stretch, layout, centre if movable else None)
 
-    def largest_norm(self, view: View) -> float:
-        """Return the largest squared norm of a sample; 0 without samples."""
-        if view in self._largest:
-            return self._largest[view]
-        norms = row_norms(view.moved(self.X), squared=True)
-        largest = float(norms.max(initial=0.0))
+    def norms(self, view: View) -> tuple[float, float]:
+        """Return the smallest squared norm above zero and the largest; 0 without samples."""
+        if view in self._norms:
+            return self._norms[view]
+        norms = squared_norms(view.moved(self.X))
+        norms = norms[norms > 0]
+        found = (float(norms.min()), float(norms.max())) if len(norms) else (0.0, 0.0)
         if view.stretch is None:
-            self._largest[view] = largest
-        return largest
+            self._norms[view] = found
+        return found
 
     def laid_out(self, view: View, dtype: Any) -> Layout:
         """Return the samples laid out for a view."""

@@ -18,6 +18,8 @@ _mixing = CompiledModule("lokl.gram._mixing")
 _LARGEST_EXPONENT = 1e3
 _LARGEST_VALUE = 1e4
 _LARGEST_NORM = 1e6
+# Squared norms, and kernel values that are normalised, whose products and roots float32 can hold.
+_SINGLE_RANGE = (1e-18, 1e18)
 # Each squaring doubles the relative error: after so many, a ladder takes a fresh exponential.
 _MOST_SQUARINGS = {4: 4, 8: 8}
 
@@ -209,20 +211,35 @@ def _fits_single(families: Sequence[Family], others: Sequence[Kernel], views: Vi
     if views.X.shape[0] == 0:
         return True
     for family in families:
-        largest = views.largest_norm(family.view)
-        if not all(_term_fits_single(term, largest) for term in family.terms.values()):
+        norms = views.norms(family.view)
+        if not all(_term_fits_single(term, *norms) for term in family.terms.values()):
             return False
-    return all(np.abs(kernel.diag(views.X)).max() <= _LARGEST_VALUE for kernel in others)
+    sizes = [np.abs(kernel.diag(views.X)).max() for kernel in others]
+    return all(size == 0 or _SINGLE_RANGE[0] <= size <= _LARGEST_VALUE for size in sizes)
 
 
-def _term_fits_single(term: Term, largest: float) -> bool:
-    """Whether float32 keeps enough digits for samples of this largest squared norm."""
-    formula, norm = term.formula, np.array(largest)
+def _term_fits_single(term: Term, smallest: float, largest: float) -> bool:
+    """Whether float32 keeps enough digits for samples of squared norms in this range."""
+    if largest == 0:
+        return True
+    formula, norms = term.formula, np.array([smallest, largest])
+    if not _in_single_range(largest):
+        return False
     if formula.operation == GAUSSIAN:
         return formula.gamma * largest <= _LARGEST_EXPONENT
-    # The values of a normalised kernel are small, but its inner products are not.
-    small = term.factor is not None or np.abs(formula(norm, norm, norm)) <= _LARGEST_VALUE
+    values = np.abs(formula(norms, norms, norms))
+    if term.factor is not None:
+        # The values of a normalised kernel are small, but its inner products are not, and where a
+        # sample is small, its factor is large.
+        fits = _in_single_range(values) and _in_single_range(smallest)
+        return fits and largest <= _LARGEST_NORM
+    small = _SINGLE_RANGE[0] <= values[1] <= _LARGEST_VALUE
     return bool(small and largest <= _LARGEST_NORM)
+
+
+def _in_single_range(values: Any) -> bool:
+    least, most = _SINGLE_RANGE
+    return bool(((np.asarray(values) >= least) & (np.asarray(values) <= most)).all())
 
 
 def as_rank(gates: Array) -> Array:

@@ -5,6 +5,7 @@ from lokl.kernels.composition import Product, Sum, View
 from lokl.kernels.dictionaries import per_feature, per_view, rbf_ladder, standard
 from lokl.kernels.distances import Chi2, Laplacian
 from lokl.kernels.dot import RBF, AnisotropicRBF, Cosine, DotKernel, Linear, Polynomial, Sigmoid
+from lokl.kernels.gaussian_process import GaussianProcess
 from lokl.kernels.normalization import Normalized
 from lokl.kernels.stored import Callable, Precomputed, precomputed
 
@@ -15,6 +16,7 @@ __all__ = [
     "Chi2",
     "Cosine",
     "DotKernel",
+    "GaussianProcess",
     "Kernel",
     "Laplacian",
     "Linear",

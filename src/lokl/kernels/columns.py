@@ -1,6 +1,6 @@
 """Columns of a view: names, positions, slices, masks and selectors become positions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -32,6 +32,11 @@ def resolve_columns(
                 f"got {type(X).__name__}. Select by position instead."
             )
         columns = columns(X)
+    if columns is None or not isinstance(columns, str | Integral | slice | Iterable):
+        raise ValueError(
+            "the columns of a view are names, positions, a slice, a mask or a selector, got "
+            f"{columns!r}; for all columns, use the kernel without .on(columns)"
+        )
     if isinstance(columns, str | Integral):
         columns = [columns]
     if isinstance(columns, slice):

@@ -1,26 +1,15 @@
-"""Ready lists of kernels, and the shorthand that estimators accept for them."""
+"""Ready lists of kernels, and the names of those that are given to an estimator."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.base import clone
 
 from lokl.kernels.base import Kernel
 from lokl.kernels.columns import column_names
-from lokl.kernels.distances import Chi2, Laplacian
-from lokl.kernels.dot import RBF, Cosine, Linear, Polynomial, Sigmoid
-
-_SHORTHAND: dict[str, Callable[[], Kernel]] = {
-    "linear": Linear,
-    "poly2": lambda: Polynomial(2),
-    "poly3": lambda: Polynomial(3),
-    "rbf": RBF,
-    "laplacian": Laplacian,
-    "cosine": Cosine,
-    "sigmoid": Sigmoid,
-    "chi2": Chi2,
-}
+from lokl.kernels.dot import RBF, Linear, Polynomial
+from lokl.kernels.shorthand import as_kernel, is_one_kernel, refuse_matrix
 
 
 def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
@@ -50,17 +39,18 @@ def per_view(kernel: Kernel, views: Mapping[str, Any]) -> dict[str, Kernel]:
 
 
 def named_kernels(kernels: Any) -> dict[str, Kernel]:
-    """Kernels by unique name, from a list, a mapping, shorthand strings, one kernel or None."""
+    """Kernels by unique name, from a list or mapping of what stands for kernels, one, or None."""
     if kernels is None:
         kernels = standard()
-    if isinstance(kernels, str | Kernel):
+    if is_one_kernel(kernels):
         kernels = [kernels]
+    refuse_matrix(kernels)
     if isinstance(kernels, Mapping):
-        named = {str(name): _kernel(kernel) for name, kernel in kernels.items()}
+        named = {str(name): as_kernel(kernel) for name, kernel in kernels.items()}
         if len(named) < len(kernels):
             raise ValueError(f"kernels have distinct names, got {[str(name) for name in kernels]}")
     elif isinstance(kernels, Iterable):
-        named = _unique([(k if isinstance(k, str) else None, _kernel(k)) for k in kernels])
+        named = _unique([(k if isinstance(k, str) else None, as_kernel(k)) for k in kernels])
     else:
         raise ValueError(f"kernels must be a list or mapping of kernels, got {kernels!r}")
     if not named:
@@ -68,15 +58,6 @@ def named_kernels(kernels: Any) -> dict[str, Kernel]:
             "kernels is empty; give at least one kernel, or None for the standard three"
         )
     return named
-
-
-def _kernel(kernel: Any) -> Kernel:
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str) and kernel in _SHORTHAND:
-        return _SHORTHAND[kernel]()
-    known = ", ".join(_SHORTHAND)
-    raise ValueError(f"unknown kernel {kernel!r}; give a Kernel or one of {known}")
 
 
 def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl._arrays import Array, as_samples, is_sparse
-from lokl._checks import check_positive
+from lokl._arrays import Array, as_samples, is_sparse, squared_norms
+from lokl._checks import check_not_negative, check_positive
 from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 from lokl.kernels.columns import stretched
 
@@ -53,12 +53,12 @@ class DotKernel(Kernel):
         X = as_samples(X)
         Z = X if Z is None else as_samples(Z)
         dot = safe_sparse_dot(X, Z.T, dense_output=True)
-        left = row_norms(X, squared=True)[:, np.newaxis]
-        right = row_norms(Z, squared=True)[np.newaxis, :]
+        left = squared_norms(X)[:, np.newaxis]
+        right = squared_norms(Z)[np.newaxis, :]
         return self.formula()(dot, left, right)
 
     def diag(self, X: Any) -> Array:
-        norms = row_norms(as_samples(X), squared=True)
+        norms = squared_norms(as_samples(X))
         return self.formula()(norms, norms, norms)
 
 
@@ -77,23 +77,27 @@ class Polynomial(DotKernel):
     Parameters
     ----------
     degree : int, default=2
-    gamma : float, default=1.0
+    gamma : float or "scale", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
     coef0 : float, default=1.0
         Non-negative; 0 keeps only products of exactly `degree` features.
     """
 
-    def __init__(self, degree: int = 2, gamma: float = 1.0, coef0: float = 1.0):
+    def __init__(self, degree: int = 2, gamma: Any = 1.0, coef0: float = 1.0):
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
 
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        return Polynomial(self.degree, _learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+
     def formula(self) -> Formula:
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
-        if not np.isfinite(self.coef0) or self.coef0 < 0:
-            raise ValueError(f"coef0 must be finite and not negative, got {self.coef0!r}")
-        gamma = check_positive("gamma", self.gamma)
-        return Formula(POLYNOMIAL, gamma, self.coef0, int(self.degree))
+        coef0 = check_not_negative("coef0", self.coef0)
+        return Formula(POLYNOMIAL, _known_gamma(self), coef0, int(self.degree))
 
     @property
     def label(self) -> str:
@@ -117,20 +121,10 @@ class RBF(DotKernel):
         if not isinstance(self.gamma, str):
             self.formula()
             return self
-        if self.gamma not in ("scale", "median"):
-            raise ValueError(f"gamma must be a number, 'scale' or 'median', got {self.gamma!r}")
-        X = as_samples(X)
-        spread = _spread(X, weight) if self.gamma == "scale" else _median_distance(X, weight)
-        # Samples that do not differ leave the width open; scikit-learn takes 1 as well.
-        return RBF(1.0 / spread if spread > 0 else 1.0)
+        return RBF(_learned_gamma(self.gamma, X, weight, "scale", "median"))
 
     def formula(self) -> Formula:
-        if isinstance(self.gamma, str):
-            raise ValueError(
-                f"RBF(gamma={self.gamma!r}) depends on training data; call bind(X) first "
-                "or give a number"
-            )
-        return Formula(GAUSSIAN, check_positive("gamma", self.gamma))
+        return Formula(GAUSSIAN, _known_gamma(self))
 
     @property
     def label(self) -> str:
@@ -183,20 +177,26 @@ class Sigmoid(DotKernel):
 
     Parameters
     ----------
-    gamma : float, default=1.0
+    gamma : float or "scale", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
     coef0 : float, default=0.0
     """
 
     label = "sigmoid"
 
-    def __init__(self, gamma: float = 1.0, coef0: float = 0.0):
+    def __init__(self, gamma: Any = 1.0, coef0: float = 0.0):
         self.gamma = gamma
         self.coef0 = coef0
 
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            return self
+        return Sigmoid(_learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+
     def formula(self) -> Formula:
-        if not np.isfinite(self.coef0):
+        if not isinstance(self.coef0, Real) or not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
-        return Formula(TANH, check_positive("gamma", self.gamma), self.coef0)
+        return Formula(TANH, _known_gamma(self), float(self.coef0))
 
 
 class Cosine(Kernel):
@@ -214,12 +214,34 @@ class Cosine(Kernel):
         return np.asarray(_inverse_norm(X)[:, np.newaxis] * dot * _inverse_norm(Z))
 
     def diag(self, X: Any) -> Array:
-        return np.asarray(row_norms(as_samples(X)) > 0, dtype=float)
+        return np.asarray(squared_norms(as_samples(X)) > 0, dtype=float)
 
 
 def _inverse_norm(X: Any) -> Array:
-    norms = row_norms(X)
+    norms = np.sqrt(squared_norms(X))
     return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+
+
+def _known_gamma(kernel: Any) -> float:
+    """Return the gamma of a kernel, or an error where it is still to be learned."""
+    if isinstance(kernel.gamma, str):
+        raise ValueError(
+            f"{type(kernel).__name__}(gamma={kernel.gamma!r}) depends on training data; call "
+            "bind(X) first or give a number"
+        )
+    return check_positive("gamma", kernel.gamma)
+
+
+def _learned_gamma(word: str, X: Any, weight: Array | None, *known: str) -> float:
+    """Return the gamma that a word means on training samples."""
+    if word not in known:
+        words = " or ".join(repr(own) for own in known)
+        raise ValueError(f"gamma must be a number, {words}, got {word!r}")
+    X = as_samples(X)
+    spread = _spread(X, weight) if word == "scale" else _median_distance(X, weight)
+    # Samples that do not differ leave the width open; scikit-learn takes 1 as well. Data whose
+    # squares overflow is refused where samples are read, with the number of the sample.
+    return max(1.0 / spread, np.finfo(float).tiny) if spread > 0 else 1.0
 
 
 def _spread(X: Any, weight: Array | None) -> float:
@@ -254,7 +276,7 @@ def _median_distance(X: Any, weight: Array | None) -> float:
         X, weight = X[chosen], weight[chosen]
     distance = euclidean_distances(X, squared=True).ravel()
     # Equal rows far from zero are a rounding error apart.
-    distance[distance <= 1e-13 * float(row_norms(X, squared=True).max())] = 0.0
+    distance[distance <= 1e-13 * float(squared_norms(X).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])
     return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any, get_args
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
-from lokl._arrays import Array
+from lokl._arrays import Array, squared_norms
 from lokl.kernels.base import Kernel, Normalization, Term
 from lokl.kernels.columns import take_columns
 from lokl.kernels.composition import present_rows
+from lokl.kernels.magnitudes import squares_vanish
 
 
 class Normalized(Kernel):
@@ -44,11 +44,15 @@ class Normalized(Kernel):
         if self.how == "none" or self.how == "unit_diag":
             return Normalized(kernel, self.how)
         weight = np.ones(X.shape[0]) if weight is None else weight
-        used = kernel.columns_used()
+        used, seen = kernel.columns_used(), X
         if used is not None:
-            present = present_rows(take_columns(X, np.array(used, dtype=np.intp)))
-            X, weight = X[present], weight[present]
+            seen = take_columns(X, np.array(used, dtype=np.intp))
+            present = present_rows(seen)
+            X, seen, weight = X[present], seen[present], weight[present]
         trace = float(weight @ np.asarray(kernel.diag(X), dtype=float)) if len(weight) else 0.0
+        if trace <= 0 and squares_vanish(seen):
+            # Samples are refused where they are read, with the remedy.
+            return Normalized(kernel, self.how, 0.0)
         if trace <= 0:
             text = f"kernel {self.label!r} is zero on all training samples and gets weight 0"
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -98,7 +102,7 @@ class Normalized(Kernel):
         inner = np.ones(X.shape[0]) if term.factor is None else term.factor(X)
         if self.how != "unit_diag":
             return np.asarray(inner * self._root_scale())
-        norms = row_norms(X, squared=True)
+        norms = squared_norms(X)
         return inner * inverse_root(term.formula(norms, norms, norms) * inner**2)
 
     def _root_scale(self) -> float:

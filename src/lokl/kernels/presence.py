@@ -8,6 +8,7 @@ import numpy as np
 from lokl._arrays import Array, is_sparse
 from lokl._samples import Samples
 from lokl.kernels.base import Kernel
+from lokl.kernels.magnitudes import check_magnitudes
 
 
 def read_samples(
@@ -19,12 +20,15 @@ def read_samples(
     rows: Array | None = None,
     weight: Array | None = None,
     frame: Any = None,
+    training: bool = False,
 ) -> Samples:
     """Return rows as samples of these kernels; arguments are those of :func:`split_missing`.
 
-    The only place that looks for NaN: whatever comes after works on the result.
+    The only place that looks for NaN and for numbers that overflow: whatever comes after works on
+    the result. Samples of `training` must not vanish either.
     """
     filled, present = split_missing(kernels, names, X, columns, rows)
+    check_magnitudes(kernels, names, filled, rows=rows, training=training)
     return Samples(X, filled, present, weight, frame)
 
 

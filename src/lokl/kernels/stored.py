@@ -123,8 +123,15 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
     >>> X.ravel()
     array([0., 1., 2.])
     """
+    if hasattr(grams, "shape") and len(grams.shape) == 2:
+        raise ValueError("give matrices as a list: precomputed([gram])")
     checked = [check_gram(gram) for gram in grams]
     sizes = {gram.shape[0] for gram in checked}
+    if not sizes:
+        raise ValueError(
+            "kernel matrices over the same samples have one size, but there is no matrix; give at "
+            "least one: precomputed([gram])"
+        )
     if len(sizes) != 1:
         raise ValueError(f"kernel matrices over the same samples have one size, got {sizes}")
     return [Precomputed(g) for g in checked], np.arange(sizes.pop(), dtype=float)[:, np.newaxis]

@@ -8,6 +8,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
+from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import anything
 from lokl.estimators._base.settings import setting, settings
@@ -52,7 +53,8 @@ class Classifier(ClassifierMixin, Learner):
                 f"{type(self).__name__} needs samples of two or more classes; the data has one "
                 f"class: {classes[int(np.argmax(counts))]}"
             )
-        cost = self.C * weight * self._class_factors(classes, y, codes, weight)
+        by_class = self._class_factors(classes, y, codes, weight)
+        cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
         positive = [1] if len(classes) == 2 else range(len(classes))
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
         # Decision values of exactly zero go to the larger class, the later one of equal classes.
@@ -96,7 +98,7 @@ class Classifier(ClassifierMixin, Learner):
             Positive values speak for ``classes_[1]``, or for the class of the column.
         """
         samples = self._samples(X)
-        decision = self._model.decide(samples)
+        decision = answer(self._model.decide, samples)
         return decision[:, 0] if self._is_flat() else decision
 
     def predict(self, X: Any) -> Array:

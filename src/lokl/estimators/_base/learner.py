@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl._threads import one_pool
+from lokl.estimators._base.finite import answer, check_learned
+from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
 from lokl.estimators._base.training import Training
@@ -45,9 +47,11 @@ class Learner(BaseEstimator, ABC):
 
     kernels: Any = setting(
         None,
-        anything("list or mapping of kernels, str or None"),
+        anything("list or mapping of kernels, one kernel or None"),
         "None is linear, quadratic and RBF on comparable scales (:func:`lokl.kernels.standard`). A "
-        "mapping gives the kernels names.",
+        "mapping gives the kernels names. A kernel is a :class:`~lokl.kernels.Kernel`, a word such "
+        'as "rbf" or "poly2", a function of two arrays, or a kernel of '
+        "``sklearn.gaussian_process``. Its settings are parameters: ``kernels__rbf__gamma``.",
         kw_only=False,
     )
     C: float = setting(1.0, POSITIVE, "Cost of errors beyond the margin.", kw_only=False)
@@ -104,7 +108,10 @@ class Learner(BaseEstimator, ABC):
         return True
 
     def _default_kernels(self, X: Any) -> Any:
-        """Return the kernels to use; methods may choose others than the standard for None."""
+        """Return the kernels to use; methods may choose others than the standard for None.
+
+        `X` is None where the data is not known yet.
+        """
         return self.kernels
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
@@ -113,10 +120,13 @@ class Learner(BaseEstimator, ABC):
         self._check_together()
         frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
-        missing = self._takes_missing_views() and all(k.is_view for k in named.values())
-        X, y = check_samples(self, X, y, fitting=True, missing=missing)
+        views = self._takes_missing_views()
+        missing = views and all(k.is_view for k in named.values())
+        X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
+    # Numbers that overflow are looked for where they come in and where they come out.
+    @np.errstate(all="ignore")
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
 
@@ -125,7 +135,7 @@ class Learner(BaseEstimator, ABC):
         """
         training = self._training(data, targets)
         with one_pool(training.n_samples):
-            model = self._learn(training)
+            model = check_learned(self._learn(training))
         self._model = model
         for name, value in {**known, **model.attributes()}.items():
             setattr(self, name, value)
@@ -150,7 +160,14 @@ class Learner(BaseEstimator, ABC):
         kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         columns = getattr(self, "feature_names_in_", None)
         samples = read_samples(
-            kernels, names, X, columns=columns, rows=rows, weight=weight, frame=frame
+            kernels,
+            names,
+            X,
+            columns=columns,
+            rows=rows,
+            weight=weight,
+            frame=frame,
+            training=True,
         )
         steps = -1 if self._counts_rounds else self.max_iter
         solver = resolve_solver(
@@ -163,8 +180,9 @@ class Learner(BaseEstimator, ABC):
     def _samples(self, X: Any) -> Samples:
         """Check new samples against those of training."""
         check_is_fitted(self)
-        missing = self._takes_missing_views() and all(k.is_view for k in self.kernels_)
-        X = check_samples(self, X, fitting=False, missing=missing)
+        views = self._takes_missing_views()
+        missing = views and all(k.is_view for k in self.kernels_)
+        X = check_samples(self, X, fitting=False, missing=missing, views=views)
         return read_samples(self.kernels_, self.kernel_names_, X)
 
     def gate(self, X: Any) -> Array:
@@ -180,7 +198,7 @@ class Learner(BaseEstimator, ABC):
             Not negative; 0 where a sample lacks the view of a kernel.
         """
         samples = self._samples(X)
-        return self._model.trust(samples)
+        return answer(self._model.trust, samples)
 
     def contributions(self, X: Any) -> Array:
         """Signed part of each kernel in the decision (or prediction) of each sample.
@@ -197,8 +215,43 @@ class Learner(BaseEstimator, ABC):
             With more than two classes or several targets (n_samples, n_tasks, n_kernels).
         """
         samples = self._samples(X)
-        parts = self._model.parts(samples)
+        parts = answer(self._model.parts, samples)
         return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the estimator; with `deep`, also those of its kernels and other parts.
+
+        A kernel is called by its name or its position: ``kernels__rbf__gamma``,
+        ``kernels__0__gamma``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            params.update(nested_parameters(self._default_kernels(None)))
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters of the estimator and of its parts.
+
+        Kernels that are changed are copied first: nobody else who holds them sees it.
+
+        Parameters
+        ----------
+        **params
+            By the names of :meth:`get_params`.
+
+        Returns
+        -------
+        self
+        """
+        inside = {name: value for name, value in params.items() if name.startswith(PREFIX)}
+        super().set_params(**{name: params[name] for name in params.keys() - inside.keys()})
+        if inside:
+            self.kernels = with_parameters(self._default_kernels(None), inside)
+        return self
 
     @classmethod
     def _described(cls) -> Attributes:

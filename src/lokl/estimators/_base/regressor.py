@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
+from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.estimators._base.settings import setting, settings
@@ -37,7 +38,8 @@ class Regressor(RegressorMixin, Learner):
         data = self._read(X, y, sample_weight)
         y = np.asarray(data.y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
-        targets = [(column, self.C * data.weight) for column in columns.T]
+        cost = check_costs(self.C, {"sample_weight": data.weight})
+        targets = [(column, cost) for column in columns.T]
         return self._fit(data, targets, _one_target=y.ndim == 1)
 
     def _problem(self, target: Array, cost: Array) -> Problem:
@@ -58,7 +60,7 @@ class Regressor(RegressorMixin, Learner):
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
         samples = self._samples(X)
-        values = self._model.decide(samples)
+        values = answer(self._model.decide, samples)
         return values[:, 0] if self._one_target else values
 
     def __sklearn_tags__(self) -> Any:

@@ -21,6 +21,8 @@ from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitiv
 # Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
 _COST, _TUBE = 1.0, 0.1
 _FOLDS = 5
+# What numpy may say is set for each thread.
+_quiet = np.errstate(all="ignore")
 
 
 def _check_regressor(name: str, value: Any) -> None:
@@ -100,17 +102,20 @@ class _Judge:
     solver: Solver
     seed: int
 
+    @_quiet
     def machines(self, i: int) -> KernelAlone:
         """Solve the machines of kernel `i` alone, and give the memory of its rows back."""
         alone = self._alone(i)
         alone.gram.release()
         return alone
 
+    @_quiet
     def classes(self, i: int) -> JudgedKernel:
         """Machines, correct decisions and their regressor, all on the same stored rows."""
         alone = self._alone(i)
         return self._regress(alone, _correct(self.training.targets[alone.rows], alone.decision))
 
+    @_quiet
     def targets(self, alone: KernelAlone, scale: float) -> JudgedKernel:
         """Success of a regression machine, and its regressor."""
         residuals = np.abs(self.training.targets[alone.rows] - alone.decision).mean(axis=1)

@@ -1,34 +1,85 @@
 """Data that enters an estimator."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, is_sparse, narrow_indices
+
+# The sum over any number of samples is then finite.
+_LARGEST_WEIGHT = 1e100
 
 
-def check_samples(estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool) -> Any:
+def check_samples(
+    estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool, views: bool = True
+) -> Any:
     """Return samples (and targets when fitting) as arrays or CSR matrices.
 
     NaN passes where views may be `missing`: whether samples lack whole views is sorted out once
-    the kernels are bound.
+    the kernels are bound. `views` says whether other kernels would make it pass.
     """
+    _refuse_several_tables(X)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
-        "ensure_all_finite": "allow-nan" if missing else True,
+        "ensure_all_finite": "allow-nan",
         "reset": fitting,
     }
-    if not fitting:
-        return _canonical(validate_data(estimator, X, **options))
-    X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
-    return _canonical(X), y
+    if fitting:
+        X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+    else:
+        X = validate_data(estimator, X, **options)
+    if not missing:
+        _refuse_nan(X, views)
+    return (_canonical(X), y) if fitting else _canonical(X)
+
+
+def _refuse_several_tables(X: Any) -> None:
+    """Raise where each view is a table of its own."""
+    listed = isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_table, X))
+    # One kind of sparse matrix is a dictionary.
+    if listed or (isinstance(X, Mapping) and not is_sparse(X)):
+        kind = f"{type(X).__name__} of {len(X)} tables"
+        raise ValueError(
+            f"X is one table with all columns, got a {kind}; put the tables side by side, and name "
+            "the columns of each view: kernels=lokl.kernels.per_view(kernel, {name: columns})"
+        )
+
+
+def _is_table(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2
+
+
+def _refuse_nan(X: Any, views: bool) -> None:
+    values = X.data if is_sparse(X) else X
+    # A sum is NaN where an entry is, and much cheaper than looking at each of them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(values.sum()) or not np.isnan(values).any():
+            return
+    remedy = ""
+    if views:
+        remedy = (
+            ", or give each view its own kernel with .on(columns): samples may then lack whole "
+            "views"
+        )
+    where = ""
+    if not is_sparse(X):
+        row, column = np.argwhere(np.isnan(X))[0]
+        where = f" (row {row}, column {column})"
+    raise ValueError(
+        f"Input X contains NaN{where}; impute the values, for example with "
+        f"sklearn.impute.SimpleImputer{remedy}"
+    )
 
 
 def _canonical(X: Any) -> Any:
     """CSR matrices with sorted, unique entries; the caller's matrix is left alone."""
-    if is_sparse(X) and not X.has_canonical_format:
+    if not is_sparse(X):
+        return X
+    X = narrow_indices(X)
+    if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X
@@ -44,4 +95,9 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
         raise ValueError(f"sample weights must be finite and not negative, got {bad}")
     if not (weight > 0).any():
         raise ValueError("all sample weights are zero; at least one sample must count")
+    # Weights are added up before they meet a cost.
+    if float(weight.max()) > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight is too large: {weight.max():.3g}; divide the weights by their mean"
+        )
     return np.asarray(weight)

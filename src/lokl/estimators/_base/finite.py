@@ -1,0 +1,56 @@
+"""The last line of defence: what is learned or computed is finite, or it is an error."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._samples import Samples
+from lokl.models import Model
+
+_REMEDY = (
+    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
+    "C of a moderate size"
+)
+# Samples as given may lack views, and some methods have no certificate.
+_MAY_BE_NAN = ("support_vectors_", "duality_gap_")
+
+
+def check_learned(model: Model) -> Model:
+    """Return a model, or raise where numbers have overflowed on the way to it."""
+    for name, value in model.attributes().items():
+        if name in _MAY_BE_NAN or not isinstance(value, np.ndarray | float):
+            continue
+        values = np.asarray(value)
+        if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
+    return model
+
+
+def answer(question: Callable[[Samples], Array], samples: Samples) -> Array:
+    """Ask a model about samples: finite numbers, or an error that names a sample."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(question(samples))
+    fine = np.isfinite(values)
+    if not fine.all():
+        bad = int(np.flatnonzero(~fine.reshape(len(values), -1).all(axis=1))[0])
+        raise ValueError(f"numbers have overflowed at sample {bad}; {_REMEDY}")
+    return values
+
+
+def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Array:
+    """Return the cost of every sample, ``C`` times all factors; an error names them all.
+
+    Sums of costs, and their products with kernel values, must not overflow.
+    """
+    with np.errstate(all="ignore"):
+        cost = np.asarray(C * np.prod(np.array(list(factors.values()), dtype=float), axis=0))
+        total = float(cost.sum())
+    if not total <= limit:
+        given = [f"C={C:g}"] + [f"{name} up to {np.max(f):.3g}" for name, f in factors.items()]
+        raise ValueError(
+            f"the cost of errors is too large: {' times '.join(given)}; the sum over all samples "
+            f"may be up to {limit:g}. Lower C, or divide the weights by their mean"
+        )
+    return cost
