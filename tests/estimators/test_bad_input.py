@@ -39,6 +39,19 @@ SETTINGS = [
     ({"random_state": "seed"}, "'seed' cannot be used to seed"),
     ({"solver": "magic"}, "unknown solver 'magic'; give a Solver or one of exact, libsvm"),
     ({"solver": Exact}, "unknown solver .*Exact"),
+    ({"n_jobs": "x"}, "n_jobs must be a number of threads, .*, got 'x'"),
+    ({"n_jobs": 0}, "n_jobs must be a number of threads, .*, got 0"),
+    ({"n_jobs": 1.5}, "n_jobs must be a number of threads, .*, got 1.5"),
+    (
+        {"solver": Exact(), "tol": 1e-5},
+        r"tol=1e-05 has no effect beside the object solver=Exact\(\); write "
+        r"solver=Exact\(tol=1e-05\)",
+    ),
+    (
+        {"solver": Exact(working_set=77), "cache_size": 100, "max_iter": 5},
+        r"cache_size=100, max_iter=5 has no effect .*Exact\(cache_size=100, max_iter=5, "
+        r"working_set=77\)",
+    ),
     ({"kernels": ["circle"]}, "unknown kernel 'circle'; give a Kernel or one of linear, poly2"),
     ({"kernels": "circle"}, "unknown kernel 'circle'"),
     ({"kernels": [RBF]}, "unknown kernel .*RBF"),
@@ -80,11 +93,16 @@ def test_epsilon_out_of_range_is_named(epsilon):
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: -1.0}, "class weights must be finite and not negative"),
-        ({0: np.nan}, "class weights must be finite and not negative"),
+        ({0: -1.0}, "class_weight of class 0 must be finite and not negative, got -1.0"),
+        ({0: np.nan}, "class_weight of class 0 must be finite and not negative, got nan"),
         ({7: 1.0}, "not in class_weight"),
         ("heavy", "class_weight.*'heavy'"),
-        ({0: 0.0, 1: 0.0}, "not all zero"),
+        ({0: 0.0, 1: 0.0}, r"class_weight=\{0: 0.0, 1: 0.0\} leaves 0 of 2 classes with a weight"),
+        ({0: 0.0}, r"class_weight=\{0: 0.0\} leaves 1 of 2 classes with a weight above zero"),
+        ({0: "much"}, "class_weight of class 0 must be finite and not negative, got 'much'"),
+        (np.ones(2), "class_weight must be a dict of factors by class, .* got array"),
+        ([1.0, 2.0], "class_weight must be a dict of factors by class, .* 'balanced' or None"),
+        (3, "class_weight must be a dict .*, got 3"),
     ],
     ids=str,
 )
@@ -181,8 +199,9 @@ def test_numbers_as_objects_are_numbers():
         (np.column_stack([Y, 1 - Y]), r"1d array, got an array of shape \(90, 2\)"),
         (None, "requires y to be passed, but the target y is None"),
         (np.where(np.arange(90) == 4, np.nan, Y), "Input y contains NaN"),
+        (np.array(["a", 1, 2.5] * 30, dtype=object), "several types .*: float, int, str; convert"),
     ],
-    ids=["zeros", "only", "continuous", "columns", "none", "nan"],
+    ids=["zeros", "only", "continuous", "columns", "none", "nan", "mixed"],
 )
 def test_labels_that_are_refused(y, message):
     with pytest.raises(ValueError, match=message):

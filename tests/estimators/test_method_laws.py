@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import lokl
 from lokl.gates import Gaussian, Sigmoid
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
-from lokl.solvers import LibSVM
+from lokl.solvers.by_name import SOLVERS
 
 every_method = pytest.mark.parametrize("name", estimators())
 in_rounds = pytest.mark.parametrize("name", estimators("rounds"))
@@ -245,7 +245,7 @@ def test_memory_changes_nothing(name):
 def test_libsvm_inside_gives_the_same_machine(name):
     y = targets(name)
     ours = make(name).fit(X, y)
-    theirs = make(name, solver=LibSVM(tol=1e-6)).fit(X, y)
+    theirs = make(name, solver="libsvm").fit(X, y)
     np.testing.assert_allclose(ours.history_[-1], theirs.history_[-1], rtol=2e-3)
     assert (ours.predict(FRESH) == theirs.predict(FRESH)).mean() > 0.9
 
@@ -256,9 +256,37 @@ def test_a_callback_sees_every_round_and_can_stop(name):
     model = make(name, callback=seen.append).fit(X, targets(name))
     assert [step.objective for step in seen] == model.history_.tolist()
     assert len(seen) == model.n_iter_
-    stopped = make(name, callback=lambda step: True).fit(X, targets(name))
-    assert stopped.n_iter_ == 1
-    assert stopped.history_[0] == model.history_[0]
+    for stop in (True, np.True_):
+        stopped = make(name, callback=lambda step, stop=stop: stop).fit(X, targets(name))
+        assert stopped.n_iter_ == 1
+        assert stopped.history_[0] == model.history_[0]
+    # Only a truth value is an answer to the question whether to stop.
+    again = make(name, callback=lambda step: step.objective).fit(X, targets(name))
+    assert again.n_iter_ == model.n_iter_
+
+
+@in_rounds
+def test_a_callback_that_cannot_be_called_is_refused(name):
+    with pytest.raises(ValueError, match="callback must be a function of a step or None, got 5"):
+        make(name, callback=5).fit(X, targets(name))
+
+
+@in_rounds
+def test_rounds_are_counted_beside_any_solver(name):
+    """`max_iter` is the method's own there; what only the solver reads is refused."""
+    y = targets(name)
+    solver = getattr(lokl, name)().solver
+    kind = SOLVERS[solver]
+    model = getattr(lokl, name)(solver=kind(), max_iter=7, callback=lambda step: True)
+    assert model.fit(X, y).n_iter_ >= 1
+    with pytest.raises(ValueError, match="tol=1e-05 has no effect beside the object solver="):
+        model.set_params(tol=1e-5).fit(X, y)
+    model.set_params(tol=1e-3, cache_size=99)
+    if name == "MWUMKLClassifier":
+        assert model.fit(X, y).n_iter_ >= 1
+        return
+    with pytest.raises(ValueError, match="cache_size=99 has no effect beside the object solver="):
+        model.fit(X, y)
 
 
 @in_rounds

@@ -179,7 +179,31 @@ def test_solvers_by_name_take_settings_and_objects_stay():
     assert (exact.tol, exact.cache_size) == (1e-5, 7)
     assert isinstance(resolve_solver("libsvm"), LibSVM)
     own = Exact(working_set=77)
-    assert resolve_solver(own, tol=1e-5) is own
+    assert resolve_solver(own) is own
+    with pytest.raises(ValueError, match=r"tol=1e-05 has no effect .*tol=1e-05, working_set=77"):
+        resolve_solver(own, tol=1e-5)
+    with pytest.raises(ValueError, match=r"no effect .*Exact\(tol=1.0.*\) and leave depth alone"):
+        solve_svc(RBF(1.0), X, Y, solver=own, tol=1.0, depth=3)
+    with pytest.raises(ValueError, match=r"depth=3 has no effect .*; leave depth alone"):
+        solve_svr(RBF(1.0), X, SCORE, solver=own, depth=3)
+
+
+def test_a_loss_is_never_changed_silently():
+    with pytest.raises(ValueError, match=r"loss='hinge' and solver=MWU\(\) do not go together"):
+        solve_svc(RBF(0.3), X, Y, loss="hinge", solver="mwu")
+    squared = solve_svc(RBF(0.3), X, Y, loss="squared_hinge")
+    for loss in ("auto", "squared_hinge"):
+        mwu = solve_svc(RBF(0.3), X, Y, loss=loss, solver="mwu", epsilon=1e-3)
+        np.testing.assert_allclose(mwu.objective, squared.objective, rtol=2e-3)
+    assert solve_svc(RBF(0.3), X, Y).objective == solve_svc(RBF(0.3), X, Y, loss="hinge").objective
+
+
+def test_a_solver_that_knows_no_regression_is_refused():
+    class Classes(Exact):
+        losses = ("hinge",)
+
+    with pytest.raises(ValueError, match=r"solver=Classes\(\) does not solve regressions"):
+        solve_svr(RBF(0.3), X, SCORE, solver=Classes())
 
 
 def test_a_solver_of_ones_own_is_asked():

@@ -8,12 +8,14 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.estimators._base import Classifier, Training, setting, settings
 from lokl.estimators._base.rules import Rule
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.gates import Weighted
 from lokl.gates.weighted import Everywhere, weigh
 from lokl.gram import GatedGram
 from lokl.models import GatedMachine
 from lokl.models.described import WEIGHTS_OF_SUM_ONE, Attributes
 from lokl.solvers import squared_hinge
+from lokl.solvers.losses import classification_loss
 
 
 def _check_mixing(name: str, value: Any) -> None:
@@ -31,7 +33,8 @@ class EasyMKLClassifier(Classifier):
 
     Notes
     -----
-    With more than two classes the squared distances are added up over one machine a class.
+    With more than two classes the squared distances are added up over one machine a class. `loss`
+    is that of the machine on the weighted sum; the weights do not depend on it.
 
     Examples
     --------
@@ -56,6 +59,12 @@ class EasyMKLClassifier(Classifier):
         "weights_": WEIGHTS_OF_SUM_ONE,
         "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
     }
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.lam < 1.0:
+            # The distributions are those of a squared hinge, whatever loss the last machine has.
+            classification_loss("squared_hinge", chosen_solver(self))
 
     def _learn(self, training: Training) -> GatedMachine:
         gate = Weighted(Everywhere(training.n_kernels))

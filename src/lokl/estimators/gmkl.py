@@ -65,6 +65,7 @@ class _GMKL(Rounds):
     }
 
     def _check_together(self) -> None:
+        super()._check_together()
         if np.isinf(self.p):
             raise ValueError("p must be finite; use LpMKL for equal weights")
         if self.regularizer == "entropy" and self.constraint == "orthant":

@@ -58,6 +58,7 @@ class _LMKL(Rounds):
         return params
 
     def _check_together(self) -> None:
+        super()._check_together()
         self._kind()
         if not callable(self.gating):
             check_choice("gating", self.gating, _GATINGS)

@@ -32,6 +32,10 @@ class MWUMKLClassifier(Rounds, Classifier):
 
     Notes
     -----
+    The weights are those of a squared hinge machine, which is the model itself. Another solver,
+    such as ``solver="exact"``, trains one more machine on the learned kernel, with the hinge or
+    with the `loss` asked for.
+
     With more than two classes each class against the rest has its own shares; the model uses their
     mean, and the certified gap says how much that costs.
 
@@ -60,6 +64,7 @@ class MWUMKLClassifier(Rounds, Classifier):
     max_iter: int = 1_000_000
     cache_size: float = 64
 
+    _stores_rows = True
     _learned: ClassVar[Attributes] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
         "history_": ("array", "Dual value over weights and machine at every certificate."),
@@ -79,9 +84,9 @@ class MWUMKLClassifier(Rounds, Classifier):
             for problem in training.problems
         ]
         rounds = max(walk.last.solution.n_iter for walk in walks)
-        # A solver that knows the hinge trains machines of its own on the learned kernel.
-        own_machine = "hinge" not in training.solver.losses
-        if len(walks) == 1 and own_machine:
+        is_squared = self._loss() == "squared_hinge"
+        # A solver that knows the hinge as well trains machines of its own on the learned kernel.
+        if len(walks) == 1 and "hinge" not in training.solver.losses:
             last = walks[0].last
             facts = {**walks[0].facts(), "rounds": rounds}
             return training.model(
@@ -89,7 +94,7 @@ class MWUMKLClassifier(Rounds, Classifier):
             )
         weights = np.mean([walk.last.params for walk in walks], axis=0)
         shared = gram.regated(weigh(base, weights))
-        if own_machine:
+        if is_squared:
             solution, lower, gap = _squared_machines(training, shared, walks)
         else:
             # Another loss: only the machines themselves are certified.

@@ -11,6 +11,7 @@ from lokl._checks import check_count
 from lokl._samples import Samples
 from lokl.estimators._base import Classifier, Rounds, Training, setting, settings
 from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.success import regress
 from lokl.gates import Constant, Weighted
 from lokl.gram import Expansion, GatedGram, GatedKernel
@@ -19,6 +20,7 @@ from lokl.models.described import WEIGHTS_OF_NORM_ONE, Attributes
 from lokl.optimizers import NormBall, Step, closed_form
 from lokl.optimizers.assignment import choose, choose_together
 from lokl.solvers import Machines
+from lokl.solvers.losses import check_regression
 
 # Rounds of the weights between two choices of kernels.
 _INNER_ROUNDS = 500
@@ -156,6 +158,11 @@ class SAMKLClassifier(Rounds, Classifier):
         "duality_gap_": ("float", "Of weights and machines, for the choices made."),
     }
 
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.assign == "regression":
+            check_regression(chosen_solver(self))
+
     def _rule(self, m: int) -> Rule:
         most = m if self.k_max is None else check_count("k_max", self.k_max)
         least = min(-(-m // 2), most) if self.k_min is None else check_count("k_min", self.k_min)
@@ -258,7 +265,7 @@ class _Alternation:
             else choose(gains, rule.least, rule.most, present)
         )
         # Equal losses keep the choice: the objective falls or the alternation ends.
-        losses = [_losses(own, scores, solution.intercept, targets) for own in (new, h)]
+        losses = [self._losses(own, scores, solution.intercept) for own in (new, h)]
         better = losses[0] < losses[1]
         keep_all = learner.least_uses and better.any()
         return new if keep_all else np.where(better[:, np.newaxis], new, h)
@@ -267,8 +274,8 @@ class _Alternation:
         rule, present = self.rule, self.training.samples.present
         return choose_together(gains, rule.least, rule.most, self.learner.least_uses, present)
 
-
-def _losses(h: Array, scores: Array, intercept: Array, targets: Array) -> Array:
-    """Hinge loss of every sample under a choice of kernels."""
-    decision = (h[:, :, np.newaxis] * scores).sum(axis=1) + intercept
-    return np.asarray(np.maximum(0.0, 1.0 - targets * decision).sum(axis=1))
+    def _losses(self, h: Array, scores: Array, intercept: Array) -> Array:
+        """Loss of every sample under a choice of kernels."""
+        decision = (h[:, :, np.newaxis] * scores).sum(axis=1) + intercept
+        tasks = zip(self.training.problems, decision.T, strict=True)
+        return np.sum([problem.losses(own) for problem, own in tasks], axis=0)

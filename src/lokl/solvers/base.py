@@ -16,7 +16,8 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     losses : tuple of str
-        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive".
+        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive". It is never given a
+        problem of another.
     """
 
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
@@ -53,10 +54,6 @@ class Solver(BaseEstimator, ABC):
             The caller has no use for an optimum above this: a solver may stop once its dual value,
             which only grows, has passed it.
         """
-
-    def prepare(self, problem: Problem) -> Problem:
-        """Return the problem in a loss that this solver knows."""
-        return problem
 
     @property
     def tolerance(self) -> float:

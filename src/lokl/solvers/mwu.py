@@ -13,7 +13,7 @@ from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
-from lokl.solvers.problem import Dual, Problem, squared
+from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
 
@@ -75,9 +75,6 @@ class MWU(Solver):
         self.dtype = dtype
         self.max_iter = max_iter
 
-    def prepare(self, problem: Problem) -> Problem:
-        return squared(problem) if problem.is_classification else problem
-
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         return self._exact().inner_products(X, keep=keep)
 
@@ -106,7 +103,7 @@ class MWU(Solver):
         if np.isfinite(bounds).any() or not (problem.ridge[sign != 0] > 0).all():
             raise ValueError(
                 "MWU solves the squared hinge with a finite cost; make the problem with "
-                "squared_hinge(y, C), or hand it through MWU().prepare first"
+                "squared_hinge(y, C), or turn it into one with squared(problem)"
             )
         if not ((sign > 0).any() and (sign < 0).any()):
             # With one class only, the constant decision is optimal.

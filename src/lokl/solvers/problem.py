@@ -71,23 +71,29 @@ class Problem:
         return 0.5 * (linear + float(gradient @ coef)) - self.epsilon * absolute
 
     def gap(self, coef: Array, gradient: Array, intercept: float) -> float:
-        """Certified duality gap: no coefficients are better than these by more.
+        """Certified duality gap: no coefficients are better than these by more."""
+        loss = self.losses(self.target - gradient - self.ridge * coef + intercept)
+        if np.isinf(loss).any():
+            return float("inf")
+        linear = float(self.target @ coef)
+        quadratic = linear - float(gradient @ coef) - float(self.ridge @ coef**2)
+        return max(0.5 * quadratic + float(loss.sum()) - self.objective(coef, gradient), 0.0)
 
-        The primal loss of a sample is the largest ``v (t - f) - epsilon |v| - r v^2 / 2`` over its
-        box, which is the hinge, squared hinge or epsilon-insensitive loss in turn.
+    def losses(self, decision: Array) -> Array:
+        """Primal loss of every sample at its decision value, times its cost.
+
+        It is the largest ``v (t - f) - epsilon |v| - r v^2 / 2`` over the box of the sample: the
+        hinge, half the squared hinge or the epsilon-insensitive loss in turn.
         """
-        decision = self.target - gradient - self.ridge * coef + intercept
         residual = self.target - decision
         excess = np.sign(residual) * np.maximum(np.abs(residual) - self.epsilon, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.where(self.ridge > 0, excess / self.ridge, np.copysign(np.inf, excess))
         best = np.where(excess == 0, 0.0, np.clip(best, self.lower, self.upper))
-        if np.isinf(best).any():
-            return float("inf")
+        unbounded = np.isinf(best)
+        best = np.where(unbounded, 0.0, best)
         loss = best * excess - 0.5 * self.ridge * best**2
-        linear = float(self.target @ coef)
-        quadratic = linear - float(gradient @ coef) - float(self.ridge @ coef**2)
-        return max(0.5 * quadratic + float(loss.sum()) - self.objective(coef, gradient), 0.0)
+        return np.asarray(np.where(unbounded, np.inf, loss))
 
     def take(self, index: Array) -> "Problem":
         """Return the problem of some of the samples."""

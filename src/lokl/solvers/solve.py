@@ -9,8 +9,10 @@ from lokl._threads import one_pool
 from lokl.gram import GatedGram
 from lokl.kernels import Kernel, Precomputed
 from lokl.kernels.dictionaries import named_kernels
+from lokl.solvers.base import Solver
 from lokl.solvers.by_name import resolve_solver
-from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
+from lokl.solvers.losses import CLASSIFICATION, check_regression, classification_loss
+from lokl.solvers.problem import Dual, Problem, epsilon_insensitive
 
 
 def solve_svc(
@@ -19,7 +21,7 @@ def solve_svc(
     y: Any,
     C: Any = 1.0,
     *,
-    loss: str = "hinge",
+    loss: str = "auto",
     solver: Any = "exact",
     start: Any = None,
     **settings: Any,
@@ -35,12 +37,14 @@ def solve_svc(
         Two distinct labels; the larger one is the positive class.
     C : float or array of shape (n_samples,), default=1.0
         Cost, also by sample; 0 leaves a sample out.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
+    loss : {"auto", "hinge", "squared_hinge"}, default="auto"
+        "auto" is the hinge, and the squared hinge where the solver knows no other ("mwu").
     solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
     start : array of shape (n_samples,), optional
         Signed coefficients to start from.
     **settings
-        Of a solver given by name: ``tol``, ``cache_size``, ``max_iter``, ``dtype``.
+        Of a solver given by name: ``tol``, ``cache_size``, ``max_iter``, ``dtype``. An object has
+        its own.
 
     Returns
     -------
@@ -59,11 +63,10 @@ def solve_svc(
     labels = np.unique(y)
     if len(labels) != 2:
         raise ValueError(f"solve_svc separates two classes, got {len(labels)}: {labels[:5]}")
-    losses = {"hinge": hinge, "squared_hinge": squared_hinge}
-    if loss not in losses:
-        raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
-    problem = losses[loss](np.where(y == labels[1], 1.0, -1.0), C)
-    return _solve(kernel_or_gram, X, problem, solver, start, settings)
+    machine = resolve_solver(solver, **settings)
+    make = CLASSIFICATION[classification_loss(loss, machine)]
+    problem = make(np.where(y == labels[1], 1.0, -1.0), C)
+    return _solve(kernel_or_gram, X, problem, machine, start)
 
 
 def solve_svr(
@@ -78,14 +81,13 @@ def solve_svr(
     **settings: Any,
 ) -> Dual:
     """Solve epsilon-insensitive support vector regression; parameters as in :func:`solve_svc`."""
-    problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
-    return _solve(kernel_or_gram, X, problem, solver, start, settings)
-
-
-def _solve(
-    kernel_or_gram: Any, X: Any, problem: Problem, solver: Any, start: Any, settings: Any
-) -> Dual:
     machine = resolve_solver(solver, **settings)
+    check_regression(machine)
+    problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
+    return _solve(kernel_or_gram, X, problem, machine, start)
+
+
+def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start: Any) -> Dual:
     if isinstance(kernel_or_gram, GatedGram):
         gram = kernel_or_gram
     else:
@@ -109,4 +111,4 @@ def _solve(
                 f"got shape {start.shape}"
             )
     with one_pool(gram.n_samples):
-        return machine.solve(gram, machine.prepare(problem), start)
+        return machine.solve(gram, problem, start)

@@ -1,5 +1,6 @@
 """Classes: from labels to problems, and from decisions back to labels."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,20 +9,44 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
+from lokl._checks import check_not_negative
 from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
-from lokl.estimators._base.rules import anything
+from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.models.described import Attributes
-from lokl.solvers import Problem, hinge
+from lokl.solvers import Problem
+from lokl.solvers.losses import CHOICES, CLASSIFICATION, classification_loss
+
+
+def _check_class_weight(name: str, value: Any) -> None:
+    is_balanced = isinstance(value, str) and value == "balanced"
+    if value is not None and not is_balanced and not isinstance(value, Mapping):
+        raise ValueError(
+            f"{name} must be a dict of factors by class, such as {{0: 1.0, 1: 5.0}}, 'balanced' or "
+            f"None, got {value!r}"
+        )
+    if isinstance(value, Mapping):
+        for label, factor in value.items():
+            check_not_negative(f"{name} of class {label!r}", factor)
 
 
 @settings
 class Classifier(ClassifierMixin, Learner):
     """Two classes by one machine, more by one machine for each class against the rest."""
 
+    loss: str = setting(
+        "auto",
+        one_of(*CHOICES),
+        'What an error beyond the margin costs: "hinge" grows with its size, "squared_hinge" with '
+        'its square. "auto" is the hinge, and the squared hinge where the solver knows no other '
+        '("mwu").',
+    )
     class_weight: Any = setting(
-        None, anything('dict, "balanced" or None'), "Factors of `C` by class."
+        None,
+        Rule('dict, "balanced" or None', _check_class_weight),
+        "Factors of `C` by class; classes that a dict does not name have 1.",
     )
 
     _is_common = True
@@ -45,15 +70,14 @@ class Classifier(ClassifierMixin, Learner):
         data = self._read(X, y, sample_weight)
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = _classes(y)
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if (counts > 0).sum() < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of two or more classes; the data has one "
                 f"class: {classes[int(np.argmax(counts))]}"
             )
-        by_class = self._class_factors(classes, y, codes, weight)
+        by_class = self._class_factors(classes, codes, weight)
         cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
         positive = [1] if len(classes) == 2 else range(len(classes))
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
@@ -61,10 +85,11 @@ class Classifier(ClassifierMixin, Learner):
         tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
         return self._fit(data, targets, classes_=classes, _tie=tie)
 
-    def _class_factors(self, classes: Array, y: Array, codes: Array, weight: Array) -> Array:
+    def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
+        """Factor of the cost of every sample."""
         if self.class_weight is None:
-            return np.ones(len(y))
-        if self.class_weight == "balanced":
+            return np.ones(len(codes))
+        if isinstance(self.class_weight, str):
             # Classes are counted with their weights, so that weights act like repeated rows.
             counts = np.bincount(codes, weights=weight)
             factors = np.divide(
@@ -74,13 +99,26 @@ class Classifier(ClassifierMixin, Learner):
                 where=counts > 0,
             )
         else:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if (np.asarray(factors) < 0).any() or not np.isfinite(factors).all():
-            raise ValueError(f"class weights must be finite and not negative, got {factors}")
+            named = dict(self.class_weight)
+            factors = np.asarray(compute_class_weight(named, classes=classes, y=classes))
+        counted = np.bincount(codes, weights=weight * factors[codes]) > 0
+        if counted.sum() < 2:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} leaves {int(counted.sum())} of {len(classes)} "
+                "classes with a weight above zero; two or more are needed"
+            )
         return np.asarray(factors[codes])
 
     def _problem(self, target: Array, cost: Array) -> Problem:
-        return hinge(target, cost)
+        return CLASSIFICATION[self._loss()](target, cost)
+
+    def _loss(self) -> str:
+        """Name of the loss that the machines minimise."""
+        return classification_loss(self.loss, chosen_solver(self))
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        self._loss()
 
     def _is_flat(self) -> bool:
         return len(self.classes_) == 2
@@ -117,3 +155,19 @@ class Classifier(ClassifierMixin, Learner):
             return np.asarray(self.classes_[decision.argmax(axis=1)])
         chosen = np.where(decision == 0, self._tie, decision > 0)
         return np.asarray(self.classes_[chosen.astype(np.intp)])
+
+
+def _classes(y: Array) -> tuple[Array, Array]:
+    """Sort the classes; return them, and the number of the class of every sample."""
+    kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as failure:
+        if len(kinds) < 2:
+            raise
+        raise ValueError(
+            f"labels are of several types that have no common order: {', '.join(kinds)}; "
+            "convert them to one type, for instance with y.astype(str)"
+        ) from failure
+    return classes, codes

@@ -15,8 +15,9 @@ from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
-from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
+from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.training import Training
 from lokl.estimators._base.validation import check_samples, check_weights
 from lokl.kernels import Kernel
@@ -25,7 +26,7 @@ from lokl.kernels.presence import read_samples
 from lokl.models import GatedMachine, Model
 from lokl.models.described import Attributes
 from lokl.solvers import Problem
-from lokl.solvers.by_name import SOLVERS, resolve_solver
+from lokl.solvers.by_name import SOLVERS
 
 logger = logging.getLogger("lokl")
 
@@ -58,7 +59,8 @@ class Learner(BaseEstimator, ABC):
     solver: Any = setting(
         "exact",
         anything(f"{one_of(*SOLVERS).words} or Solver"),
-        "What solves a machine; its own settings then come from the object, not from here.",
+        "What solves a machine. An object has settings of its own, such as "
+        "``solver=Exact(tol=1e-5)``; those that it would override here must then be left alone.",
     )
     tol: float = setting(
         1e-3,
@@ -73,7 +75,7 @@ class Learner(BaseEstimator, ABC):
     random_state: Any = setting(None, SEED, "Decides every random choice of the method.")
     n_jobs: int | None = setting(
         None,
-        anything("int or None"),
+        JOBS,
         "Kernels that are worked on at a time, in threads that share `cache_size`; used by methods "
         "that train every kernel by itself.",
     )
@@ -84,6 +86,8 @@ class Learner(BaseEstimator, ABC):
     _is_common = True
     # Methods with an outer loop count its rounds with max_iter; others leave it to the solver.
     _counts_rounds = False
+    # Methods that store rows themselves use cache_size, whatever the solver.
+    _stores_rows = False
     # The kind of model that the method learns, and attributes that only the method has.
     _model_kind: ClassVar[type[Model]] = GatedMachine
     _learned: ClassVar[Attributes] = {}
@@ -101,7 +105,8 @@ class Learner(BaseEstimator, ABC):
         """Whether the decision is one number a sample."""
 
     def _check_together(self) -> None:
-        """Raise where settings that are each allowed do not go together."""
+        """Raise where settings that are each allowed do not go together; extended by methods."""
+        chosen_solver(self)
 
     def _takes_missing_views(self) -> bool:
         """Whether samples may lack the view of a kernel, where all kernels are views."""
@@ -169,13 +174,9 @@ class Learner(BaseEstimator, ABC):
             frame=frame,
             training=True,
         )
-        steps = -1 if self._counts_rounds else self.max_iter
-        solver = resolve_solver(
-            self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps
-        )
-        problems = [solver.prepare(self._problem(t[rows], cost[rows])) for t, cost in targets]
+        problems = [self._problem(t[rows], cost[rows]) for t, cost in targets]
         rng = check_random_state(self.random_state)
-        return Training(samples, rows, kernels, names, problems, solver, rng)
+        return Training(samples, rows, kernels, names, problems, chosen_solver(self), rng)
 
     def _samples(self, X: Any) -> Samples:
         """Check new samples against those of training."""

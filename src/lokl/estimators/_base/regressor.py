@@ -10,7 +10,9 @@ from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.estimators._base.settings import setting, settings
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.solvers import Problem, epsilon_insensitive
+from lokl.solvers.losses import check_regression
 
 
 @settings
@@ -41,6 +43,10 @@ class Regressor(RegressorMixin, Learner):
         cost = check_costs(self.C, {"sample_weight": data.weight})
         targets = [(column, cost) for column in columns.T]
         return self._fit(data, targets, _one_target=y.ndim == 1)
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        check_regression(chosen_solver(self))
 
     def _problem(self, target: Array, cost: Array) -> Problem:
         return epsilon_insensitive(target, cost, self.epsilon)

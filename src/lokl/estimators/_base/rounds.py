@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl.estimators._base.learner import Learner
-from lokl.estimators._base.rules import ROUNDS, anything
+from lokl.estimators._base.rules import CALLBACK, ROUNDS
 from lokl.estimators._base.settings import setting, settings
 from lokl.models.described import Attributes
 from lokl.optimizers import Step
@@ -36,7 +37,7 @@ class Rounds(Learner):
     max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")
     callback: Any = setting(
         None,
-        anything("callable or None"),
+        CALLBACK,
         "Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.",
     )
 
@@ -61,8 +62,11 @@ class Rounds(Learner):
                     step.objective,
                     step.gap,
                 )
-            if self.callback is not None and self.callback(step) is True:
-                break
+            if self.callback is not None:
+                said = self.callback(step)
+                # Other values that count as true, such as a number, are no request to stop.
+                if isinstance(said, bool | np.bool_) and said:
+                    break
             if len(history) == limit:
                 warnings.warn(
                     f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds; raise "

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -41,6 +42,19 @@ def _check_or_none(check: Callable[[str, Any], Any], name: str, value: Any) -> N
         check(name, value)
 
 
+def _check_jobs(name: str, value: Any) -> None:
+    if value is not None and (not isinstance(value, Integral) or value == 0):
+        raise ValueError(
+            f"{name} must be a number of threads, a negative number (-1 for all processors) or "
+            f"None for one, got {value!r}"
+        )
+
+
+def _check_callback(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} must be a function of a step or None, got {value!r}")
+
+
 POSITIVE = Rule("float", check_positive)
 NOT_NEGATIVE = Rule("float", check_not_negative)
 SHARE = Rule("float", check_share)
@@ -48,6 +62,8 @@ NORM = Rule("float", check_norm)
 FLAG = Rule("bool")
 ROUNDS = Rule("int", _check_rounds)
 STEPS = Rule("int", _check_steps)
+JOBS = Rule("int or None", _check_jobs)
+CALLBACK = Rule("callable or None", _check_callback)
 SEED = Rule("int, RandomState or None", lambda name, value: check_random_state(value))
 
 

@@ -12,11 +12,13 @@ from lokl._arrays import Array
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.training import Training
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitive
+from lokl.solvers.losses import check_regression
 
 # Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
 _COST, _TUBE = 1.0, 0.1
@@ -51,6 +53,10 @@ class SuccessLearner(Learner):
         "Success in regression: ``exp(-residual / median residual)``, or whether the residual is "
         "within `epsilon`. Not used for classes.",
     )
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        check_regression(chosen_solver(self))
 
 
 @dataclass(frozen=True, eq=False)
