@@ -9,6 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
 from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.probabilities import NoProbabilities
+from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import anything
 from lokl.estimators._base.settings import setting, settings
 from lokl.models.described import Attributes
@@ -26,6 +28,10 @@ class Classifier(ClassifierMixin, Learner):
     _is_common = True
     _learned: ClassVar[Attributes] = {"classes_": ("array of shape (n_classes,)", "")}
 
+    predict_proba = NoProbabilities()
+    predict_log_proba = NoProbabilities()
+
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from labelled samples.
 
