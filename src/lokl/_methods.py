@@ -8,7 +8,6 @@ from dataclasses import dataclass
 ABILITIES = {
     "regression": "also predicts numbers",
     "localized": "trust in a kernel differs between samples; else one weight serves all of them",
-    "competing": "a sample's trust in the kernels it can see sums to one",
     "rounds": "an outer loop moves the gate, with an entry of ``history_`` for each of its rounds",
     "vote": "the model is a vote, ``experts_``; else it is a machine on one kernel, ``kernel_``",
     "own gate": "a training sample has another gate than a new sample in its place would get",
@@ -56,7 +55,7 @@ def _method(name: str, stem: str, summary: str, abilities: str) -> Method:
 
 
 METHODS: tuple[Method, ...] = (
-    _method("UNIFORM", "UniformMKL", "the average of the kernels", "regression, competing"),
+    _method("UNIFORM", "UniformMKL", "the average of the kernels", "regression"),
     _method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
     _method(
         "SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"
@@ -70,7 +69,7 @@ METHODS: tuple[Method, ...] = (
         "LMKL",
         "LMKL",
         "a gate learned by gradient, together with the machine",
-        "regression, localized, competing, rounds, ordered",
+        "regression, localized, rounds, ordered",
     ),
     _method(
         "C-LMKL",
@@ -82,20 +81,20 @@ METHODS: tuple[Method, ...] = (
         "SwMKL",
         "SwMKL",
         "kernels weighted by their regressed success",
-        "regression, localized, competing",
+        "regression, localized",
     ),
     _method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
     _method(
         "LD-MKL",
         "LDMKL",
         "one expert for each kernel, and a gated vote",
-        "regression, localized, competing, vote",
+        "regression, localized, vote",
     ),
     _method(
         "GS-MKL",
         "GSMKL",
         "shares of the kernels for each group of samples",
-        "regression, localized, competing, rounds",
+        "regression, localized, rounds",
     ),
     _method(
         "PCK-LMKL",

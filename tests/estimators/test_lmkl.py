@@ -105,7 +105,51 @@ def test_a_sigmoid_gate_of_one_kernel_still_learns():
     model = make("LMKLClassifier", [RBF(0.5)], gate="sigmoid").fit(X, labels(X))
     assert model.n_iter_ > 1
     # Nothing competes with it: more trust makes every machine cheaper.
-    assert model.gate(X).mean() > 0.9
+    assert model.kernel_.gates(model.kernel_.samples(X)).mean() > 0.9
+    np.testing.assert_array_equal(model.gate(X), 1.0)
+
+
+def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
+    class Distrust(Sigmoid):
+        def __call__(self, X, params, present=None):
+            return super().__call__(X, params, present) * (X[:, :1] < 0)
+
+        def pullback(self, X, params, H, G):
+            return np.zeros_like(params)
+
+    kernels = [Linear().on([0, 1]), RBF(0.5).on([2]), RBF(0.5).on([3])]
+    model = make("LMKLClassifier", kernels, gate=Distrust()).fit(X, labels(X))
+    fresh = FRESH.copy()
+    fresh[::3, 3] = np.nan
+    trust = model.gate(fresh)
+    np.testing.assert_allclose(trust.sum(axis=1), 1.0)
+    lost = (model._model.trust(model._samples(fresh)) == 0).all(axis=1)
+    assert 0 < lost.sum() < len(FRESH)
+    seen = ~np.isnan(fresh[lost][:, [0, 2, 3]])
+    np.testing.assert_allclose(trust[lost], seen / seen.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", ["LMKLClassifier", "LMKLRegressor"])
+@pytest.mark.parametrize("gating", ["input", "quadratic", "kernel_pca"])
+@pytest.mark.parametrize(
+    "gate", [Softmax(), Sigmoid(), Gaussian(), Gaussian().on([0, 2])], ids=repr
+)
+def test_every_gate_takes_sparse_samples(name, gate, gating):
+    y = labels(X) if name.endswith("Classifier") else score(X)
+    dense = make(name, gate=gate, gating=gating, max_iter=-1).fit(X, y)
+    thin = make(name, gate=gate, gating=gating, max_iter=-1).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(thin.gate(sparse.csr_matrix(FRESH)), dense.gate(FRESH), atol=1e-3)
+
+
+def test_the_gate_is_a_setting_and_a_method():
+    assert LMKLClassifier.gate.__doc__.startswith("How far each kernel is trusted")
+    assert callable(LMKLClassifier.gate)
+    assert LMKLClassifier.gate is not LMKLClassifier().gate
+    assert "the method ``gate(X)`` asks the" in LMKLClassifier.__doc__
+    model = LMKLClassifier(gate="sigmoid")
+    assert model.get_params()["gate"] == "sigmoid"
+    assert model.gate.__func__ is LMKLClassifier.gate
+    assert LMKLClassifier().get_params()["gate"] == "softmax"
 
 
 def test_a_ridge_keeps_the_gate_flat():

@@ -109,6 +109,17 @@ def test_calibration_gives_probabilities(n_classes):
     assert (chance.argmax(axis=1) == y).mean() > 0.6
 
 
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
+def test_who_asks_for_probabilities_is_told_what_has_them(method):
+    model = UniformMKLClassifier(["rbf"])
+    assert not hasattr(model, method)
+    assert not hasattr(model.fit(X, labels(X)), method)
+    assert not hasattr(UniformMKLRegressor(), method)
+    message = rf"UniformMKLClassifier has no {method}.*CalibratedClassifierCV\(model\)"
+    with pytest.raises(AttributeError, match=message):
+        getattr(model, method)
+
+
 def test_several_label_columns_by_a_meta_estimator():
     Y = np.column_stack([labels(X), X[:, 1] > 0])
     model = MultiOutputClassifier(UniformMKLClassifier(["rbf"])).fit(X, Y)

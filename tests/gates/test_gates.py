@@ -24,6 +24,7 @@ from lokl.gates import (
     Softmax,
     Weighted,
 )
+from lokl.gates.representation import Standardized
 from lokl.gates.weighted import share_missing
 
 
@@ -119,6 +120,18 @@ def test_sparse_equals_dense(gate, seed, n, m, as_csr):
     assert_allclose(gate(S, params, present), gate(X, params, present))
     start = [gate.init(Z, present.shape[1], np.random.RandomState(seed)) for Z in (X, S)]
     assert_array_equal(*start)
+
+
+@pytest.mark.parametrize("gate", SIMPLE, ids=label)
+@problems
+def test_sparse_samples_that_are_centred_equal_dense(gate, seed, n, m, as_csr):
+    X, params, present = problem(gate, seed, n, m)
+    scale = Standardized.learn(X, np.ones(n))
+    Z, S = scale(X), scale(sparse.csr_matrix(X))
+    H, G = gate(Z, params, present), np.random.RandomState(seed).normal(size=present.shape)
+    assert_allclose(gate(S, params, present), H, atol=1e-9)
+    slopes = [gate.pullback(own, params, H, G) for own in (Z, S)]
+    assert_allclose(*slopes, atol=1e-9)
 
 
 @every_gate

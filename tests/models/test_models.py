@@ -63,7 +63,9 @@ def test_the_model_is_all_that_prediction_needs(name):
     decision = model.decide(samples)
     shown = getattr(estimator, "decision_function", estimator.predict)(X)
     np.testing.assert_array_equal(decision[:, 0], shown)
-    np.testing.assert_array_equal(model.trust(samples), estimator.gate(X))
+    trust = model.trust(samples)
+    shares = trust / trust.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(shares, estimator.gate(X))
     np.testing.assert_array_equal(model.parts(samples)[:, :, 0], estimator.contributions(X))
     # Samples in pieces are decided as all of them are.
     pieces = [model.decide(samples.take(rows)) for rows in np.array_split(np.arange(len(X)), 3)]

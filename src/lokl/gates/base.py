@@ -127,6 +127,18 @@ def masked_softmax(scores: Array, present: Array | None) -> Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+def shares(trust: Array, present: Array | None) -> Array:
+    """Scale the trust of every sample to sum one.
+
+    A sample that trusts nothing, as gates without competition allow, has equal shares in the
+    kernels it can see.
+    """
+    total = trust.sum(axis=1, keepdims=True)
+    seen = np.ones(trust.shape) if present is None else present.astype(float)
+    even = seen / seen.sum(axis=1, keepdims=True)
+    return np.divide(trust, total, out=even, where=total > 0)
+
+
 def softmax_pullback(H: Array, G: Array) -> Array:
     """Turn ``dJ/dH`` into ``dJ/dscores`` through a row-wise softmax."""
     return np.asarray(H * (G - (G * H).sum(axis=1, keepdims=True)))

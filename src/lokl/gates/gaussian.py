@@ -54,7 +54,7 @@ class Gaussian(Gate):
 def _squared_distances(X: Any, centres: Array) -> Array:
     norms = X.square_norms() if isinstance(X, CenteredSparse) else row_norms(X, squared=True)
     norms = norms[:, np.newaxis] + (centres**2).sum(axis=0)
-    return np.maximum(norms - 2.0 * X @ centres, 0.0)
+    return np.maximum(norms - 2.0 * (X @ centres), 0.0)
 
 
 def _rows(X: Any, index: Array) -> Array:

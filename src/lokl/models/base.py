@@ -44,7 +44,10 @@ class Model(ABC):
 
     @abstractmethod
     def trust(self, samples: Samples) -> Array:
-        """How far each kernel is trusted at each sample, (n_samples, n_kernels)."""
+        """How far each kernel is trusted at each sample, (n_samples, n_kernels).
+
+        On the method's own scale; estimators show shares that sum to one.
+        """
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from lokl._arrays import Array
 from lokl._checks import check_not_negative
 from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.probabilities import NoProbabilities
+from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
@@ -52,6 +54,10 @@ class Classifier(ClassifierMixin, Learner):
     _is_common = True
     _learned: ClassVar[Attributes] = {"classes_": ("array of shape (n_classes,)", "")}
 
+    predict_proba = NoProbabilities()
+    predict_log_proba = NoProbabilities()
+
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from labelled samples.
 

@@ -15,11 +15,13 @@ from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
+from lokl.estimators._base.refit import publish
 from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.training import Training
 from lokl.estimators._base.validation import check_samples, check_weights
+from lokl.gates.base import shares
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.presence import read_samples
@@ -141,9 +143,7 @@ class Learner(BaseEstimator, ABC):
         training = self._training(data, targets)
         with one_pool(training.n_samples):
             model = check_learned(self._learn(training))
-        self._model = model
-        for name, value in {**known, **model.attributes()}.items():
-            setattr(self, name, value)
+        publish(self, {**known, **model.attributes(), "_model": model})
         if self.verbose:
             logger.info(
                 "%s: objective %.6g, %d of %d samples support",
@@ -196,10 +196,12 @@ class Learner(BaseEstimator, ABC):
         Returns
         -------
         trust : array of shape (n_samples, n_kernels)
-            Not negative; 0 where a sample lacks the view of a kernel.
+            Shares of the kernels: not negative, rows sum to one, 0 where a sample lacks the view of
+            a kernel. A sample that trusts no kernel has equal shares in those it can see. The
+            factors that the learned kernel multiplies are in ``kernel_``.
         """
         samples = self._samples(X)
-        return answer(self._model.trust, samples)
+        return shares(answer(self._model.trust, samples), samples.present)
 
     def contributions(self, X: Any) -> Array:
         """Signed part of each kernel in the decision (or prediction) of each sample.

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 from lokl._arrays import Array
 from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
@@ -23,6 +24,7 @@ class Regressor(RegressorMixin, Learner):
 
     _is_common = True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from samples with one or several numeric targets.
 

@@ -45,7 +45,7 @@ def setting(
         Whether it must be given by name.
     method_too : bool, default=False
         Whether a base class has a method of this name: the constructor and ``get_params`` then
-        know the setting, attribute access gives the method.
+        know the setting, attribute access gives the method, of the class and of its models.
     """
     metadata = {"rule": rule, "text": text, "method_too": method_too}
     return field(default=default, kw_only=kw_only, metadata=metadata)
@@ -54,17 +54,15 @@ def setting(
 class _SettingAndMethod:
     """``LMKLClassifier(gate="sigmoid")`` sets the kind of gate, ``model.gate(X)`` asks it."""
 
-    def __init__(self, name: str, default: Any, method: Any):
+    def __init__(self, name: str, method: Any):
         self.name = name
-        self.default = default
         self.method = method
 
     def __set__(self, model: Any, value: Any) -> None:
         vars(model)[self.name] = value
 
     def __get__(self, model: Any, owner: Any = None) -> Any:
-        # Dataclasses ask the class for the default.
-        return self.default if model is None else MethodType(self.method, model)
+        return self.method if model is None else MethodType(self.method, model)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
@@ -87,7 +85,7 @@ def settings(cls: Class) -> Class:
     for own in _settings_of(made):
         if own.metadata.get("method_too") and own.name in cls.__dict__:
             method = getattr(super(made, made), own.name)
-            setattr(made, own.name, _SettingAndMethod(own.name, own.default, method))
+            setattr(made, own.name, _SettingAndMethod(own.name, method))
     if made.__doc__ and not made.__name__.startswith("_"):
         made.__doc__ = _document(made)
     return made
@@ -116,7 +114,7 @@ def _document(cls: Any) -> str:
     settings = [
         (
             f"{known.name} : {known.metadata['rule'].words}, default={_shown(known.default)}",
-            known.metadata["text"],
+            _text(known),
         )
         for known in _in_reading_order(cls)
     ]
@@ -150,6 +148,16 @@ def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
         lines.append(head)
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join([title, "-" * len(title), *lines]) if lines else ""
+
+
+def _text(known: Field[Any]) -> str:
+    text = str(known.metadata["text"])
+    if not known.metadata["method_too"]:
+        return text
+    return (
+        f'{text} This is the setting of that name, ``get_params()["{known.name}"]``; the method '
+        f"``{known.name}(X)`` asks the fitted model."
+    )
 
 
 def _shown(value: Any) -> str:
