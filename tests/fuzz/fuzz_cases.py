@@ -243,7 +243,7 @@ def cases(draw, names=tuple(ESTIMATORS)):
         y,
         _weights(rng, n, weight_kind),
         _contained(new, container),
-        1e-8 <= scale <= 1e4 and far <= 1e6 and settings["C"] <= 1e6,
+        1e-8 <= scale <= 1e4 and far <= 1.0 and settings["C"] <= 1e6,
         told,
     )
 
