@@ -24,6 +24,14 @@ from numba.extending import intrinsic
 # Operation codes, as in lokl.kernels.base.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 
+# Told to users while a loop is compiled.
+PURPOSES = {
+    "mix": "kernel values",
+    "dots_sparse": "inner products of sparse samples",
+    "kernel_sums": "the shares of single kernels",
+    "kernels_apart": "the values of single kernels",
+}
+
 TILE = 512
 
 
@@ -38,8 +46,8 @@ Sides = namedtuple("Sides", "left right")
 Lists = namedtuple("Lists", "pointers indices entries")
 # Left samples as lists, right samples transposed in panels (n_panels, n_features, width).
 SparsePair = namedtuple("SparsePair", "lists panels")
-# Inner products of some left samples with all right ones, stored (n_rows, n_right) or to be computed
-# from a pair; the other of the two is empty.
+# Inner products of some left samples with all right ones: stored (n_rows, n_right), or to be
+# computed from a pair. The other of the two is empty.
 Products = namedtuple("Products", "stored pair")
 # Columns in tiles of one width (that of the panels): numbers of tiles in the order of work. With
 # `half`, where rows are all samples in their order, only entries on and above the diagonal and a
