@@ -25,7 +25,7 @@ def first_fits() -> None:
     from scipy import sparse
 
     from lokl import UniformMKLClassifier, UniformMKLRegressor
-    from lokl._compiled import compile_seconds
+    from lokl._compiled import compilations
     from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
     rng = np.random.RandomState(0)
@@ -43,12 +43,14 @@ def first_fits() -> None:
     }
     record: dict[str, Any] = {}
     for name, step in steps.items():
-        known, begun = len(compile_seconds), time.perf_counter()
+        known, begun = len(compilations), time.perf_counter()
         step()
+        seconds, new = time.perf_counter() - begun, compilations[known:]
         record[name] = {
-            "seconds": time.perf_counter() - begun,
-            "compiling": sum(compile_seconds[known:]),
-            "functions": len(compile_seconds) - known,
+            "seconds": seconds,
+            "compiling": sum(done.seconds for done in new),
+            "CPU": sum(done.cpu_seconds for done in new),
+            "functions": len(new),
         }
     sys.stdout.write(json.dumps(record))
 
@@ -90,17 +92,22 @@ def compilation(options: Options, report: Report) -> None:
             for name in first[0][1]
         ),
     )
-    total = Timing([sum(step["compiling"] for step in record.values()) for _, record in first])
+    total, cpu = (
+        Timing([sum(step[what] for step in record.values()) for _, record in first])
+        for what in ("compiling", "CPU")
+    )
     again = max(sum(step["functions"] for step in record.values()) for _, record in second)
     report.table(
         "whole processes",
         [
             {"": "empty cache", "time": Timing([elapsed for elapsed, _ in first])},
             {"": "of that, compiling", "time": total},
+            {"": "CPU time of compiling", "time": cpu},
             {"": "full cache", "time": Timing([elapsed for elapsed, _ in second])},
         ],
     )
-    report.target("seconds of compiling", total.median, "<=", 25.0)
+    # Other processes beside this one lengthen the time by the clock, but hardly that of the CPU.
+    report.target("CPU seconds of compiling", cpu.median, "<=", 12.0)
     report.quality("functions compiled by the second process", again, "==", 0)
     report.quality("files added to the cache by the second process", added, "==", 0)
 

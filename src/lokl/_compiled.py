@@ -2,15 +2,20 @@
 
 import importlib
 import logging
+import sys
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 logger = logging.getLogger("lokl")
 
 
 class CompiledModule:
-    """Stands for a module of compiled loops until one of them is called."""
+    """Stands for a module of compiled loops until one of them is called.
+
+    ``PURPOSES`` of the module tells users what its loops are for; loops that compile in no time are
+    not in it.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -25,11 +30,21 @@ class CompiledModule:
         return function
 
 
+class Compilation(NamedTuple):
+    """One loop that was compiled, with everything in it."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+
+
+# Of this process, in order.
+compilations: list[Compilation] = []
 _announced = False
 
 
 def _announce_compilation() -> None:
-    """Tell once when loops are compiled rather than read from numba's cache on disk."""
+    """Tell when loops are compiled rather than read from numba's cache on disk."""
     global _announced
     if _announced:
         return
@@ -37,36 +52,53 @@ def _announce_compilation() -> None:
     from numba.core import event
 
     class Notice(event.Listener):
-        """Logs the first compilation of this process and sums up the time of all."""
+        """Logs what is compiled, and what it took."""
 
         def __init__(self) -> None:
             self.depth = 0
-            self.begun = 0.0
-            self.told = False
+            self.begun = (0.0, 0.0)
+            self.told: set[str] = set()
 
         def on_start(self, event: Any) -> None:
-            if not str(event.data["dispatcher"].__module__).startswith("lokl."):
+            if not _is_ours(event):
                 return
-            if not self.told:
-                self.told = True
-                # Logged as a warning, because users see those without configuring a logger.
-                logger.warning(
-                    "compiling inner loops; this happens once, later runs read them from disk"
-                )
             if self.depth == 0:
-                self.begun = time.perf_counter()
+                self.begun = (time.perf_counter(), time.process_time())
+                purpose = _purpose(event)
+                if purpose and purpose not in self.told:
+                    self.told.add(purpose)
+                    # Logged as a warning, because users see those without configuring a logger.
+                    logger.warning(
+                        "compiling the loops for %s; this happens once, later runs read them "
+                        "from disk",
+                        purpose,
+                    )
             self.depth += 1
 
         def on_end(self, event: Any) -> None:
-            if not str(event.data["dispatcher"].__module__).startswith("lokl."):
+            if not _is_ours(event):
                 return
             self.depth -= 1
             if self.depth == 0:
-                elapsed = time.perf_counter() - self.begun
-                compile_seconds.append(elapsed)
-                logger.info("compiled %s in %.1f s", event.data["dispatcher"].__name__, elapsed)
+                seconds, cpu_seconds = self.begun
+                done = Compilation(
+                    event.data["dispatcher"].__name__,
+                    time.perf_counter() - seconds,
+                    time.process_time() - cpu_seconds,
+                )
+                compilations.append(done)
+                logger.info("compiled %s in %.1f s", done.name, done.seconds)
 
     event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
 
 
-compile_seconds: list[float] = []
+def _is_ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].__module__).startswith("lokl.")
+
+
+def _purpose(event: Any) -> str | None:
+    """Return what a loop is for, in words of users; a loop is compiled once for each precision."""
+    loop = event.data["dispatcher"]
+    purpose = sys.modules[loop.__module__].PURPOSES.get(loop.__name__)
+    precision = "single" if "float32" in str(event.data["args"]) else "double"
+    return f"{purpose} in {precision} precision" if purpose else None

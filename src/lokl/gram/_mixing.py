@@ -24,6 +24,14 @@ from numba.extending import intrinsic
 # Operation codes, as in lokl.kernels.base.
 LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
 
+# Told to users while a loop is compiled.
+PURPOSES = {
+    "mix": "kernel values",
+    "dots_sparse": "inner products of sparse samples",
+    "kernel_sums": "the shares of single kernels",
+    "kernels_apart": "the values of single kernels",
+}
+
 TILE = 512
 
 
@@ -38,8 +46,8 @@ Sides = namedtuple("Sides", "left right")
 Lists = namedtuple("Lists", "pointers indices entries")
 # Left samples as lists, right samples transposed in panels (n_panels, n_features, width).
 SparsePair = namedtuple("SparsePair", "lists panels")
-# Inner products of some left samples with all right ones, stored (n_rows, n_right) or to be computed
-# from a pair; the other of the two is empty.
+# Inner products of some left samples with all right ones: stored (n_rows, n_right), or to be
+# computed from a pair. The other of the two is empty.
 Products = namedtuple("Products", "stored pair")
 # Columns in tiles of one width (that of the panels): numbers of tiles in the order of work. With
 # `half`, where rows are all samples in their order, only entries on and above the diagonal and a
@@ -285,16 +293,24 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
     order, width, half = tiles
     buffer = np.empty(width, stored.dtype)
     values = np.empty(width, stored.dtype)
-    for k in range(start, stop):
-        first = order[k] * width
-        last = min(first + width, sides.right.norms.shape[0])
-        for p in range(last if half else rows.shape[0]):
+    # Stored products are read as they lie in memory, row by row. A panel stays in the cache while
+    # all rows pass over it.
+    by_panel = panels.shape[0] > 0
+    n_rows, n_tiles = rows.shape[0], stop - start
+    for outer in range(n_tiles if by_panel else n_rows):
+        for inner in range(n_rows if by_panel else n_tiles):
+            k, p = (outer, inner) if by_panel else (inner, outer)
+            tile = order[start + k]
+            first = tile * width
+            last = min(first + width, sides.right.norms.shape[0])
+            if half and p >= last:
+                break
             out = target.out[target.rows[p], first:last]
             if not target.accumulate:
                 out[:] = 0.0
-            if panels.shape[0]:
+            if by_panel:
                 dots = buffer[: last - first]
-                _sparse_dots(lists, rows[p], panels[order[k]], dots)
+                _sparse_dots(lists, rows[p], panels[tile], dots)
             else:
                 dots = stored[p, first:last]
             _mix_row(program, dots, sides, (rows[p], first, last), values, out)

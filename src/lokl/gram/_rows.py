@@ -5,10 +5,15 @@
 import numpy as np
 from numba import njit
 
+# Told to users while a loop is compiled.
+PURPOSES = {"subtract_rows": "gradients"}
+
 TILE = 512
+# Nothing is compiled to be called from C.
+_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def mirror(start, stop, matrix):
     """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
     block = 32
@@ -20,7 +25,7 @@ def mirror(start, stop, matrix):
                     matrix[j, i] = matrix[i, j]
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
+@njit(**_LOOP, fastmath={"nsz", "contract"})
 def subtract_rows(start, stop, slab, slots, coef, target):
     """``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
     total = np.empty(TILE)
@@ -49,7 +54,7 @@ def subtract_rows(start, stop, slab, slots, coef, target):
             target[s + j] -= total[j]
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def gather(start, stop, slab, slots, columns, out_rows, out):
     """``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
     for p in range(start, stop):

@@ -7,12 +7,24 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
+# Told to users while a loop is compiled.
+PURPOSES = {
+    "pairwise": "multiplicative weights by pairs",
+    "frank_wolfe": "multiplicative weights",
+    "kernel_rounds": "multiplicative weights of several kernels",
+}
+
 # Signs of the samples and ridges on the diagonal, and what the rounds update: the sum ``a`` of all
 # of them, ``v_i = G_i a``, ``Q_i = a' G_i a`` and ``g = sum_i mu_i v_i``.
 Sums = namedtuple("Sums", "sign ridge a v Q g")
 
+# Functions that only loops call are compiled without what would unpack their arguments, and nothing
+# is compiled to be called from C.
+_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+_INNER = {**_LOOP, "no_cpython_wrapper": True}
 
-@njit(cache=True, nogil=True)
+
+@njit(**_INNER)
 def extremes(sign, alpha, g):
     """Of each class the sample with the smallest `g`, and with the largest among the active ones.
 
@@ -34,7 +46,7 @@ def extremes(sign, alpha, g):
     return low_up, high_up, low_down, high_down
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def pairwise(slab, slots, sign, alpha, g, ridge, diag, rounds):
     """Move mass inside a class, from the active sample with the largest `g` to the smallest.
 
@@ -78,7 +90,7 @@ def pairwise(slab, slots, sign, alpha, g, ridge, diag, rounds):
     return rounds, -1, -1, smallest
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def frank_wolfe(slab, slots, sign, alpha, g, ridge, t, rounds):
     """Step ``1 / (t + 1)`` towards half a unit on the smallest `g` of each class.
 
@@ -103,7 +115,7 @@ def frank_wolfe(slab, slots, sign, alpha, g, ridge, t, rounds):
     return rounds, -1, -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def kernel_shares(Q, rate, relative):
     """Shares ``mu_i`` proportional to ``sinh(c q_i) / q_i`` with ``q_i = sqrt(Q_i)``.
 
@@ -125,7 +137,7 @@ def kernel_shares(Q, rate, relative):
     return shares / total
 
 
-@njit(cache=True, nogil=True, fastmath={"nsz", "contract"})
+@njit(**_LOOP, fastmath={"nsz", "contract"})
 def kernel_rounds(slab, slots, sums, rate, relative, rounds):
     """Rounds of multiplicative weights with several kernels, `sums` updated in place.
 

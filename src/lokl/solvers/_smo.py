@@ -5,8 +5,16 @@
 import numpy as np
 from numba import njit
 
+# Told to users while a loop is compiled.
+PURPOSES = {"smo": "the exact solver"}
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "contract"})
+# Functions that only loops call are compiled without what would unpack their arguments, and nothing
+# is compiled to be called from C.
+_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+_INNER = {**_LOOP, "no_cpython_wrapper": True}
+
+
+@njit(**_LOOP, fastmath={"nnan", "nsz", "contract"})
 def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     """Move pairs of coefficients until no pair gains more than `tol`.
 
@@ -64,7 +72,7 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     return steps, violation, smallest
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _moved(move, rising, falling, upper, lower, epsilon):
     """Cut a move at the bounds; return it and the two coefficients after it."""
     ceiling = 0.0 if (epsilon > 0.0 and rising < 0.0) else upper
@@ -77,7 +85,7 @@ def _moved(move, rising, falling, upper, lower, epsilon):
     return move, rising, falling
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _offsets(coef, lower, upper, epsilon):
     """What is added to the gradient for the gain of raising and of lowering a coefficient."""
     rise = -np.inf if coef >= upper else (-epsilon if coef >= 0.0 else epsilon)
@@ -85,7 +93,7 @@ def _offsets(coef, lower, upper, epsilon):
     return rise, fall
 
 
-@njit(cache=True, nogil=True)
+@njit(**_LOOP)
 def place_symmetric(matrix, places, block):
     """Write ``block`` (len(places), n) into rows of `matrix` and, mirrored, into its columns.
 

@@ -1,0 +1,80 @@
+"""Loops are compiled once for an installation, when they are needed, and users are told."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lokl
+
+SUBTRACT = """
+import numpy as np
+from lokl._compiled import CompiledModule
+rows = CompiledModule("lokl.gram._rows")
+for dtype in ("float32", "float64", "float32"):
+    rows.subtract_rows(0, 3, np.ones((2, 3), dtype), np.arange(2), np.ones(2), np.zeros(3))
+"""
+FITS = """
+import numpy as np
+from scipy import sparse
+from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.gram import _mixing, _rows
+from lokl.kernels import RBF, Linear, Polynomial
+from lokl.solvers import _smo
+
+X = np.random.RandomState(0).normal(size=(2500, 20))
+y = (X[:, 0] * X[:, 1] > 0).astype(int)
+kernels = [Linear(), Polynomial(2), RBF(), RBF(0.5)]
+UniformMKLClassifier(kernels).fit(X[:100], y[:100]).predict(X)
+UniformMKLClassifier([RBF()]).fit(X, y).contributions(X[:10])
+UniformMKLClassifier(kernels).fit(X, y)
+UniformMKLRegressor([RBF()]).fit(X, X[:, 0])
+UniformMKLClassifier([RBF()]).fit(sparse.csr_matrix(X * (X > 1)), y)
+LMKLClassifier(kernels, max_iter=2).fit(X[:100], y[:100])
+for module in (_mixing, _rows, _smo):
+    for name, loop in vars(module).items():
+        # Loops in single precision take some arrays in double precision as well.
+        variants = [str(signature) for signature in getattr(loop, "signatures", [])]
+        single = [variant for variant in variants if "float32" in variant]
+        assert len(single) <= 1 and len(variants) - len(single) <= 1, (name, variants)
+"""
+
+
+def run(code, **environment):
+    source = str(Path(lokl.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source, **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr.splitlines()
+
+
+def test_the_first_process_tells_what_it_compiles_and_the_second_compiles_nothing(tmp_path):
+    first = run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path))
+    end = "; this happens once, later runs read them from disk"
+    assert first == [
+        f"compiling the loops for gradients in {precision} precision{end}"
+        for precision in ("single", "double")
+    ]
+    assert run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_every_loop_is_compiled_once_for_each_precision():
+    # Other layouts, locked arrays and other integers would each be compiled anew.
+    run(FITS)
+
+
+def test_purposes_name_loops():
+    from lokl.gram import _mixing, _rows
+    from lokl.solvers import _mwu, _smo
+
+    for module in (_mixing, _rows, _mwu, _smo):
+        for name in module.PURPOSES:
+            assert hasattr(getattr(module, name), "signatures")
