@@ -1,8 +1,10 @@
 """The command as a process: exit codes, encodings, output that is lost, runs at the same time."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -126,7 +128,7 @@ def test_a_figure_that_is_there_stays_until_the_new_one_is(tmp_path):
     assert path.read_text().startswith("<?xml")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_tables_are_readable_in_every_encoding(recorded, encoding):
     settings = {"PYTHONIOENCODING": encoding}
     done = lokl("datasets", "list", environment=settings)
@@ -189,10 +191,13 @@ def test_a_reader_that_leaves_is_no_error(arguments):
     assert done.returncode == 1
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no groups of processes to kill")
 def test_a_second_run_in_a_folder_is_refused(tmp_path, lokl_data, start_process):
-    """Also while the first is killed, and not after that."""
+    """Until the first is killed, although its workers live on for some time."""
     long = ["table2", "--datasets", "Diabetes", "--jobs", "2", "-o", str(tmp_path)]
-    first = start_process([*LOKL, "reproduce", *long], stderr=subprocess.DEVNULL)
+    first = start_process(
+        [*LOKL, "reproduce", *long], stderr=subprocess.DEVNULL, start_new_session=True
+    )
     path = tmp_path / "records.jsonl"
     while first.poll() is None and not (path.exists() and path.stat().st_size):
         time.sleep(0.01)
@@ -207,6 +212,10 @@ def test_a_second_run_in_a_folder_is_refused(tmp_path, lokl_data, start_process)
     assert {record["data"] for record in RecordFile(path)} == {"diabetes_scale"}
     first.kill()
     first.wait()
-    third = lokl("reproduce", *SMALL, "-o", tmp_path)
+    try:
+        third = lokl("reproduce", *SMALL, "-o", tmp_path)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(first.pid, signal.SIGKILL)
     assert third.returncode == 0, third.stderr
     assert not (tmp_path / "running.lock").exists()
