@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from dataset_cases import tiny
@@ -26,7 +27,7 @@ def test_round_trip(X, seed, as_csr, extra):
     y = np.random.RandomState(seed).randint(-1, 3, size=len(X))
     text = io.BytesIO()
     dump_svmlight_file(sparse.csr_matrix(X) if as_csr else X, y, text, zero_based=False)
-    found = libsvm(replace(tiny(), d=X.shape[1] + extra), [text.getvalue()])
+    found = libsvm(replace(tiny(), d=X.shape[1] + extra), {Path("text"): text.getvalue()})
     assert found["data"].shape == (len(X), X.shape[1] + extra)
     # Sixteen digits are written.
     np.testing.assert_allclose(found["data"].toarray()[:, : X.shape[1]], X, rtol=1e-15)

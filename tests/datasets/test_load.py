@@ -67,9 +67,44 @@ def test_arrays_become_csr_where_asked(own):
 def test_other_text_under_the_same_name_is_read_and_marked(own, monkeypatch):
     monkeypatch.setitem(RECORDS, "tiny", tiny())
     (own / "tiny").write_bytes(TEXT.replace(b"+1", b"1"))
-    found = load("tiny")
+    with pytest.warns(UserWarning, match="is not the known tiny") as caught:
+        found = load("tiny")
+    assert caught[0].filename == __file__
     assert not found.checked
     assert found.sha256 != RECORDS["tiny"].sha256
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_the_known_text_is_known_plain_and_compressed(own, monkeypatch, end):
+    monkeypatch.setitem(RECORDS, "tiny", tiny())
+    (own / f"tiny{end}").write_bytes(gzip.compress(TEXT) if end else TEXT)
+    assert load("tiny").checked
+
+
+def test_published_text_is_no_surprise_where_only_a_rebuilt_one_is_known(own, monkeypatch):
+    monkeypatch.setitem(RECORDS, "tiny", tiny(published=False))
+    (own / "tiny").write_bytes(TEXT.replace(b"+1", b"1"))
+    assert not load("tiny").checked
+    # Other classes are another set.
+    (own / "tiny").write_bytes(TEXT.replace(b"+1", b"2"))
+    with pytest.warns(UserWarning, match="is not the known tiny"):
+        load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        (b"2:-4", b"2:nan", "row 3, column 2 is nan"),
+        (b"3:2", b"3:-inf", "row 1, column 3 is -inf"),
+        (b"3:2", b"3:1e999", "row 1, column 3 is inf"),
+        (b"-1 2", b"nan 2", "row 2, column 1 of the labels is nan"),
+    ],
+)
+def test_values_that_are_not_finite_are_named(own, monkeypatch, before, after, place):
+    monkeypatch.setitem(RECORDS, "tiny", tiny())
+    (own / "tiny").write_bytes(TEXT.replace(before, after))
+    with pytest.raises(DatasetError, match=rf"own.tiny: {place}, not a finite number; mend"):
+        load("tiny")
 
 
 @pytest.mark.parametrize(

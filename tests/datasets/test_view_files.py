@@ -17,18 +17,18 @@ def own(tmp_path, monkeypatch):
     """A folder named by LOKL_DATA, with small sets under the names of two real ones."""
     monkeypatch.setenv("LOKL_DATA", str(tmp_path))
     monkeypatch.setenv("LOKL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(RECORDS, "webkb", replace(info("webkb"), n=3, d=5))
-    monkeypatch.setitem(RECORDS, "breast_tcga", replace(info("breast_tcga"), n=2, d=3))
+    for name, n, d in (("webkb", 3, 5), ("breast_tcga", 2, 3)):
+        monkeypatch.setitem(RECORDS, name, replace(info(name), n=n, d=d, sha256=None))
     (tmp_path / "multiview" / "breast_tcga").mkdir(parents=True)
     return tmp_path
 
 
-def matlab():
+def matlab(last=8.0, labels=(1, 2, 1)):
     cells = np.empty((2, 1), dtype=object)
     cells[0, 0] = np.arange(6, dtype=np.uint8).reshape(3, 2)
-    cells[1, 0] = np.arange(9.0).reshape(3, 3)
+    cells[1, 0] = np.array([*range(8), last], dtype=float).reshape(3, 3)
     content = io.BytesIO()
-    savemat(content, {"X": cells, "y": np.array([[1], [2], [1]], dtype=np.uint8)})
+    savemat(content, {"X": cells, "y": np.reshape(labels, (3, 1))})
     return content.getvalue()
 
 
@@ -50,7 +50,29 @@ def test_a_damaged_matlab_file_is_named(own, length):
         load("webkb")
 
 
-def test_tables_with_a_test_part(own):
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"last": np.nan}, "row 3, column 3 of content is nan"),
+        ({"last": -np.inf}, "row 3, column 3 of content is -inf"),
+        ({"labels": (1, np.nan, 1)}, "row 2, column 1 of the labels is nan"),
+    ],
+)
+def test_a_matlab_file_with_values_that_are_not_finite(own, changes, place):
+    (own / "multiview/WebKB.mat").write_bytes(matlab(**changes))
+    with pytest.raises(DatasetError, match=rf"WebKB\.mat: {place}, not a finite number"):
+        load("webkb")
+
+
+@pytest.mark.parametrize("file", ["mirna_train.csv", "mrna_test.csv"])
+def test_a_table_with_values_that_are_not_finite(own, file):
+    write_tables(own)
+    (own / "multiview" / "breast_tcga" / file).write_text("sample,gene\nA,0\nB,inf\n")
+    with pytest.raises(DatasetError, match=rf"{file}: row 2, column 1 is inf, not a finite"):
+        load("breast_tcga")
+
+
+def write_tables(own):
     folder = own / "multiview" / "breast_tcga"
     for k, view in enumerate(("mrna", "mirna", "protein")):
         text = f"sample,gene\nA,{k}.5\nB,{k}e-2\n".encode()
@@ -59,6 +81,11 @@ def test_tables_with_a_test_part(own):
         (folder / f"{view}_test.csv").write_text("sample,gene\nC,7\n")
     (folder / "subtype_train.csv").write_text("subtype\nBasal\nLumA\n")
     (folder / "subtype_test.csv").write_text("subtype\nHer2\n")
+    return folder
+
+
+def test_tables_with_a_test_part(own):
+    folder = write_tables(own)
     found = load("breast_tcga")
     np.testing.assert_array_equal(found.data, [[0.5, 1.5, 2.5], [0, 0.01, 0.02]])
     np.testing.assert_array_equal(found.data_test, [[7, 7, np.nan]])

@@ -2,25 +2,29 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse as sp
 from scipy.io import loadmat
 from sklearn.datasets import load_svmlight_file
 
-from lokl._arrays import Array
+from lokl._arrays import Array, is_sparse
 from lokl.datasets.errors import DatasetError
 from lokl.datasets.registry import Record
 
+Contents = Mapping[Path, bytes]  # of the files of a record, in its order
 
-def parse(record: Record, contents: Sequence[bytes], path: Path) -> dict[str, Any]:
-    """Return data, target and what else a record has; errors name `path`."""
+
+def parse(record: Record, contents: Contents) -> dict[str, Any]:
+    """Return data, target and what else a record has; errors name a file."""
     readers = {"libsvm": libsvm, "mat": mat, "tcga": tcga}
+    path = next(iter(contents))
     try:
         parsed = readers[record.format](record, contents)
-    except MemoryError:
+    except (MemoryError, DatasetError):
         raise
     except Exception as reason:
         # Readers of other libraries fail with many kinds of errors on damaged bytes.
@@ -33,38 +37,46 @@ def parse(record: Record, contents: Sequence[bytes], path: Path) -> dict[str, An
     return parsed
 
 
-def libsvm(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
+def libsvm(record: Record, contents: Contents) -> dict[str, Any]:
     """Lines of ``label column:value ...``, as CSR."""
-    X, y = load_svmlight_file(io.BytesIO(contents[0]), n_features=record.d)
+    ((path, content),) = contents.items()
+    X, y = load_svmlight_file(io.BytesIO(content), n_features=record.d)
+    _check_finite(path, X)
+    _check_finite(path, y[:, np.newaxis], "the labels")
     # The indices have 64 bits, which LibSVM refuses.
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return {"data": X, "target": y}
 
 
-def mat(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
+def mat(record: Record, contents: Contents) -> dict[str, Any]:
     """MATLAB's cells ``X``, one for each view, and labels ``y``."""
     # scipy reads streams, too, but its type stubs allow paths only.
-    file = loadmat(io.BytesIO(contents[0]))  # type: ignore[arg-type]
+    ((path, content),) = contents.items()
+    file = loadmat(io.BytesIO(content))  # type: ignore[arg-type]
     blocks = [np.asarray(cell, dtype=float) for cell in file["X"].ravel()]
+    for name, block in zip(record.views, blocks, strict=True):
+        _check_finite(path, block, name)
+    labels = np.asarray(file["y"]).reshape(-1, 1)
+    _check_finite(path, labels, "the labels")
     return {
         "data": np.hstack(blocks),
-        "target": np.asarray(file["y"]).ravel().astype(int),
+        "target": labels.ravel().astype(int),
         "views": column_slices(record.views, [block.shape[1] for block in blocks]),
     }
 
 
-def tcga(record: Record, contents: Sequence[bytes]) -> dict[str, Any]:
+def tcga(record: Record, contents: Contents) -> dict[str, Any]:
     """Tables of three views and the subtypes, then of two views and the subtypes."""
-    mrna, mirna, protein, subtype, mrna_test, mirna_test, subtype_test = map(_cells, contents)
-    blocks = [_numbers(table) for table in (mrna, mirna, protein)]
-    test = [_numbers(table) for table in (mrna_test, mirna_test)]
+    mrna, mirna, protein, subtype, mrna_test, mirna_test, subtype_test = contents.items()
+    blocks = [_numbers(*file) for file in (mrna, mirna, protein)]
+    test = [_numbers(*file) for file in (mrna_test, mirna_test)]
     lacking = np.full((len(test[0]), blocks[2].shape[1]), np.nan)
     return {
         "data": np.hstack(blocks),
-        "target": subtype[:, 0],
+        "target": _cells(subtype[1])[:, 0],
         "views": column_slices(record.views, [block.shape[1] for block in blocks]),
         "data_test": np.hstack([*test, lacking]),
-        "target_test": subtype_test[:, 0],
+        "target_test": _cells(subtype_test[1])[:, 0],
     }
 
 
@@ -80,6 +92,22 @@ def _cells(content: bytes) -> Array:
     return np.array(list(csv.reader(io.StringIO(content.decode())))[1:])
 
 
-def _numbers(table: Array) -> Array:
+def _numbers(path: Path, content: bytes) -> Array:
     """Numbers of a table whose first column names the samples."""
-    return table[:, 1:].astype(float)
+    values = _cells(content)[:, 1:].astype(float)
+    _check_finite(path, values)
+    return values
+
+
+def _check_finite(path: Path, values: Any, part: str = "") -> None:
+    """Raise an error that names the first value that is no finite number; places count from 1."""
+    stored = values.data if is_sparse(values) else values
+    if np.isfinite(stored).all():
+        return
+    found = sp.coo_matrix(values)
+    bad = np.flatnonzero(~np.isfinite(found.data))[0]
+    of_part = f" of {part}" if part else ""
+    raise DatasetError(
+        f"{path}: row {found.row[bad] + 1}, column {found.col[bad] + 1}{of_part} is "
+        f"{found.data[bad]}, not a finite number; mend the file, or fetch it again"
+    )

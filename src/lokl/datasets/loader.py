@@ -1,8 +1,11 @@
 """From a name to samples and labels."""
 
 import logging
+import warnings
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import sparse as sp
 from sklearn import datasets
 from sklearn.utils import Bunch
@@ -53,7 +56,12 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     MissingDatasetError
         The data is not here and cannot be downloaded.
     DatasetError
-        The data cannot be read or stored.
+        The data cannot be read or stored, or has values that are not finite.
+
+    Warns
+    -----
+    UserWarning
+        A file of LOKL_DATA has other contents than the known one.
 
     Examples
     --------
@@ -89,17 +97,41 @@ def _stored(record: Record, download: bool) -> dict[str, Any]:
             f"and name it in LOKL_DATA{or_fetch}"
         )
     paths = paths or fetch(record.name)
-    contents = [read(path) for path in paths]
-    found = digest(contents)
+    contents = {path: read(path) for path in paths}
+    found = digest(contents.values())
     if place == "cache" and record.published and record.sha256 not in (None, found):
         raise DatasetError(
             f"{paths[0]} is damaged: sha256 {found}, expected {record.sha256}; "
             f"`lokl datasets fetch {record.name}` replaces it"
         )
+    parsed = parse(record, contents)
     if record.sha256 not in (None, found):
-        logger.info("%s has sha256 %s, the known file has %s", paths[0], found, record.sha256)
-    parsed = parse(record, contents, paths[0])
+        _tell_other_content(record, paths[0], found, parsed["target"])
     return {**parsed, "sha256": found, "checked": found == record.sha256}
+
+
+def _tell_other_content(record: Record, path: Path, found: str, labels: Any) -> None:
+    """Warn of a file that is not the known one.
+
+    Of some sets only a rebuilt file is known: the published one has other bytes and is no reason
+    for a warning, unless its classes have other sizes.
+    """
+    if not record.published and _same_classes(record, labels):
+        logger.info("%s has sha256 %s, the known file has %s", path, found, record.sha256)
+        return
+    warnings.warn(
+        f"{path} is not the known {record.name}, whose contents have sha256 {record.sha256}, but "
+        f"another version with {found}; results may differ from those on the known one",
+        UserWarning,
+        stacklevel=4,  # the caller of load
+    )
+
+
+def _same_classes(record: Record, labels: Any) -> bool:
+    counts = dict(zip(*np.unique(labels, return_counts=True), strict=True))
+    return counts.keys() == record.classes.keys() and all(
+        known in (None, counts[label]) for label, known in record.classes.items()
+    )
 
 
 def _as_asked(X: Any, sparse: bool) -> Any:
