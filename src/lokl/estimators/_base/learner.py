@@ -15,6 +15,7 @@ from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
+from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
 from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
 from lokl.estimators._base.training import Training
@@ -125,8 +126,6 @@ class Learner(BaseEstimator, ABC):
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
-    # Numbers that overflow are looked for where they come in and where they come out.
-    @np.errstate(all="ignore")
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
 
@@ -134,8 +133,10 @@ class Learner(BaseEstimator, ABC):
         attributes that the targets have told already.
         """
         training = self._training(data, targets)
-        with one_pool(training.n_samples):
+        # Numbers that overflow are looked for where they come in and where they come out.
+        with one_pool(training.n_samples), np.errstate(all="ignore"):
             model = check_learned(self._learn(training))
+        warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
         self._model = model
         for name, value in {**known, **model.attributes()}.items():
             setattr(self, name, value)
@@ -157,7 +158,8 @@ class Learner(BaseEstimator, ABC):
         if len(rows) < X.shape[0]:
             X, frame = X[rows], None if frame is None else frame.iloc[rows]
         weight = data.weight[rows]
-        kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+        with np.errstate(all="ignore"):
+            kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         columns = getattr(self, "feature_names_in_", None)
         samples = read_samples(
             kernels,
@@ -169,6 +171,7 @@ class Learner(BaseEstimator, ABC):
             frame=frame,
             training=True,
         )
+        warn_of_useless_widths(kernels, samples)
         steps = -1 if self._counts_rounds else self.max_iter
         solver = resolve_solver(
             self.solver, tol=self.tol, cache_size=self.cache_size, max_iter=steps
