@@ -15,6 +15,7 @@ from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
+from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
 from lokl.estimators._base.refit import publish
 from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
@@ -132,8 +133,6 @@ class Learner(BaseEstimator, ABC):
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
-    # Numbers that overflow are looked for where they come in and where they come out.
-    @np.errstate(all="ignore")
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
 
@@ -141,8 +140,10 @@ class Learner(BaseEstimator, ABC):
         attributes that the targets have told already.
         """
         training = self._training(data, targets)
-        with one_pool(training.n_samples):
+        # Numbers that overflow are looked for where they come in and where they come out.
+        with one_pool(training.n_samples), np.errstate(all="ignore"):
             model = check_learned(self._learn(training))
+        warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
         publish(self, {**known, **model.attributes(), "_model": model})
         if self.verbose:
             logger.info(
@@ -162,7 +163,8 @@ class Learner(BaseEstimator, ABC):
         if len(rows) < X.shape[0]:
             X, frame = X[rows], None if frame is None else frame.iloc[rows]
         weight = data.weight[rows]
-        kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+        with np.errstate(all="ignore"):
+            kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         columns = getattr(self, "feature_names_in_", None)
         samples = read_samples(
             kernels,
@@ -174,6 +176,7 @@ class Learner(BaseEstimator, ABC):
             frame=frame,
             training=True,
         )
+        warn_of_useless_widths(kernels, samples)
         problems = [self._problem(t[rows], cost[rows]) for t, cost in targets]
         rng = check_random_state(self.random_state)
         return Training(samples, rows, kernels, names, problems, chosen_solver(self), rng)
