@@ -1,6 +1,5 @@
 """Kernels on a common scale, with factors learned on the training samples."""
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -9,6 +8,7 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from lokl._arrays import Array
+from lokl._notices import tell
 from lokl.kernels.base import Kernel, Normalization, Term
 from lokl.kernels.columns import take_columns
 from lokl.kernels.composition import present_rows
@@ -51,7 +51,7 @@ class Normalized(Kernel):
         trace = float(weight @ np.asarray(kernel.diag(X), dtype=float)) if len(weight) else 0.0
         if trace <= 0:
             text = f"kernel {self.label!r} is zero on all training samples and gets weight 0"
-            warnings.warn(text, UserWarning, stacklevel=2)
+            tell(text, text)
             return Normalized(kernel, self.how, 0.0)
         total = float(weight.sum()) if self.how == "mean_diag" else 1.0
         return Normalized(kernel, self.how, total / trace)

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
+from lokl._notices import Collected
 from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, STEPS, anything, one_of
@@ -128,9 +129,10 @@ class Learner(BaseEstimator, ABC):
         `targets` are target and cost of every sample, for each class or target; `known` are
         attributes that the targets have told already.
         """
-        training = self._training(data, targets)
-        with one_pool(training.n_samples):
-            model = self._learn(training)
+        with Collected():
+            training = self._training(data, targets)
+            with one_pool(training.n_samples):
+                model = self._learn(training)
         self._model = model
         for name, value in {**known, **model.attributes()}.items():
             setattr(self, name, value)
