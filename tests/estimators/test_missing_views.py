@@ -17,9 +17,11 @@ from estimator_cases import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from method_cases import CLASSIFIERS, REGRESSORS
 from scipy import sparse
 from sklearn.svm import SVC, SVR
 
+import lokl
 from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.kernels import RBF, Laplacian, Linear
 
@@ -259,3 +261,14 @@ def test_nan_in_a_sparse_matrix_is_an_error(when):
         model.fit(sparse.csr_matrix(X), labels(X))
     with pytest.raises(ValueError, match="NaN"):
         model.predict(missing) if when == "predict" else model.fit(missing, labels(X))
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_a_view_that_no_sample_has_is_never_trusted(name):
+    views = {"left": RBF(0.5).on(VIEWS["left"]), "right": Linear().on(VIEWS["right"])}
+    train = X.copy()
+    train[:, VIEWS["right"]] = np.nan
+    y = labels(X) if name.endswith("Classifier") else score(X)
+    model = getattr(lokl, name)(views, random_state=0).fit(train, y)
+    np.testing.assert_array_equal(model.gate(train)[..., 1], 0.0)
+    assert np.isfinite(model.predict(train)).all()

@@ -1,6 +1,5 @@
 """Clusters in the feature space of the average kernel, for any sample."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._checks import check_choice
+from lokl._notices import tell
 from lokl._samples import Samples, sample_weight
 from lokl._threads import multiply
 from lokl.clustering.kernel_kmeans import (
@@ -114,11 +114,10 @@ class Clustering:
         chosen, partition = self._partition(gram, weight, rng)
         found = partition.centres.shape[1]
         if found < self.n_clusters:
-            warnings.warn(
+            tell(
+                "clusters",
                 f"there are only {found} distinct samples for {self.n_clusters} clusters; "
                 f"{found} clusters are used",
-                UserWarning,
-                stacklevel=5,
             )
         coef = np.zeros((n, found))
         coef[chosen] = partition.centres

@@ -1,6 +1,5 @@
 """Kernels on a common scale, with factors learned on the training samples."""
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -8,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lokl._arrays import Array, squared_norms
+from lokl._notices import tell
 from lokl.kernels.base import Kernel, Normalization, Term
 from lokl.kernels.columns import take_columns
 from lokl.kernels.composition import present_rows
@@ -55,7 +55,7 @@ class Normalized(Kernel):
             return Normalized(kernel, self.how, 0.0)
         if trace <= 0:
             text = f"kernel {self.label!r} is zero on all training samples and gets weight 0"
-            warnings.warn(text, UserWarning, stacklevel=2)
+            tell(text, text)
             return Normalized(kernel, self.how, 0.0)
         total = float(weight.sum()) if self.how == "mean_diag" else 1.0
         return Normalized(kernel, self.how, total / trace)

@@ -1,7 +1,6 @@
 """The exact block solver."""
 
 import logging
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
+from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
+from lokl.solvers.interior import interior
 from lokl.solvers.polish import polish
 from lokl.solvers.problem import Dual, Problem
 
@@ -27,8 +28,18 @@ _PRECISE = 1024
 _FEW = 64
 # Rounds of polishing a small problem, and the violation at which it counts as exact.
 _SHARPEN, _EXACT = 8, 1e-12
+# Kernel values above which data counts as not scaled, and how far above their median.
+_LARGE, _UNEVEN = 1e4, 1e3
 # Rounds without progress that end a solve.
 _PATIENCE = 200
+# Steps after which a small problem counts as a hard one, for which there are interior point steps.
+_EASY = 10_000
+# Times so many steps, a problem that they did not solve either is given up.
+_AFTERWARDS = 3
+# Work that a problem may need by default: entries looked at, and what a step costs beside them.
+_WORK, _OVERHEAD = 1e10, 200
+# Steps for each sample that a large problem may need at least.
+_STEPS_A_SAMPLE = 1000
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
 # Fewer where the caller wants to know as soon as the dual value passes a ceiling.
@@ -52,7 +63,8 @@ class Exact(TolerantSolver):
     dtype : {"auto", "float32", "float64"}, default="auto"
         Of rows.
     max_iter : int, default=-1
-        Limit on pair moves, -1 for none.
+        Limit on pair moves; -1 is far more than problems of this size need on scaled data, some
+        seconds of work for a few thousand samples.
     working_set : int, default=1024
         Samples of one round.
     """
@@ -89,18 +101,27 @@ class Exact(TolerantSolver):
         if self.working_set < 2:
             raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
         state = _State.begin(gram, problem, start)
-        limit = np.inf if self.max_iter < 0 else self.max_iter
         steps_a_call = _STEPS_A_CALL if np.isinf(ceiling) else _STEPS_TO_CEILING
         work = _WorkingSet(gram, problem, self._size(gram))
+        limit = _enough_steps(gram.n_samples, work.size) if self.max_iter < 0 else self.max_iter
+        jump_at = work.jump_at
         while True:
             up, down = problem.violations(state.coef, state.gradient)
             violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
             if violation <= self.tol or state.steps >= limit:
                 break
+            if state.steps >= jump_at:
+                if work.jump(state) and self.max_iter < 0:
+                    # What interior point steps did not reach, pair moves will not reach soon.
+                    limit = _AFTERWARDS * jump_at
+                jump_at = np.inf
+                continue
             work.select(up, down, state.coef)
             # Working sets are solved loosely early on, to the tolerance itself near the end.
             inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
-            moved = work.improve(state, inner_tol, min(limit - state.steps, steps_a_call))
+            moved = work.improve(
+                state, inner_tol, min(min(limit, jump_at) - state.steps, steps_a_call)
+            )
             logger.debug("round %d: violation %.3g", state.rounds, violation)
             if problem.objective(state.coef, state.gradient) > ceiling:
                 return problem.dual(state.coef, state.gradient, state.steps, False)
@@ -108,8 +129,12 @@ class Exact(TolerantSolver):
                 break
         if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
-        self._warn(state, violation, limited=state.steps >= limit)
-        return problem.dual(state.coef, state.gradient, state.steps, bool(violation <= self.tol))
+        self._warn(gram, state, violation, limited=state.steps >= limit)
+        if violation <= self.tol:
+            return problem.dual(state.coef, state.gradient, state.steps, True)
+        # The optimality conditions do not give the intercept yet; the least loss still does.
+        b = problem.least_loss_intercept(state.coef, state.gradient)
+        return problem.dual(state.coef, state.gradient, state.steps, False, b)
 
     def _size(self, gram: GatedGram) -> int:
         """Samples of a working set: all of them where the problem is small."""
@@ -117,23 +142,29 @@ class Exact(TolerantSolver):
             return gram.n_samples
         return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
 
-    def _warn(self, state: "_State", violation: float, limited: bool) -> None:
+    def _warn(self, gram: GatedGram, state: "_State", violation: float, limited: bool) -> None:
         noise = 1e-3 if state.single else 1e-6
         if state.curvature < -noise * state.scale:
-            warnings.warn(
+            tell(
+                "indefinite",
                 "the kernel is not positive semidefinite; the solution is a stationary point, "
                 "not a certified optimum",
-                UserWarning,
-                stacklevel=4,
             )
         if violation > self.tol:
-            warnings.warn(
+            remedy = "scale the data or the kernels, or lower C"
+            median = float(np.median(np.abs(gram.diag())))
+            if state.scale > _LARGE or state.scale > _UNEVEN * median > 0:
+                remedy = (
+                    f"kernel values reach {state.scale:.3g}, so the data is likely not scaled: "
+                    "standardise the features, or use kernels such as RBF() or .normalized()"
+                )
+            tell(
+                "unconverged",
                 f"the solver stopped after {state.steps} steps with a violation of "
                 f"{violation:.3g} > tol = {self.tol:.3g}; "
-                + ("raise max_iter, or " if limited else "")
-                + "scale the data or the kernels, or lower C",
+                + ("raise max_iter, or " if limited and self.max_iter >= 0 else "")
+                + remedy,
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
 
@@ -207,6 +238,33 @@ class _WorkingSet:
     def is_whole(self) -> bool:
         """Whether one working set holds all samples."""
         return self.size >= self.gram.n_samples
+
+    @property
+    def jump_at(self) -> float:
+        """Number of pair moves that cost about as much as interior point steps would."""
+        if not self.is_whole or self.matrix.dtype != np.float64:
+            return np.inf
+        return _EASY + self.size**2 // 3
+
+    def jump(self, state: _State) -> bool:
+        """Go to the optimum by interior point steps; whether they led anywhere."""
+        problem = self.problem
+        coef = interior(self.matrix, problem)
+        if coef is None:
+            return False
+        gradient = problem.target - self.matrix @ coef
+        best = polish(self.matrix, problem, coef, gradient, _EXACT * max(state.scale, 1.0))
+        if best is not None:
+            coef, gradient = best.coef, best.gradient
+        else:
+            coef = problem.feasible(coef)
+            gradient = problem.target - self.matrix @ coef
+        if problem.objective(coef, gradient) <= problem.objective(state.coef, state.gradient):
+            return False
+        state.coef, state.gradient = coef, gradient
+        up, down = problem.violations(coef, gradient)
+        self.sharpen(state, up.max() - down.min(), np.inf)
+        return True
 
     def sharpen(self, state: _State, violation: float, limit: float) -> float:
         """Turn an approximate optimum of a small problem into the exact one."""
@@ -319,6 +377,11 @@ class _WorkingSet:
         free = (coef > problem.lower[index]) & (coef < problem.upper[index]) & (coef != 0)
         self._priority = 2.0 * free + (change != 0)
         return steps > 0
+
+
+def _enough_steps(n_samples: int, working_set: int) -> int:
+    """Pair moves that are far more than a problem of this size needs on scaled data."""
+    return int(max(_WORK / (working_set + _OVERHEAD), _STEPS_A_SAMPLE * n_samples))
 
 
 def _spread(positions: Array, count: int) -> Array:

@@ -1,6 +1,5 @@
 """LibSVM, through scikit-learn, behind the same contract."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
+from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
 from lokl.solvers.problem import Dual, Problem
@@ -19,12 +19,16 @@ _HUGE = 1e10
 class LibSVM(TolerantSolver):
     """LibSVM on the stored Gram matrix: for comparisons; memory grows with the square of n.
 
+    It is one call of compiled code: Ctrl-C is answered only when a machine is finished, and without
+    a limit on its steps it may run for hours where data is not scaled.
+
     Parameters
     ----------
     tol : float, default=1e-3
     cache_size : float, default=512
         Megabytes of LibSVM's own cache; the matrix itself comes on top.
     max_iter : int, default=-1
+        Limit on the steps, -1 for none.
     """
 
     def __init__(self, tol: float = 1e-3, cache_size: float = 512, max_iter: int = -1):
@@ -56,15 +60,8 @@ class LibSVM(TolerantSolver):
         if not problem.is_classification or len(np.unique(target)) > 1:
             machine = self._machine(problem)
             ridged = K + np.diag(problem.ridge[part])
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
-                machine.fit(ridged, target, sample_weight=cost)
-            converged = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
-            for other in caught:
-                if not issubclass(other.category, ConvergenceWarning):
-                    warnings.warn_explicit(
-                        other.message, other.category, other.filename, other.lineno
-                    )
+            machine.fit(ridged, target, sample_weight=cost)
+            converged = machine.fit_status_ == 0
             coef[part[machine.support_]] = machine.dual_coef_[0]
             # Coefficients of LibSVM exceed their bounds by rounding.
             coef = np.clip(coef, problem.lower, problem.upper)
@@ -75,10 +72,10 @@ class LibSVM(TolerantSolver):
             absent = np.setdiff1d(np.arange(gram.n_samples), part)
             gradient[absent] -= gram.cross(absent, part) @ coef[part]
         if not converged:
-            warnings.warn(
+            tell(
+                "unconverged",
                 f"LibSVM stopped after {steps} steps; raise max_iter, or scale the data",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return problem.dual(coef, gradient, steps, converged)
 
@@ -91,5 +88,20 @@ class LibSVM(TolerantSolver):
             "max_iter": self.max_iter,
         }
         if problem.is_classification:
-            return SVC(**settings)
-        return SVR(epsilon=problem.epsilon, **settings)
+            return _QuietSVC(**settings)
+        return _QuietSVR(epsilon=problem.epsilon, **settings)
+
+
+class _Quiet:
+    """Says nothing about its end, which `fit_status_` tells: warnings of a fit are collected."""
+
+    def _warn_from_fit_status(self) -> None:
+        pass
+
+
+class _QuietSVC(_Quiet, SVC):
+    pass
+
+
+class _QuietSVR(_Quiet, SVR):
+    pass

@@ -1,7 +1,6 @@
 """Multiplicative weights: the squared hinge to a certified gap, in memory of a few rows."""
 
 import logging
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
+from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
@@ -127,12 +127,12 @@ class MWU(Solver):
                 rounds += done
             logger.debug("%d rounds: relative gap %.3g", rounds, dual.gap / _primal(dual))
             check = rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * rounds))
-        warnings.warn(
+        tell(
+            "unconverged",
             f"MWU stopped after {rounds} rounds with a relative gap of "
             f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; raise max_iter or "
             "epsilon, or scale the kernels",
             ConvergenceWarning,
-            stacklevel=4,
         )
         return dual
 

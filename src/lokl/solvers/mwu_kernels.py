@@ -1,7 +1,6 @@
 """Multiplicative weights with several kernels: shares and machine in one, in O(m n) memory."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
+from lokl._notices import tell
 from lokl.gram import GatedGram
 from lokl.gram.row_cache import RowCache
 from lokl.solvers.mwu import least, with_next
@@ -84,12 +84,12 @@ def kernel_shares(
         if found.dual.converged:
             return
         if state.rounds >= max_iter:
-            warnings.warn(
+            tell(
+                "unconverged shares",
                 f"multiplicative weights stopped after {state.rounds} rounds with a relative gap "
                 f"of {found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; raise max_iter or "
                 "epsilon",
                 ConvergenceWarning,
-                stacklevel=5,
             )
             return
         check = state.rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * state.rounds))

@@ -137,6 +137,27 @@ class Problem:
                 break
         return b
 
+    def least_loss_intercept(self, coef: Array, gradient: Array) -> float:
+        """Intercept of the least primal value for these coefficients, under any loss.
+
+        The loss is convex in the intercept, and least between the smallest and the largest
+        residual: sections of that interval find it.
+        """
+        scores = self.target - gradient - self.ridge * coef
+        taken = (self.lower < 0) | (self.upper > 0)
+        residual = (self.target - scores)[taken]
+        low, high = float(residual.min()), float(residual.max())
+        for _ in range(_INTERCEPT_ROUNDS):
+            third = (high - low) / 3.0
+            if third <= 1e-12 * max(abs(low), abs(high)):
+                break
+            first, second = low + third, high - third
+            if self.losses(scores + first).sum() <= self.losses(scores + second).sum():
+                high = second
+            else:
+                low = first
+        return 0.5 * (low + high)
+
     def dual(
         self,
         coef: Array,

@@ -1,11 +1,11 @@
 """Machines that cannot tell samples apart because the kernels are too small for the cost."""
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._notices import tell
 from lokl.solvers.problem import Dual, Problem
 
 # Mean of the diagonal times the sum of all costs, below which kernels count as too small. Kernels
@@ -38,11 +38,12 @@ def warn_if_saturated(
     problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Array]
 ) -> None:
     """Tell the user about machines that predict one class for every sample."""
-    if all(map(is_saturated, problems, duals, diags)):
-        warnings.warn(
+    # A machine without samples, whose view all of them lack, has nothing to tell.
+    machines = [own for own in zip(problems, duals, diags, strict=True) if len(own[2])]
+    if machines and all(is_saturated(*own) for own in machines):
+        tell(
+            "saturated",
             "the machine is saturated: kernel values are so small for this C that all samples get "
             "the decision of the larger class. Raise C, or normalise the kernels with "
             "normalized('mean_diag') instead of 'trace'",
-            UserWarning,
-            stacklevel=5,
         )

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
+from lokl._notices import Collected
 from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
@@ -139,11 +140,12 @@ class Learner(BaseEstimator, ABC):
         `targets` are target and cost of every sample, for each class or target; `known` are
         attributes that the targets have told already.
         """
-        training = self._training(data, targets)
-        # Numbers that overflow are looked for where they come in and where they come out.
-        with one_pool(training.n_samples), np.errstate(all="ignore"):
-            model = check_learned(self._learn(training))
-        warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
+        with Collected():
+            training = self._training(data, targets)
+            # Numbers that overflow are looked for where they come in and where they come out.
+            with one_pool(training.n_samples), np.errstate(all="ignore"):
+                model = check_learned(self._learn(training))
+            warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
         publish(self, {**known, **model.attributes(), "_model": model})
         if self.verbose:
             logger.info(

@@ -1,7 +1,6 @@
 """Methods that move a gate in rounds: limit, log and callback in one place."""
 
 import logging
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from lokl._notices import tell
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import CALLBACK, ROUNDS
 from lokl.estimators._base.settings import setting, settings
@@ -68,11 +68,11 @@ class Rounds(Learner):
                 if isinstance(said, bool | np.bool_) and said:
                     break
             if len(history) == limit:
-                warnings.warn(
+                tell(
+                    "rounds",
                     f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds; raise "
                     "max_iter, or ask for less by learn_tol",
                     ConvergenceWarning,
-                    stacklevel=5,
                 )
                 break
         return Walk(step, history)

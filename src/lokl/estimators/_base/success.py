@@ -1,6 +1,6 @@
 """Where does each kernel succeed? One machine and one regressor of its success for each kernel."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from lokl._arrays import Array
+from lokl._notices import apart, together
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
@@ -89,14 +90,20 @@ def learn_success(learner: SuccessLearner, training: Training) -> list[JudgedKer
     jobs = min(jobs, training.n_kernels)
     solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
     judge = _Judge(learner, training, solver, int(training.rng.randint(2**31 - 1)))
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
-    numbers = range(training.n_kernels)
+    numbers = [(i,) for i in range(training.n_kernels)]
     if training.is_classification:
-        return list(parallel(joblib.delayed(judge.classes)(i) for i in numbers))
+        return _in_threads(jobs, judge.classes, numbers)
     # What counts as close is known only when all kernels have been tried.
-    machines = list(parallel(joblib.delayed(judge.machines)(i) for i in numbers))
+    machines = _in_threads(jobs, judge.machines, numbers)
     scale = _common_scale(training, machines)
-    return list(parallel(joblib.delayed(judge.targets)(alone, scale) for alone in machines))
+    return _in_threads(jobs, judge.targets, [(alone, scale) for alone in machines])
+
+
+def _in_threads(jobs: int, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Any:
+    """Results of a function for several arguments; warnings are told by this thread."""
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
+    returned = parallel(joblib.delayed(apart)(function, *arguments) for arguments in calls)
+    return [together(own) for own in returned]
 
 
 @dataclass(frozen=True, eq=False)
