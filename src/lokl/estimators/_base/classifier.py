@@ -8,6 +8,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
+from lokl.estimators._base.label_trust import warn_if_trust_repeats_labels
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.probabilities import NoProbabilities
 from lokl.estimators._base.refit import all_or_nothing
@@ -47,6 +48,12 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
+        self._fit_classes(X, y, sample_weight)
+        warn_if_trust_repeats_labels(self, X, y, sample_weight)
+        return self
+
+    def _fit_classes(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Learn from labelled samples, without a look at what was learned."""
         data = self._read(X, y, sample_weight)
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
