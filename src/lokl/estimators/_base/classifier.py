@@ -108,7 +108,7 @@ class Classifier(ClassifierMixin, Learner):
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
             Positive values speak for ``classes_[1]``, or for the class of the column.
         """
-        samples = self._samples(X)
+        samples = self._to_decide(X)
         decision = self._model.decide(samples)
         return decision[:, 0] if self._is_flat() else decision
 

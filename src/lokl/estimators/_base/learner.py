@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl._threads import one_pool
+from lokl.estimators._base.off_centre import find_off_centre, warn_if_shifted
 from lokl.estimators._base.refit import publish
 from lokl.estimators._base.rules import POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
@@ -128,7 +129,11 @@ class Learner(BaseEstimator, ABC):
         training = self._training(data, targets)
         with one_pool(training.n_samples):
             model = self._learn(training)
-        publish(self, {**known, **model.attributes(), "_model": model})
+        # Only where all kernels are views may samples lack one.
+        views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
+        off_centre = find_off_centre(training) if views and model.one_intercept else ()
+        learned = {**known, **model.attributes(), "_model": model, "_off_centre": off_centre}
+        publish(self, learned)
         if self.verbose:
             logger.info(
                 "%s: objective %.6g, %d of %d samples support",
@@ -167,6 +172,12 @@ class Learner(BaseEstimator, ABC):
         X = check_samples(self, X, fitting=False, missing=missing)
         return read_samples(self.kernels_, self.kernel_names_, X)
 
+    def _to_decide(self, X: Any) -> Samples:
+        """Check new samples that shall be decided, and warn where they lean to one side."""
+        samples = self._samples(X)
+        warn_if_shifted(self._off_centre, samples)
+        return samples
+
     def gate(self, X: Any) -> Array:
         """How far each kernel is trusted at each sample.
 
@@ -198,7 +209,7 @@ class Learner(BaseEstimator, ABC):
         parts : array of shape (n_samples, n_kernels)
             With more than two classes or several targets (n_samples, n_tasks, n_kernels).
         """
-        samples = self._samples(X)
+        samples = self._to_decide(X)
         parts = self._model.parts(samples)
         return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
 
