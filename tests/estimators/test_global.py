@@ -60,7 +60,7 @@ def test_one_cluster_and_all_kernels_are_the_global_method():
         KERNELS, p=1.5, n_clusters=1, tol=1e-6, learn_tol=1e-6, random_state=0
     ).fit(X, Y)
     np.testing.assert_allclose(clustered.weights_[0], lp.weights_, atol=1e-3)
-    chosen = SAMKLClassifier(KERNELS, p=1.5, tol=1e-6, learn_tol=1e-6, k_min=3).fit(X, Y)
+    chosen = SAMKLClassifier(KERNELS, p=1.5, tol=1e-6, learn_tol=1e-6, min_kernels=3).fit(X, Y)
     np.testing.assert_allclose(
         chosen.decision_function(FRESH), lp.decision_function(FRESH), atol=5e-3
     )

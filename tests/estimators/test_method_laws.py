@@ -349,8 +349,8 @@ def test_regressions_with_multiplicative_weights_are_exact(name):
         ("LMKL", 0.12, {}),
         ("CLMKL", 0.12, {"n_clusters": 4}),
         ("GSMKL", 0.04, {"n_clusters": 4}),
-        ("SwMKL", 0.02, {"regressor": RBF(1.0).on([2])}),
-        ("LDMKL", 0.07, {"regressor": RBF(1.0).on([2]), "temperature": 0.1}),
+        ("SwMKL", 0.02, {"success_kernel": RBF(1.0).on([2])}),
+        ("LDMKL", 0.07, {"success_kernel": RBF(1.0).on([2]), "temperature": 0.1}),
     ],
 )
 def test_localized_methods_beat_the_uniform_mix_where_regions_differ(name, gain, settings):
@@ -384,7 +384,7 @@ def test_success_follows_the_regions():
     fresh, truth = two_regions(400, seed=1)
     near = RBF(1.0).on([2])
     for name in ("SwMKLClassifier", "LDMKLClassifier"):
-        model = make(name, bumps(), regressor=near, tol=1e-3).fit(Z, y)
+        model = make(name, bumps(), success_kernel=near, tol=1e-3).fit(Z, y)
         trust = model.gate(fresh)
         left = fresh[:, 2] < 0
         assert trust[left, 0].mean() > trust[~left, 0].mean() + 0.05, name

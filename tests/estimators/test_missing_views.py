@@ -17,8 +17,9 @@ from estimator_cases import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_cases import CLASSIFIERS, REGRESSORS
+from method_cases import CLASSIFIERS, RECORDS, REGRESSORS, estimators, make
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import lokl
@@ -250,6 +251,57 @@ def test_nan_without_views_is_an_error(kernels, when):
         model.fit(X, labels(X))
     with pytest.raises(ValueError, match="Input X contains NaN"):
         model.predict(missing) if when == "predict" else model.fit(missing, labels(X))
+
+
+def far_away(n=60, offset=10.0):
+    """Two views of two columns each; the first lies far from zero."""
+    rng = np.random.RandomState(0)
+    y = np.arange(n) % 2
+    far = rng.normal(size=(n, 4)) + (2 * y - 1)[:, np.newaxis]
+    far[:, :2] += offset
+    return far, y
+
+
+TWO_VIEWS = {"far": Linear().on([0, 1]), "near": Linear().on([2, 3])}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("missing", [[0, 1], [2, 3]], ids=["far", "near"])
+def test_samples_without_a_view_and_kernels_off_centre_warn_once_a_call(name, missing):
+    """Also where the view that is missing is not the one at fault."""
+    far, y = far_away()
+    model = make(name, TWO_VIEWS, tol=1e-3).fit(far, y)
+    holes = far.copy()
+    holes[:20, missing] = np.nan
+    model.predict(far)
+    model.gate(holes)
+    if RECORDS[name].can("vote"):  # every expert has its own intercept
+        model.predict(holes)
+        return
+    for ask in ("predict", "contributions"):
+        with pytest.warns(UserWarning, match="20 of 60 samples lack a view, and these") as warned:
+            getattr(model, ask)(holes)
+        assert len(warned) == 1
+        assert "off centre: 'far';" in str(warned[0].message)
+
+
+def test_kernels_off_centre_do_harm_and_the_remedies_help():
+    far, y = far_away(200, offset=30.0)
+    fresh = far_away(200, offset=30.0)[0]
+    fresh[:, 2:] = np.nan
+
+    def accuracy(kernel, move):
+        kernels = {name: kernel.on(view.columns) for name, view in TWO_VIEWS.items()}
+        model = UniformMKLClassifier(kernels).fit(move(far), y)
+        return model.score(move(fresh), y)
+
+    scale = StandardScaler().fit(far)
+    with pytest.warns(UserWarning, match="lean to one side"):
+        assert accuracy(Linear(), lambda Z: Z) < 0.7
+    # Nothing is warned of here.
+    assert accuracy(Linear(), scale.transform) > 0.85
+    assert accuracy(RBF("scale"), lambda Z: Z) > 0.85
 
 
 @pytest.mark.parametrize("when", ["fit", "predict"])

@@ -16,7 +16,7 @@ def test_all_kernels_on_is_l_p_norm_learning():
     """C-LMKL with one cluster is l_p-norm MKL as well."""
     y = labels(X)
     settings = {"learn_tol": 1e-5, "max_iter": 500}
-    model = make("SAMKLClassifier", KERNELS, k_min=3, **settings).fit(X, y)
+    model = make("SAMKLClassifier", KERNELS, min_kernels=3, **settings).fit(X, y)
     other = make("CLMKLClassifier", KERNELS, n_clusters=1, **settings).fit(X, y)
     assert (model.choices_ == 1).all()
     np.testing.assert_allclose(model.weights_, other.weights_[0], atol=1e-3)
@@ -28,10 +28,17 @@ def test_all_kernels_on_is_l_p_norm_learning():
 @pytest.mark.parametrize("latent", ["confidence", "label"])
 @pytest.mark.parametrize("bounds", [(1, 1), (1, 2), (2, 3), (None, None)])
 def test_switches_keep_their_bounds(latent, bounds):
-    k_min, k_max = bounds
-    model = make("SAMKLClassifier", KERNELS, latent=latent, k_min=k_min, k_max=k_max, max_iter=100)
+    min_kernels, k_max = bounds
+    model = make(
+        "SAMKLClassifier",
+        KERNELS,
+        latent=latent,
+        min_kernels=min_kernels,
+        k_max=k_max,
+        max_iter=100,
+    )
     model.fit(X, labels(X))
-    least, most = k_min or 2, k_max or 3
+    least, most = min_kernels or 2, k_max or 3
     used = (model.gate(FRESH) > 0).sum(axis=1)
     assert (used <= most).all()
     assert ((model.choices_.sum(axis=1) >= least) | (model.choices_.sum(axis=1) == 3)).all()
@@ -39,7 +46,7 @@ def test_switches_keep_their_bounds(latent, bounds):
 
 
 def test_the_objective_falls_with_labels():
-    model = make("SAMKLClassifier", KERNELS, latent="label", k_min=1, max_iter=100)
+    model = make("SAMKLClassifier", KERNELS, latent="label", min_kernels=1, max_iter=100)
     model.fit(X, labels(X))
     assert (np.diff(model.history_) <= 0).all()
     # Labels are memorised: the machine has an easy life in training.
@@ -47,8 +54,8 @@ def test_the_objective_falls_with_labels():
 
 
 def test_every_kernel_is_used_as_often_as_asked():
-    free = make("SAMKLClassifier", KERNELS, k_min=1, k_max=1).fit(X, labels(X))
-    bound = make("SAMKLClassifier", KERNELS, k_min=1, k_max=1, least_uses=20, latent="label")
+    free = make("SAMKLClassifier", KERNELS, min_kernels=1, k_max=1).fit(X, labels(X))
+    bound = make("SAMKLClassifier", KERNELS, min_kernels=1, k_max=1, least_uses=20, latent="label")
     bound.fit(X, labels(X))
     assert free.choices_.shape == bound.choices_.shape
     changed = bound.choices_.sum(axis=0)
@@ -71,7 +78,7 @@ def test_every_reading_decides(latent, assign, n_classes):
 def test_a_confident_choice_is_the_best_of_both_signs():
     """Decision values are the largest in size that any allowed choice gives."""
     y = labels(X)
-    model = make("SAMKLClassifier", KERNELS, k_min=1).fit(X, y)
+    model = make("SAMKLClassifier", KERNELS, min_kernels=1).fit(X, y)
     chosen = model.kernel_.gate.base
     scores = chosen.scores(Samples.of(FRESH))[:, :, 0]
     found = model.decision_function(FRESH)
@@ -86,8 +93,8 @@ def test_a_confident_choice_is_the_best_of_both_signs():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k_min": 0}, "k_min must be an integer >= 1, got 0"),
-        ({"k_min": 3, "k_max": 2}, "got k_min=3, k_max=2"),
+        ({"min_kernels": 0}, "min_kernels must be an integer >= 1, got 0"),
+        ({"min_kernels": 3, "k_max": 2}, "got min_kernels=3, k_max=2"),
         ({"k_max": 9}, "k_max=9"),
         ({"latent": "truth"}, "got 'truth'"),
         ({"assign": "oracle"}, "got 'oracle'"),

@@ -65,7 +65,7 @@ def test_success_in_regression(name, closeness, success):
 
 def test_a_common_kernel_for_the_regressions():
     y = labels(X)
-    model = make("SwMKLClassifier", KERNELS, regressor=RBF(1.0)).fit(X, y)
+    model = make("SwMKLClassifier", KERNELS, success_kernel=RBF(1.0)).fit(X, y)
     assert model.kernel_.gate.base.success.regressors[0].kernel.kernels[0].gamma == 1.0
 
 
@@ -232,7 +232,7 @@ def test_three_classes_vote():
         ({"gating": "output"}, "got 'output'"),
         ({"temperature": 0.0}, "temperature"),
         ({"margin": -0.1}, "margin must be finite and not negative, got -0.1"),
-        ({"regressor": "rbf"}, "regressor must be 'same' or a Kernel"),
+        ({"success_kernel": "rbf"}, "success_kernel must be 'same' or a Kernel"),
         ({"closeness": "far"}, "got 'far'"),
         ({"intercept": None}, "got None"),
     ],

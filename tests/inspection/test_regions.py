@@ -32,7 +32,7 @@ def test_one_machine_has_one_pair_of_margins(samples):
 
 def test_experts_have_margins_of_their_own_where_they_are_trusted(samples):
     X, y = samples
-    settings = {"temperature": 0.1, "regressor": RBF(0.5), "random_state": 0}
+    settings = {"temperature": 0.1, "success_kernel": RBF(0.5), "random_state": 0}
     model = LDMKLClassifier(KERNELS, 10.0, **settings).fit(X, y)
     (panel,) = plot_regions({"LD-MKL": model}, X, y).axes
     decision, *margins = contours(panel)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from lokl._arrays import Array
 from lokl._checks import check_count
 from lokl._samples import Samples
 from lokl.estimators._base import Classifier, Rounds, Training, setting, settings
+from lokl.estimators._base.old_names import old_name, value_of
 from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.success import regress
@@ -118,11 +119,12 @@ class SAMKLClassifier(Rounds, Classifier):
     """
 
     p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger is more even.")
-    k_min: int | None = setting(
+    min_kernels: int | None = setting(
         None,
         or_none(count()),
         "Least number of kernels a sample uses; None is half of them, rounded up.",
     )
+    k_min: Any = old_name("min_kernels")
     k_max: int | None = setting(
         None, or_none(count()), "Largest number of kernels a sample uses; None is all of them."
     )
@@ -165,10 +167,12 @@ class SAMKLClassifier(Rounds, Classifier):
 
     def _rule(self, m: int) -> Rule:
         most = m if self.k_max is None else check_count("k_max", self.k_max)
-        least = min(-(-m // 2), most) if self.k_min is None else check_count("k_min", self.k_min)
+        given = value_of(self, "min_kernels")
+        least = min(-(-m // 2), most) if given is None else check_count("min_kernels", given)
         if not least <= most <= m:
             raise ValueError(
-                f"k_min <= k_max <= {m} (the number of kernels), got k_min={least}, k_max={most}"
+                f"min_kernels <= k_max <= {m} (the number of kernels), got min_kernels={least}, "
+                f"k_max={most}"
             )
         return Rule(least, most, self.latent)
 

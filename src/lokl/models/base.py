@@ -20,7 +20,12 @@ class Model(ABC):
     ----------
     described : dict
         Type and meaning of each entry of :meth:`attributes`.
+    one_intercept : bool
+        Whether one intercept balances the parts of all kernels, so that a sample without one of
+        them is out of balance where the parts have large means.
     """
+
+    one_intercept: ClassVar[bool]
 
     described: ClassVar[Attributes] = {
         "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),

@@ -26,6 +26,7 @@ class GatedMachine(Model):
     n_iter: int  # rounds of the method, or steps of the solver where it has none
     learned: Mapping[str, Any] = field(default_factory=dict)  # attributes only some methods have
 
+    one_intercept: ClassVar[bool] = True
     described: ClassVar[Attributes] = {
         "kernel_": (
             "GatedKernel",

@@ -83,6 +83,7 @@ class Vote(Model):
     objective: float  # sum of the experts' dual values
     n_iter: int
 
+    one_intercept: ClassVar[bool] = False
     described: ClassVar[Attributes] = {
         "experts_": (
             "list of Expert",

@@ -42,7 +42,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
         "UNIFORM": UniformMKLClassifier(kernels, C),
         "UNIFORM, trace one": UniformMKLClassifier(traced, C),
         "LD-MKL": LDMKLClassifier(
-            kernels, C, temperature=0.1, regressor=RBF(0.5), random_state=seed
+            kernels, C, temperature=0.1, success_kernel=RBF(0.5), random_state=seed
         ),
     }
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from lokl._arrays import Array
 from lokl._checks import check_not_negative
 from lokl.estimators._base.finite import answer, check_costs
+from lokl.estimators._base.label_trust import warn_if_trust_repeats_labels
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.probabilities import NoProbabilities
 from lokl.estimators._base.refit import all_or_nothing
@@ -73,6 +74,12 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
+        self._fit_classes(X, y, sample_weight)
+        warn_if_trust_repeats_labels(self, X, y, sample_weight)
+        return self
+
+    def _fit_classes(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Learn from labelled samples, without a look at what was learned."""
         data = self._read(X, y, sample_weight)
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
@@ -141,7 +148,7 @@ class Classifier(ClassifierMixin, Learner):
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
             Positive values speak for ``classes_[1]``, or for the class of the column.
         """
-        samples = self._samples(X)
+        samples = self._to_decide(X)
         decision = answer(self._model.decide, samples)
         return decision[:, 0] if self._is_flat() else decision
 

@@ -17,6 +17,7 @@ from lokl._threads import one_pool
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
+from lokl.estimators._base.off_centre import find_off_centre, warn_if_shifted
 from lokl.estimators._base.refit import publish
 from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, STEPS, anything, one_of
 from lokl.estimators._base.settings import check_settings, setting, settings
@@ -145,8 +146,12 @@ class Learner(BaseEstimator, ABC):
             # Numbers that overflow are looked for where they come in and where they come out.
             with one_pool(training.n_samples), np.errstate(all="ignore"):
                 model = check_learned(self._learn(training))
+                # Only where all kernels are views may samples lack one.
+                views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
+                off_centre = find_off_centre(training) if views and model.one_intercept else ()
             warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
-        publish(self, {**known, **model.attributes(), "_model": model})
+        learned = {**known, **model.attributes(), "_model": model, "_off_centre": off_centre}
+        publish(self, learned)
         if self.verbose:
             logger.info(
                 "%s: objective %.6g, %d of %d samples support",
@@ -191,6 +196,12 @@ class Learner(BaseEstimator, ABC):
         X = check_samples(self, X, fitting=False, missing=missing, views=views)
         return read_samples(self.kernels_, self.kernel_names_, X)
 
+    def _to_decide(self, X: Any) -> Samples:
+        """Check new samples that shall be decided, and warn where they lean to one side."""
+        samples = self._samples(X)
+        warn_if_shifted(self._off_centre, samples)
+        return samples
+
     def gate(self, X: Any) -> Array:
         """How far each kernel is trusted at each sample.
 
@@ -222,7 +233,7 @@ class Learner(BaseEstimator, ABC):
         parts : array of shape (n_samples, n_kernels)
             With more than two classes or several targets (n_samples, n_tasks, n_kernels).
         """
-        samples = self._samples(X)
+        samples = self._to_decide(X)
         parts = answer(self._model.parts, samples)
         return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
 

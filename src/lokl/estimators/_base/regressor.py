@@ -67,7 +67,7 @@ class Regressor(RegressorMixin, Learner):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        samples = self._samples(X)
+        samples = self._to_decide(X)
         values = answer(self._model.decide, samples)
         return values[:, 0] if self._one_target else values
 

@@ -21,6 +21,7 @@ from dataclasses import Field, dataclass, field, fields
 from types import MethodType
 from typing import Any, TypeVar, dataclass_transform
 
+from lokl.estimators._base.old_names import check_old_names, old_name
 from lokl.estimators._base.rules import Rule
 
 Class = TypeVar("Class", bound=type)
@@ -65,7 +66,7 @@ class _SettingAndMethod:
         return self.method if model is None else MethodType(self.method, model)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting, old_name))
 def settings(cls: Class) -> Class:
     """Make constructor and documentation of a class out of its settings.
 
@@ -98,6 +99,7 @@ def check_settings(estimator: Any) -> None:
         check = declared.metadata["rule"].check
         if check is not None:
             check(declared.name, values[declared.name])
+    check_old_names(estimator)
 
 
 def _settings_of(cls: Any) -> list[Field[Any]]:

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from lokl._arrays import Array
 from lokl._notices import apart, together
 from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.old_names import old_name, value_of
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
@@ -28,7 +29,7 @@ _FOLDS = 5
 _quiet = np.errstate(all="ignore")
 
 
-def _check_regressor(name: str, value: Any) -> None:
+def _check_success_kernel(name: str, value: Any) -> None:
     if not isinstance(value, Kernel) and value != "same":
         raise ValueError(f"{name} must be 'same' or a Kernel for the regressions, got {value!r}")
 
@@ -43,11 +44,12 @@ class SuccessLearner(Learner):
         "Success of a kernel on the training samples themselves, or on samples left out in turn "
         "(five folds).",
     )
-    regressor: Any = setting(
+    success_kernel: Any = setting(
         "same",
-        Rule('"same" or Kernel', _check_regressor),
+        Rule('"same" or Kernel', _check_success_kernel),
         "Kernel of the regressions of success: that of the machine, or one for all.",
     )
+    regressor: Any = old_name("success_kernel")
     closeness: str = setting(
         "decay",
         one_of("decay", "within"),
@@ -171,8 +173,9 @@ class _Judge:
         """Regress success, on the same rows unless another kernel is asked for."""
         training, gram = self.training, alone.gram
         weight = training.weight[alone.rows]
-        if isinstance(self.learner.regressor, Kernel):
-            gram = gram.inner.gated([self.learner.regressor.bind(gram.inner.X, weight)])
+        kernel = value_of(self.learner, "success_kernel")
+        if isinstance(kernel, Kernel):
+            gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
         name = training.names[alone.number]
         regressed, regressor = regress(self.solver, gram, success, weight, name)
         gram.release()

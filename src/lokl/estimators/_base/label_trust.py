@@ -1,0 +1,133 @@
+"""Trust that only repeats the class label: how to measure it, and when to warn.
+
+On few samples with many columns a gate can send every class to a kernel of its own. The training
+samples are then separated by the gate instead of the kernels, new samples are not, and "which
+kernel decided" is an accident of the start values.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from lokl._arrays import Array
+
+# The class label may explain so much of the variance of the trust before it is looked into.
+_SUSPICIOUS = 0.9
+# Trust that differs between samples by less than this (standard deviation) misleads nobody.
+_FLAT = 0.05
+_FOLDS, _ROWS = 3, 600
+
+
+def explained_by_classes(trust: Array, codes: Array, weight: Array) -> float:
+    """Share of the variance of trust that the class label explains: eta squared.
+
+    Parameters
+    ----------
+    trust : array of shape (n_samples, n_kernels)
+    codes : array of int of shape (n_samples,)
+        Class of each sample.
+    weight : array of shape (n_samples,)
+        A weight of 2 counts like the row written twice.
+
+    Returns
+    -------
+    share : float
+        From 0, where the mean trust of all classes is the same, to 1, where samples of a class
+        trust alike; 0 where all samples do.
+    """
+    centred = trust - np.average(trust, axis=0, weights=weight)
+    whole = float(weight @ (centred**2).sum(axis=1))
+    if whole <= _spread_of_rounding(trust, weight):
+        return 0.0
+    between = 0.0
+    for code in np.unique(codes[weight > 0]):
+        own = np.where(codes == code, weight, 0.0)
+        mean = own @ centred / own.sum()
+        between += own.sum() * float(mean @ mean)
+    return between / whole
+
+
+def warn_if_trust_repeats_labels(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """Warn where the gate of a fitted classifier tells the class and predicts no better for it.
+
+    What is suspicious is looked into by a small cross-validation against the plain average of the
+    kernels; all other fits cost the trust of some hundred training samples.
+    """
+    codes = np.unique(np.asarray(y), return_inverse=True)[1].ravel()
+    weight = np.broadcast_to(
+        np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float), codes.shape
+    )
+    rows = _some(np.flatnonzero(weight > 0))
+    trust = model.gate(_safe_indexing(X, rows))
+    spread = np.sqrt(trust.var(axis=0).sum())
+    told = explained_by_classes(trust, codes[rows], weight[rows])
+    if spread < _FLAT or told <= _SUSPICIOUS:
+        return
+    scores = _held_out(model, X, np.asarray(y).ravel(), weight, rows[_often_enough(codes[rows])])
+    if scores is None or scores[0] > scores[1]:
+        return
+    name = type(model).__name__
+    warnings.warn(
+        f"the class label explains {told:.0%} of the trust that {name} learned, and held-out "
+        f"accuracy is {scores[0]:.3f}, that of UniformMKLClassifier {scores[1]:.3f}: the gate has "
+        "learned the labels, and which kernel it trusts means nothing. Raise ridge, use "
+        "gating='kernel_pca' or gate.on(few columns) where the method has them, or take "
+        "LDMKLClassifier or UniformMKLClassifier",
+        UserWarning,
+        stacklevel=4,  # fit, its wrapper, the caller of fit
+    )
+
+
+def _some(rows: Array) -> Array:
+    """At most so many of some rows, evenly spread."""
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.intp))]
+
+
+def _often_enough(codes: Array) -> Array:
+    """Which samples are of a class that every fold can have."""
+    return np.asarray(np.bincount(codes)[codes] >= _FOLDS)
+
+
+def _held_out(
+    model: Any, X: Any, y: Array, weight: Array, rows: Array
+) -> tuple[float, float] | None:
+    """Held-out accuracy of the method and of the average of the kernels; None for one class."""
+    if len(np.unique(y[rows])) < 2:
+        return None
+    rivals = [_quiet(model), _average(model)]
+    hits = np.zeros(2)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    for kept, left in folds.split(rows, y[rows]):
+        learn, test = rows[kept], rows[left]
+        for i, rival in enumerate(rivals):
+            # Not fit, which would ask this question again.
+            rival._fit_classes(_safe_indexing(X, learn), y[learn], weight[learn])
+            right = rival.predict(_safe_indexing(X, test)) == y[test]
+            hits[i] += weight[test] @ right
+    return tuple(hits / weight[rows].sum())
+
+
+def _quiet(model: Any) -> Any:
+    """An unfitted copy that neither logs nor calls back."""
+    silent = {"verbose": 0, "callback": None}
+    known = model.get_params(deep=False)
+    return clone(model).set_params(**{name: silent[name] for name in silent if name in known})
+
+
+def _average(model: Any) -> Any:
+    """The plain average of the same kernels, with the same settings."""
+    # The baseline is built on this package.
+    from lokl.estimators.uniformmkl import UniformMKLClassifier
+
+    kind: Any = UniformMKLClassifier
+    plain, given = kind(), clone(model).get_params(deep=False)
+    shared = plain.get_params(deep=False).keys() & given.keys() - {"max_iter", "verbose"}
+    return plain.set_params(**{name: given[name] for name in shared})
+
+
+def _spread_of_rounding(trust: Array, weight: Array) -> float:
+    return float(weight.sum() * trust.shape[1] * np.finfo(float).eps)
