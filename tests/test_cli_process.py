@@ -59,8 +59,10 @@ def test_some_fits_that_fail_are_counted(tmp_path, lokl_data, own_data):
     shutil.copy(lokl_data / "diabetes_scale", os.environ["LOKL_DATA"])
     done = lokl("reproduce", *SMALL, "--datasets", "Diabetes", "-o", tmp_path / "out")
     assert done.returncode == 1
-    first, *_, last = done.stderr.decode().splitlines()
-    assert first.startswith("failed: ValueError: ")
+    first, second, *_, last = done.stderr.decode().splitlines()
+    assert first.startswith("warning: ")
+    assert "liver-disorders_scale is not the known liver-disorders_scale" in first
+    assert second.startswith("failed: ValueError: ")
     assert last == "9 of 18 fits failed; the same command tries them again"
     words = done.stdout.decode().split()
     assert {"Liver", "Diabetes", "failed"} <= set(words)

@@ -129,6 +129,8 @@ def reproduce(
             stop(reason, 2)
         for data, why in experiment.lacking.items():
             typer.echo(f"left out: {data}: {why}", err=True)
+        for warning in experiment.other_versions():
+            typer.echo(f"warning: {warning}", err=True)
         results, fits, failures = _finish(experiment, jobs, backend, quiet=as_json)
     if as_json:
         typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))

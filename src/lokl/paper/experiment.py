@@ -3,6 +3,7 @@
 import json
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 import joblib
 
+from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
 from lokl.inspection.plotting import pyplot
 from lokl.paper.cells import Cell
@@ -105,6 +107,20 @@ class Experiment:
                 "run it once without --recorded"
             )
         return found
+
+    def other_versions(self) -> list[str]:
+        """Say which data sets of the fits are not the known ones.
+
+        Warnings of the processes that fit become part of records, where nobody reads them.
+        """
+        cells = [cell for own in self.cells.values() for cell in own]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for name in sorted({cell.data for cell in cells if cell not in self.records}):
+                # What cannot be read is a failed fit, which has the reason.
+                with suppress(DatasetError):
+                    load(name, download=False)
+        return [str(warning.message) for warning in caught]
 
     def count_missing(self, table: str) -> int:
         """Return the number of cells of a table that have no record yet."""
