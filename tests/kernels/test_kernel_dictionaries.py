@@ -115,7 +115,9 @@ def overlap(X, Z):
     return np.minimum(X[:, np.newaxis], Z[np.newaxis]).sum(axis=2)
 
 
-@pytest.mark.parametrize("given_as", [overlap, Matern(0.5), 2.0 * Matern(0.5)], ids=str)
+@pytest.mark.parametrize(
+    "given_as", [overlap, Matern(0.5), 2.0 * Matern(0.5)], ids=["function", "Matern", "product"]
+)
 def test_functions_and_gaussian_process_kernels_are_kernels(given_as):
     X = np.random.default_rng(0).random((7, 3))
     for kernels in (given_as, [given_as], (given_as, "rbf"), {"mine": given_as}):

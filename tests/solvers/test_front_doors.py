@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 from solver_cases import samples, signs, stored, whole_gram
 
 from lokl.gram import GatedGram
@@ -37,6 +38,7 @@ def assert_same(one, other, atol=1e-7):
         (["rbf"], X),
         ({"name": RBF("scale")}, X),
         (["rbf", "rbf"], X),
+        (lambda A, B: rbf_kernel(A, B, gamma=1 / (X.shape[1] * X.var())), X),
         ("rbf", X.tolist()),
         ("rbf", sparse.csr_matrix(X)),
         ("rbf", sparse.csc_array(X)),
@@ -50,6 +52,7 @@ def assert_same(one, other, atol=1e-7):
         "list",
         "dict",
         "twice",
+        "function",
         "lists",
         "csr",
         "csc",
@@ -213,3 +216,9 @@ def test_a_solver_of_ones_own_is_asked():
 
     dual = solve_svc(*stored(np.eye(50)), Y, solver=Zero())
     assert (dual.coef == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_data_out_of_range_is_refused(scale):
+    with pytest.raises(ValueError, match=r"kernel 'rbf'.*scale the data"):
+        solve_svc("rbf", X * scale, Y)

@@ -7,8 +7,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from lokl._threads import one_pool
 from lokl.gram import GatedGram
-from lokl.kernels import Kernel, Precomputed
+from lokl.kernels import Precomputed
 from lokl.kernels.dictionaries import named_kernels
+from lokl.kernels.presence import read_samples
+from lokl.kernels.shorthand import is_one_kernel
 from lokl.solvers.base import Solver
 from lokl.solvers.by_name import resolve_solver
 from lokl.solvers.losses import CLASSIFICATION, check_regression, classification_loss
@@ -30,7 +32,8 @@ def solve_svc(
 
     Parameters
     ----------
-    kernel_or_gram : Kernel, str, list of kernels, array of shape (n, n) or GatedGram
+    kernel_or_gram : kernel, list of kernels, array of shape (n, n) or GatedGram
+        A kernel is an object, a word or a function, as in ``kernels`` of an estimator.
         Several kernels are averaged. With an array or a GatedGram, `X` is None.
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
     y : array-like of shape (n_samples,)
@@ -91,14 +94,17 @@ def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start
     if isinstance(kernel_or_gram, GatedGram):
         gram = kernel_or_gram
     else:
-        if isinstance(kernel_or_gram, str | Kernel | list | dict):
-            kernels = list(named_kernels(kernel_or_gram).values())
+        if is_one_kernel(kernel_or_gram) or isinstance(kernel_or_gram, list | dict):
+            named = named_kernels(kernel_or_gram)
             X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         else:
-            kernels = [Precomputed(kernel_or_gram)]
+            named = {"precomputed": Precomputed(kernel_or_gram)}
             X = np.arange(len(kernel_or_gram), dtype=float)[:, np.newaxis]
         check_consistent_length(X, problem.target)
-        gram = machine.inner_products(X).gated([kernel.bind(X) for kernel in kernels])
+        with np.errstate(all="ignore"):
+            kernels = [kernel.bind(X) for kernel in named.values()]
+        X = read_samples(kernels, list(named), X, training=True).filled
+        gram = machine.inner_products(X).gated(kernels)
     if gram.n_samples != len(problem.target):
         raise ValueError(
             f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"

@@ -267,7 +267,7 @@ class Learner(BaseEstimator, ABC):
         self
         """
         inside = {name: value for name, value in params.items() if name.startswith(PREFIX)}
-        super().set_params(**{name: params[name] for name in params.keys() - inside.keys()})
+        super().set_params(**{name: params[name] for name in params if name not in inside})
         if inside:
             self.kernels = with_parameters(self._default_kernels(None), inside)
         return self
