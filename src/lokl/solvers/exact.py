@@ -37,7 +37,7 @@ _EASY = 10_000
 # Times so many steps, a problem that they did not solve either is given up.
 _AFTERWARDS = 3
 # Work that a problem may need by default: entries looked at, and what a step costs beside them.
-_WORK, _OVERHEAD = 1e10, 200
+_WORK, _OVERHEAD = 6e9, 200
 # Steps for each sample that a large problem may need at least.
 _STEPS_A_SAMPLE = 1000
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
@@ -103,7 +103,9 @@ class Exact(TolerantSolver):
         state = _State.begin(gram, problem, start)
         steps_a_call = _STEPS_A_CALL if np.isinf(ceiling) else _STEPS_TO_CEILING
         work = _WorkingSet(gram, problem, self._size(gram))
-        limit = _enough_steps(gram.n_samples, work.size) if self.max_iter < 0 else self.max_iter
+        limit: float = self.max_iter
+        if limit < 0:
+            limit = _enough_steps(gram.n_samples, work.size)
         jump_at = work.jump_at
         while True:
             up, down = problem.violations(state.coef, state.gradient)
@@ -111,9 +113,10 @@ class Exact(TolerantSolver):
             if violation <= self.tol or state.steps >= limit:
                 break
             if state.steps >= jump_at:
-                if work.jump(state) and self.max_iter < 0:
+                if not state.is_indefinite:
+                    work.jump(state)
                     # What interior point steps did not reach, pair moves will not reach soon.
-                    limit = _AFTERWARDS * jump_at
+                    limit = _AFTERWARDS * jump_at if self.max_iter < 0 else limit
                 jump_at = np.inf
                 continue
             work.select(up, down, state.coef)
@@ -143,8 +146,7 @@ class Exact(TolerantSolver):
         return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
 
     def _warn(self, gram: GatedGram, state: "_State", violation: float, limited: bool) -> None:
-        noise = 1e-3 if state.single else 1e-6
-        if state.curvature < -noise * state.scale:
+        if state.is_indefinite:
             tell(
                 "indefinite",
                 "the kernel is not positive semidefinite; the solution is a stationary point, "
@@ -202,6 +204,11 @@ class _State:
             gradient -= gram.dot(coef)
         return cls(coef, gradient, scale, single)
 
+    @property
+    def is_indefinite(self) -> bool:
+        """Whether a pair was met that no positive semidefinite kernel has."""
+        return self.curvature < -(1e-3 if self.single else 1e-6) * self.scale
+
     def stalls(self, problem: Problem, violation: float) -> bool:
         """Whether many rounds have passed without progress: rounding is all that moves."""
         objective = problem.objective(self.coef, self.gradient)
@@ -246,12 +253,12 @@ class _WorkingSet:
             return np.inf
         return _EASY + self.size**2 // 3
 
-    def jump(self, state: _State) -> bool:
-        """Go to the optimum by interior point steps; whether they led anywhere."""
+    def jump(self, state: _State) -> None:
+        """Go to the optimum by interior point steps, or at least nearer to it."""
         problem = self.problem
         coef = interior(self.matrix, problem)
         if coef is None:
-            return False
+            return
         gradient = problem.target - self.matrix @ coef
         best = polish(self.matrix, problem, coef, gradient, _EXACT * max(state.scale, 1.0))
         if best is not None:
@@ -260,11 +267,10 @@ class _WorkingSet:
             coef = problem.feasible(coef)
             gradient = problem.target - self.matrix @ coef
         if problem.objective(coef, gradient) <= problem.objective(state.coef, state.gradient):
-            return False
+            return
         state.coef, state.gradient = coef, gradient
         up, down = problem.violations(coef, gradient)
         self.sharpen(state, up.max() - down.min(), np.inf)
-        return True
 
     def sharpen(self, state: _State, violation: float, limit: float) -> float:
         """Turn an approximate optimum of a small problem into the exact one."""
