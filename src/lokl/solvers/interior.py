@@ -14,8 +14,9 @@ from lokl._arrays import Array
 from lokl.solvers.problem import Problem
 
 _ROUNDS = 100
-# Rounds without progress that end the steps: rounding is all that is left.
-_PATIENCE = 10
+# Rounds without progress that end the steps: rounding is all that is left. At first, while the path
+# is far from balance, there is none either.
+_PATIENCE = 25
 # Share of the way to the nearest bound, so that the path stays inside.
 _INSIDE = 0.995
 # Complementarity relative to the value, at which the active bounds are known.

@@ -73,7 +73,9 @@ class Learner(BaseEstimator, ABC):
         "Largest violation of the optimality conditions that a machine leaves. Below 1e-4 "
         "everything is computed in float64.",
     )
-    max_iter: int = setting(-1, STEPS, "Limit on the steps of the solver, -1 for none.")
+    max_iter: int = setting(
+        -1, STEPS, "Limit on the steps of the solver; -1 is far more than scaled data needs."
+    )
     cache_size: float = setting(
         512, POSITIVE, "Megabytes for rows of the Gram matrix; the answer does not depend on it."
     )
