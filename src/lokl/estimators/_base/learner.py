@@ -83,6 +83,8 @@ class Learner(BaseEstimator, ABC):
     _is_common = True
     # Methods with an outer loop count its rounds with max_iter; others leave it to the solver.
     _counts_rounds = False
+    # Whether labels decide where a kernel is trusted, beyond how much: a gate can then repeat them.
+    _trust_from_labels: ClassVar[bool] = False
     # The kind of model that the method learns, and attributes that only the method has.
     _model_kind: ClassVar[type[Model]] = GatedMachine
     _learned: ClassVar[Attributes] = {}
