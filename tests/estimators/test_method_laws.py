@@ -40,6 +40,7 @@ def decide(model, X):
     return getattr(model, "decision_function", model.predict)(X)
 
 
+@pytest.mark.filterwarnings("ignore:the class label explains")
 @parametrize_with_checks(
     [
         *(getattr(lokl, name)() for name in CLASSIFIERS[1:] + REGRESSORS[1:]),

@@ -60,6 +60,7 @@ class _LMKL(Rounds):
         1e-3, POSITIVE, "Relative fall of the objective that ends the search."
     )
 
+    _trust_from_labels = True
     _learned: ClassVar[Attributes] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -177,7 +178,7 @@ class LMKLClassifier(_LMKL, Classifier):
     >>> from sklearn.preprocessing import scale
     >>> from lokl import LMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = LMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> model = LMKLClassifier(gating="kernel_pca", random_state=0).fit(scale(X), y)
     >>> bool(model.score(scale(X), y) > 0.95)
     True
     >>> model.gate(scale(X)).shape

@@ -78,6 +78,7 @@ class PCKLMKLClassifier(Rounds, Classifier):
         1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
     )
 
+    _trust_from_labels = True
     _learned: ClassVar[Attributes] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
         "history_": FALLING,

@@ -150,6 +150,7 @@ class SAMKLClassifier(Rounds, Classifier):
     )
     max_iter: int = 20
 
+    _trust_from_labels = True
     _learned: ClassVar[Attributes] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
         "choices_": (

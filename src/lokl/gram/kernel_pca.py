@@ -46,8 +46,10 @@ class KernelScores:
         values, vectors = np.linalg.eigh(root[:, np.newaxis] * centred * root)
         keep = np.flatnonzero(values > _NOISE * values[-1])[::-1][:n_components]
         loads = root[:, np.newaxis] * vectors[:, keep]
-        # Signs of eigenvectors are arbitrary: the largest entry shall be positive.
-        loads *= np.sign(loads[np.abs(loads).argmax(axis=0), np.arange(len(keep))])
+        # Signs of eigenvectors are arbitrary: the largest score shall be positive. Scores, unlike
+        # loads, do not depend on whether a row is written twice or has a weight of 2.
+        scores = loads / share[:, np.newaxis]
+        loads *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(len(keep))])
         coef = np.zeros((n, len(keep)))
         coef[chosen] = loads - np.outer(share, loads.sum(axis=0))
         directions = Expansion.make(kernel, gram, coef, np.zeros(len(keep)))

@@ -74,13 +74,14 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
-        self._fit_classes(X, y, sample_weight)
-        warn_if_trust_repeats_labels(self, X, y, sample_weight)
+        data = self._read(X, y, sample_weight)
+        self._fit_classes(data)
+        if self._trust_from_labels:
+            warn_if_trust_repeats_labels(self, data)
         return self
 
-    def _fit_classes(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Learn from labelled samples, without a look at what was learned."""
-        data = self._read(X, y, sample_weight)
+    def _fit_classes(self, data: Any) -> Any:
+        """Learn from checked data, without a look at what was learned."""
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
         classes, codes = _classes(y)

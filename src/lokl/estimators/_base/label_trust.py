@@ -51,23 +51,22 @@ def explained_by_classes(trust: Array, codes: Array, weight: Array) -> float:
     return between / whole
 
 
-def warn_if_trust_repeats_labels(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+def warn_if_trust_repeats_labels(model: Any, data: Any) -> None:
     """Warn where the gate of a fitted classifier tells the class and predicts no better for it.
 
-    What is suspicious is looked into by a small cross-validation against the plain average of the
-    kernels; all other fits cost the trust of some hundred training samples.
+    `data` are the checked data of the fit. What is suspicious is looked into by a small
+    cross-validation against the plain average of the kernels; all other fits cost the trust of some
+    hundred training samples.
     """
-    codes = np.unique(np.asarray(y), return_inverse=True)[1].ravel()
-    weight = np.broadcast_to(
-        np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float), codes.shape
-    )
+    X, y, weight = data.X if data.frame is None else data.frame, data.y.ravel(), data.weight
+    codes = np.unique(y, return_inverse=True)[1]
     rows = _some(np.flatnonzero(weight > 0))
     trust = model.gate(_safe_indexing(X, rows))
     spread = np.sqrt(trust.var(axis=0).sum())
     told = explained_by_classes(trust, codes[rows], weight[rows])
     if spread < _FLAT or told <= _SUSPICIOUS:
         return
-    scores = _held_out(model, X, np.asarray(y).ravel(), weight, rows[_often_enough(codes[rows])])
+    scores = _held_out(model, X, y, weight, rows[_often_enough(codes[rows])])
     if scores is None or scores[0] > scores[1]:
         return
     name = type(model).__name__
@@ -105,7 +104,8 @@ def _held_out(
         learn, test = rows[kept], rows[left]
         for i, rival in enumerate(rivals):
             # Not fit, which would ask this question again.
-            rival._fit_classes(_safe_indexing(X, learn), y[learn], weight[learn])
+            part = rival._read(_safe_indexing(X, learn), y[learn], weight[learn])
+            rival._fit_classes(part)
             right = rival.predict(_safe_indexing(X, test)) == y[test]
             hits[i] += weight[test] @ right
     return tuple(hits / weight[rows].sum())

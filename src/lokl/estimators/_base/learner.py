@@ -95,6 +95,8 @@ class Learner(BaseEstimator, ABC):
     _counts_rounds = False
     # Methods that store rows themselves use cache_size, whatever the solver.
     _stores_rows = False
+    # Whether labels decide where a kernel is trusted, beyond how much: a gate can then repeat them.
+    _trust_from_labels: ClassVar[bool] = False
     # The kind of model that the method learns, and attributes that only the method has.
     _model_kind: ClassVar[type[Model]] = GatedMachine
     _learned: ClassVar[Attributes] = {}

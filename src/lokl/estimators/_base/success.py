@@ -38,6 +38,8 @@ def _check_success_kernel(name: str, value: Any) -> None:
 class SuccessLearner(Learner):
     """Settings of methods that regress success."""
 
+    _trust_from_labels = True
+
     success: str = setting(
         "train",
         one_of("train", "cv"),
