@@ -55,20 +55,26 @@ class Chi2(Kernel):
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         check_positive("gamma", self.gamma)
-        X = as_samples(X)
-        lowest = float(X.min()) if X.shape[0] else 0.0
-        if lowest < 0:
-            raise ValueError(
-                f"Chi2 compares histograms: features must not be negative, got {lowest:.6g}; "
-                "shift the features or choose another kernel"
-            )
+        _histograms(X)
         return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        # scikit-learn's compiled loop refuses arrays that are read-only.
-        X = np.require(as_dense(as_samples(X)), requirements="W")
-        Z = None if Z is None else np.require(as_dense(as_samples(Z)), requirements="W")
-        return np.asarray(chi2_kernel(X, Z, gamma=self.gamma))
+        left = _histograms(X)
+        right = None if Z is None else _histograms(Z)
+        return np.asarray(chi2_kernel(left, right, gamma=self.gamma))
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
+
+
+def _histograms(X: Any) -> Array:
+    """Return samples as an array, or an error where a value is negative."""
+    # scikit-learn's compiled loop refuses arrays that are read-only.
+    X = np.require(as_dense(as_samples(X)), requirements="W")
+    lowest = float(X.min(initial=0.0))
+    if lowest < 0:
+        raise ValueError(
+            f"Chi2 compares histograms: features must not be negative, got {lowest:.6g}; "
+            "shift the features or choose another kernel"
+        )
+    return X

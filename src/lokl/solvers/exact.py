@@ -10,6 +10,7 @@ from lokl._arrays import Array
 from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
+from lokl.solvers.limits import enough_rounds, enough_steps
 from lokl.solvers.problem import Dual, Problem
 from lokl.solvers.working_set import SMALL, State, WorkingSet
 
@@ -21,10 +22,6 @@ _PRECISE = 1024
 _LARGE, _UNEVEN = 1e4, 1e3
 # Times the steps before them, a problem that they did not solve either is given up.
 _AFTERWARDS = 3
-# Work that a problem may need by default: entries looked at, and what a step costs beside them.
-_WORK, _OVERHEAD = 6e9, 200
-# Steps for each sample that a large problem may need at least.
-_STEPS_A_SAMPLE = 1000
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
 # Fewer where the caller wants to know as soon as the dual value passes a ceiling.
@@ -88,14 +85,15 @@ class Exact(TolerantSolver):
         state = State.begin(gram, problem, start)
         steps_a_call = _STEPS_A_CALL if np.isinf(ceiling) else _STEPS_TO_CEILING
         work = WorkingSet(gram, problem, self._size(gram))
-        limit: float = self.max_iter
+        limit, rounds = float(self.max_iter), np.inf
         if limit < 0:
-            limit = _enough_steps(gram.n_samples, work.size)
+            limit = enough_steps(gram.n_samples, work.size)
+            rounds = enough_rounds(gram.n_samples)
         jump_at = work.jump_at
         while True:
             up, down = problem.violations(state.coef, state.gradient)
             violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
-            if violation <= self.tol or state.steps >= limit:
+            if violation <= self.tol or state.steps >= limit or state.rounds >= rounds:
                 break
             if state.steps >= jump_at:
                 if not state.is_indefinite:
@@ -153,8 +151,3 @@ class Exact(TolerantSolver):
                 + remedy,
                 ConvergenceWarning,
             )
-
-
-def _enough_steps(n_samples: int, working_set: int) -> int:
-    """Pair moves that are far more than a problem of this size needs on scaled data."""
-    return int(max(_WORK / (working_set + _OVERHEAD), _STEPS_A_SAMPLE * n_samples))

@@ -10,17 +10,19 @@ from lokl._arrays import Array
 from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
+from lokl.solvers.limits import enough_steps
 from lokl.solvers.problem import Dual, Problem
 
 # Stands for an infinite bound, which LibSVM does not know.
 _HUGE = 1e10
+# Of the steps that the exact solver may take: LibSVM's are slower, and nothing interrupts them.
+_SHARE_OF_STEPS = 0.1
 
 
 class LibSVM(TolerantSolver):
     """LibSVM on the stored Gram matrix: for comparisons; memory grows with the square of n.
 
-    It is one call of compiled code: Ctrl-C is answered only when a machine is finished, and without
-    a limit on its steps it may run for hours where data is not scaled.
+    It is one call of compiled code: Ctrl-C is answered only when a machine is finished.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class LibSVM(TolerantSolver):
     cache_size : float, default=512
         Megabytes of LibSVM's own cache; the matrix itself comes on top.
     max_iter : int, default=-1
-        Limit on the steps, -1 for none.
+        Limit on the steps; -1 is far more than problems of this size need on scaled data.
     """
 
     def __init__(self, tol: float = 1e-3, cache_size: float = 512, max_iter: int = -1):
@@ -58,9 +60,16 @@ class LibSVM(TolerantSolver):
         coef = np.zeros(gram.n_samples)
         steps, converged = 0, True
         if not problem.is_classification or len(np.unique(target)) > 1:
-            machine = self._machine(problem)
+            machine = self._machine(problem, len(part))
             ridged = K + np.diag(problem.ridge[part])
-            machine.fit(ridged, target, sample_weight=cost)
+            try:
+                machine.fit(ridged, target, sample_weight=cost)
+            except ValueError as reason:
+                raise ValueError(
+                    "LibSVM did not find finite coefficients for kernel values up to "
+                    f"{np.abs(ridged).max():.3g} and costs up to {cost.max():.3g}; scale the data, "
+                    "lower C, or use solver='exact'"
+                ) from reason
             converged = machine.fit_status_ == 0
             coef[part[machine.support_]] = machine.dual_coef_[0]
             # Coefficients of LibSVM exceed their bounds by rounding.
@@ -79,13 +88,16 @@ class LibSVM(TolerantSolver):
             )
         return problem.dual(coef, gradient, steps, converged)
 
-    def _machine(self, problem: Problem) -> SVC | SVR:
+    def _machine(self, problem: Problem, n_samples: int) -> SVC | SVR:
+        limit = self.max_iter
+        if limit < 0:
+            limit = enough_steps(n_samples, n_samples, _SHARE_OF_STEPS)
         settings = {
             "kernel": "precomputed",
             "C": 1.0,
             "tol": self.tol,
             "cache_size": self.cache_size,
-            "max_iter": self.max_iter,
+            "max_iter": limit,
         }
         if problem.is_classification:
             return _QuietSVC(**settings)

@@ -5,7 +5,6 @@ samples are then separated by the gate instead of the kernels, new samples are n
 kernel decided" is an accident of the start values.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from lokl._arrays import Array
+from lokl._notices import apart, tell
 
 # The class label may explain so much of the variance of the trust before it is looked into.
 _SUSPICIOUS = 0.9
@@ -66,18 +66,18 @@ def warn_if_trust_repeats_labels(model: Any, data: Any) -> None:
     told = explained_by_classes(trust, codes[rows], weight[rows])
     if spread < _FLAT or told <= _SUSPICIOUS:
         return
-    scores = _held_out(model, X, y, weight, rows[_often_enough(codes[rows])])
+    # What small fits have to warn of says nothing about the fit that was asked for.
+    scores, _ = apart(_held_out, model, X, y, weight, rows[_often_enough(codes[rows])])
     if scores is None or scores[0] > scores[1]:
         return
     name = type(model).__name__
-    warnings.warn(
+    tell(
+        "trust repeats labels",
         f"the class label explains {told:.0%} of the trust that {name} learned, and held-out "
         f"accuracy is {scores[0]:.3f}, that of UniformMKLClassifier {scores[1]:.3f}: the gate has "
         "learned the labels, and which kernel it trusts means nothing. Raise ridge, use "
         "gating='kernel_pca' or gate.on(few columns) where the method has them, or take "
         "LDMKLClassifier or UniformMKLClassifier",
-        UserWarning,
-        stacklevel=4,  # fit, its wrapper, the caller of fit
     )
 
 

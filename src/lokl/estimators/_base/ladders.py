@@ -1,6 +1,5 @@
 """Gaussian kernels of several widths that miss the data: a warning says where to extend them."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from lokl._arrays import Array, as_samples
+from lokl._notices import tell
 from lokl._samples import Samples
 from lokl.kernels import Kernel
 from lokl.kernels.base import GAUSSIAN
@@ -45,12 +45,11 @@ def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
         else:
             continue
         edge = int(np.floor(power)) if remedy == "low" else int(np.ceil(power))
-        warnings.warn(
+        tell(
+            f"widths on {columns}",
             f"{len(widths)} Gaussian kernels of the same columns, gamma from {widths[0]:.3g} to "
             f"{widths[-1]:.3g}, are all so {what}: the median squared distance is {distance:.3g}. "
             f"Scale the data, or extend the kernels, for example by rbf_ladder({remedy}={edge})",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -68,12 +67,11 @@ def warn_of_weight_at_the_end(kernels: Sequence[Kernel], weights: Any) -> None:
         power = int(np.round(np.log2(widths[place])))
         beyond = f"low={power - _MORE}" if place == 0 else f"high={power + _MORE}"
         end = "widest" if place == 0 else "narrowest"
-        warnings.warn(
+        tell(
+            f"weight on gamma={widths[place]}",
             f"{shares[place] / shares.sum():.0%} of the weight of {len(widths)} Gaussian kernels "
             f"is on the {end}, gamma={widths[place]:.3g}: the best width may lie beyond. Extend "
             f"the kernels, for example by rbf_ladder({beyond})",
-            UserWarning,
-            stacklevel=4,
         )
 
 

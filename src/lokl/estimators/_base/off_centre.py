@@ -6,12 +6,12 @@ kernels. A sample that lacks a view upsets this balance: the mean of the missing
 parts of the kernels that are left count for more. All such samples then look like one class.
 """
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._notices import tell
 from lokl._samples import Samples
 from lokl.estimators._base.training import Training
 
@@ -47,11 +47,10 @@ def warn_if_shifted(off_centre: Sequence[str], samples: Samples) -> None:
     short = int((~samples.present.all(axis=1)).sum())
     if not short:
         return
-    warnings.warn(
+    tell(
+        "off centre",
         f"{short} of {samples.n_samples} samples lack a view, and these kernels are off centre: "
         f"{', '.join(map(repr, off_centre))}; their values are nearly constant, and without a view "
         "the constants no longer cancel, so that such samples lean to one side. Standardise the "
         "columns (sklearn.preprocessing.StandardScaler), or use RBF('scale') on them",
-        UserWarning,
-        stacklevel=4,  # _to_decide, the method that decides, its caller
     )

@@ -12,11 +12,11 @@
 (2.0, 3.0)
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import Field, field, fields
 from typing import Any
 
+from lokl._notices import tell
 from lokl.estimators._base.rules import Rule
 
 # The default of an old name: as in scikit-learn, a value that nobody would choose.
@@ -49,11 +49,11 @@ def check_old_names(estimator: Any) -> None:
                 f"{old.name}={value!r} and {new.name}={given!r} are two names of one setting; "
                 f"give {new.name} only"
             )
-        warnings.warn(
+        tell(
+            f"old name {old.name}",
             f"the setting {old.name} is now called {new.name}; the old name goes with the next "
             "version",
             FutureWarning,
-            stacklevel=6,  # check_settings, _read, fit, its wrapper, the caller of fit
         )
         check = new.metadata["rule"].check
         if check is not None:

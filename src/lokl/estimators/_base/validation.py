@@ -27,10 +27,12 @@ def check_samples(
         "ensure_all_finite": "allow-nan",
         "reset": fitting,
     }
-    if fitting:
-        X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
-    else:
-        X = validate_data(estimator, X, **options)
+    # Sums that overflow on the way are warnings of numpy, infinite values are errors.
+    with np.errstate(all="ignore"):
+        if fitting:
+            X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+        else:
+            X = validate_data(estimator, X, **options)
     if not missing:
         _refuse_nan(X, views)
     return (_canonical(X), y) if fitting else _canonical(X)
