@@ -60,6 +60,12 @@ def test_a_parameter_of_a_kernel_is_read_and_set(kernels, parameter):
     model.fit(X, Y).predict(X)
 
 
+@pytest.mark.parametrize("kernels", [None, "rbf", ["linear", "rbf"], {"a": "rbf"}], ids=str)
+def test_parameters_of_equal_models_are_equal(kernels):
+    model = UniformMKLClassifier(kernels)
+    assert clone(model).get_params() == model.get_params()
+
+
 def test_lists_stay_lists_and_names_stay_names():
     model = UniformMKLClassifier((Linear(), RBF(1.0))).set_params(kernels__1__gamma=0.5)
     assert isinstance(model.kernels, tuple)

@@ -86,7 +86,8 @@ class _GMKL(Rounds):
         return self.combine == "sum"
 
     def _default_kernels(self, X: Any) -> Any:
-        if self.combine == "product" and self.kernels is None:
+        # Before fit, settings may be anything.
+        if self.kernels is None and str(self.combine) == "product":
             if X is None:
                 return {}
             shaped = X if hasattr(X, "shape") else np.asarray(X)

@@ -5,6 +5,7 @@ in its place, in a copy of the list or mapping.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sklearn.base import clone
@@ -17,13 +18,13 @@ PREFIX = "kernels__"
 
 def nested_parameters(kernels: Any) -> dict[str, Any]:
     """Return all kernels of a list or mapping, and their parameters, by their full names."""
-    named = _entries(kernels)
+    named = _standard() if kernels is None else _entries(kernels)
     by_position = {str(i): entry for i, entry in enumerate(named.values())}
     entries = {**by_position, **named}
     found = {}
     for name, entry in entries.items():
+        found[f"{PREFIX}{name}"] = entry
         kernel = as_kernel(entry) if _is_word(entry) else entry
-        found[f"{PREFIX}{name}"] = kernel
         if _has_parameters(kernel):
             for own, value in kernel.get_params(deep=True).items():
                 found[f"{PREFIX}{name}__{own}"] = value
@@ -61,6 +62,12 @@ def with_parameters(kernels: Any, changes: Mapping[str, Any]) -> Any:
     if isinstance(kernels, Mapping):
         return dict(zip(kernels, entries.values(), strict=True))
     return entries
+
+
+@lru_cache(maxsize=1)
+def _standard() -> dict[str, Any]:
+    """Kernels that None stands for, the same objects each time: parameters then compare equal."""
+    return _entries(None)
 
 
 def _entries(kernels: Any) -> dict[str, Any]:
