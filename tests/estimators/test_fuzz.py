@@ -9,14 +9,27 @@ import pytest
 from fuzz_cases import ESTIMATORS, cases, check
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from method_cases import make, two_regions
+from method_cases import CLASSIFIERS, make, two_regions
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from lokl.kernels import RBF, Cosine, Linear, Polynomial
 
 CASES = int(os.environ.get("LOKL_FUZZ_CASES", "2000"))
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    """Loops are compiled before the first case, whose time is limited."""
+    X, y = two_regions(30)
+    for name in CLASSIFIERS:
+        for samples in (X, sparse.csr_matrix(X)):
+            make(name, tol=1e-3).fit(samples, y).contributions(samples)
+    make("UniformMKLClassifier", solver="mwu").fit(X, y)
+    make("UniformMKLClassifier", ["rbf", "laplacian"]).fit(X, y).contributions(X)
+
+
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_sane_answer_or_a_clear_error(name):
     @settings(
