@@ -44,6 +44,7 @@ def test_trust_is_regressed_success():
     )
 
 
+@pytest.mark.filterwarnings("ignore:the class label explains")
 @pytest.mark.parametrize("name", ["SwMKLClassifier", "LDMKLClassifier"])
 def test_success_on_samples_left_out(name):
     y = labels(X)
