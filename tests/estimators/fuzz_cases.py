@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 import lokl
+from lokl._arrays import as_dense, as_samples
 from lokl._methods import METHODS
 from lokl.gates import Gaussian, Sigmoid, Softmax
 from lokl.kernels import (
@@ -55,7 +56,6 @@ class Case:
     y: Any
     sample_weight: Any
     new: Any
-    is_moderate: bool  # whether sums have digits left: large terms that cancel have none
     told: str  # how it was made, for reports
 
     def __repr__(self) -> str:
@@ -243,7 +243,6 @@ def cases(draw, names=tuple(ESTIMATORS)):
         y,
         _weights(rng, n, weight_kind),
         _contained(new, container),
-        1e-8 <= scale <= 1e4 and far <= 1.0 and settings["C"] <= 1e6,
         told,
     )
 
@@ -350,12 +349,21 @@ def _check_answers(case: Case, model: Any, X: Any) -> None:
     sane(np.abs(trust.sum(axis=-1) - 1.0).max() < 1e-6, "trust does not sum to one")
     parts = model.contributions(X)
     sane(np.isfinite(parts).all(), "contributions are not finite")
-    if case.is_moderate:
-        total = (parts.sum(axis=-1) + model.intercept_).reshape(decision.shape)
-        size = (np.abs(parts).sum(axis=-1) + np.abs(model.intercept_)).reshape(decision.shape)
-        # Rows in float32 are summed in another order.
-        adds_up = np.abs(total - decision) <= 1e-4 * (size + 1.0)
-        sane(adds_up.all(), "contributions do not sum to the decision")
+    total = (parts.sum(axis=-1) + model.intercept_).reshape(decision.shape)
+    size = (np.abs(parts).sum(axis=-1) + np.abs(model.intercept_)).reshape(decision.shape)
+    # Some sums are in another order, and large terms that cancel leave what was lost in rounding.
+    adds_up = np.abs(total - decision) <= 1e-6 * (size + 1.0) + 1e-12 * _largest_term(model, X)
+    sane(adds_up.all(), "contributions do not sum to the decision")
+
+
+def _largest_term(model: Any, X: Any) -> float:
+    """Bound on what a support sample adds to a decision, summed over all of them."""
+    seen = [np.nan_to_num(as_dense(as_samples(Z))) for Z in (X, model.support_vectors_)]
+    sizes = [
+        np.prod([np.sqrt(np.abs(kernel.diag(Z)).max(initial=0.0)) for Z in seen])
+        for kernel in model.kernels_
+    ]
+    return float(np.abs(model.dual_coef_).sum() * max(sizes))
 
 
 def _check_warnings(case: Case, caught: list[Any]) -> None:

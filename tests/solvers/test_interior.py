@@ -11,8 +11,8 @@ from solver_cases import LOSSES, best_value, dual_value, gradient, make, mixed_c
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF, Linear, Polynomial
 from lokl.solvers import solve_svc, solve_svr
-from lokl.solvers.exact import _enough_steps
 from lokl.solvers.interior import interior
+from lokl.solvers.limits import enough_steps
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
@@ -84,9 +84,9 @@ def test_numbers_beyond_precision_end_soon_with_a_warning():
 def test_problems_on_scaled_data_have_many_more_steps_than_they_need():
     X, score = samples(0, 300)
     for C in (1.0, 1000.0):
-        assert solve_svc(RBF(1.0), X, signs(score), C=C).n_iter < _enough_steps(300, 300) / 100
-    assert _enough_steps(20, 20) < 1e8
-    assert _enough_steps(30_000, 1024) > 1e7
+        assert solve_svc(RBF(1.0), X, signs(score), C=C).n_iter < enough_steps(300, 300) / 100
+    assert enough_steps(20, 20) < 1e8
+    assert enough_steps(30_000, 1024) > 1e7
 
 
 @pytest.mark.parametrize(
