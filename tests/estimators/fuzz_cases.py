@@ -299,15 +299,15 @@ def _ended(case: Case) -> str:
     except Exception as error:
         _check_error(case, "fit", error)
         return "refused to fit"
-    _check_answers(case, model, case.X)
-    try:
-        model.predict(case.new)
-    except BrokenLawError:
-        raise
-    except Exception as error:
-        _check_error(case, "predict", error)
-        return "refused to predict"
-    _check_answers(case, model, case.new)
+    for samples in (case.X, case.new):
+        try:
+            model.predict(samples)
+        except BrokenLawError:
+            raise
+        except Exception as error:
+            _check_error(case, "predict", error)
+            return "refused to predict"
+        _check_answers(case, model, samples)
     return "answered"
 
 
@@ -359,11 +359,12 @@ def _check_answers(case: Case, model: Any, X: Any) -> None:
 def _largest_term(model: Any, X: Any) -> float:
     """Bound on what a support sample adds to a decision, summed over all of them."""
     seen = [np.nan_to_num(as_dense(as_samples(Z))) for Z in (X, model.support_vectors_)]
-    sizes = [
-        np.prod([np.sqrt(np.abs(kernel.diag(Z)).max(initial=0.0)) for Z in seen])
-        for kernel in model.kernels_
-    ]
-    return float(np.abs(model.dual_coef_).sum() * max(sizes))
+    with np.errstate(over="ignore"):
+        sizes = [
+            np.prod([np.sqrt(np.abs(kernel.diag(Z)).max(initial=0.0)) for Z in seen])
+            for kernel in model.kernels_
+        ]
+        return float(np.abs(model.dual_coef_).sum() * max(sizes))
 
 
 def _check_warnings(case: Case, caught: list[Any]) -> None:

@@ -400,3 +400,13 @@ def test_settings_are_what_was_given(name):
     again = clone(model).fit(X, targets(name))
     assert again.get_params() == model.get_params()
     assert callable(again.gate)
+
+
+@pytest.mark.filterwarnings("ignore:the class label explains")
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_class_whose_samples_all_have_weight_zero_is_never_named(name):
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(30, 3)), np.repeat([0, 1, 2], 10)
+    weight = np.where(y == 2, 0.0, 1.0)
+    model = make(name, ["rbf", "linear"]).fit(X, y, sample_weight=weight)
+    assert set(model.predict(X)) <= {0, 1}

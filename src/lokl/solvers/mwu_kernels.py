@@ -70,6 +70,11 @@ def kernel_shares(
         Limit on the rounds.
     """
     n, m = gram.n_samples, len(gram.kernels)
+    if not (problem.upper > 0).any() or not (problem.lower < 0).any():
+        # With one class only, the constant decision is optimal under any shares.
+        dual = problem.dual(np.zeros(n), problem.target.copy(), 0, True, problem.target[0])
+        yield Shares(np.full(m, 1.0 / m), dual, 0.0, 0.0)
+        return
     state = _Rounds(gram, problem, cache_size)
     if rate == "faithful":
         speed = -math.log1p(-epsilon)
