@@ -16,13 +16,16 @@ _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 @njit(**_LOOP)
 def mirror(start, stop, matrix):
     """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
-    block = 32
+    block = 64
     for first in range(start, stop, block):
         last = min(first + block, stop)
         for above in range(0, last, block):
-            for i in range(above, min(above + block, last)):
-                for j in range(max(first, i + 1), last):
-                    matrix[j, i] = matrix[i, j]
+            end = min(above + block, last)
+            # Whole pieces of rows are written: writes far apart are much slower than such reads.
+            for j in range(first, last):
+                row = matrix[j]
+                for i in range(above, min(end, j)):
+                    row[i] = matrix[i, j]
 
 
 @njit(**_LOOP, fastmath={"nsz", "contract"})

@@ -169,7 +169,7 @@ class Panels(Layout):
         if is_sparse(self.X):
             counts, columns, values = np.diff(self.X.indptr), self.X.indices, self.X.data
         else:
-            where = np.flatnonzero(self.X)
+            where = np.flatnonzero(self.X != 0)
             rows, columns = np.divmod(where, self.X.shape[1])
             counts, values = np.bincount(rows, minlength=self.n_samples), self.X.ravel()[where]
         # Behind each row as many zeros as it takes.
