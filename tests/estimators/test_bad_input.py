@@ -200,12 +200,20 @@ def test_numbers_as_objects_are_numbers():
         (None, "requires y to be passed, but the target y is None"),
         (np.where(np.arange(90) == 4, np.nan, Y), "Input y contains NaN"),
         (np.array(["a", 1, 2.5] * 30, dtype=object), "several types .*: float, int, str; convert"),
+        (np.array([0, "a"] * 45, dtype=object), "several types .*: int, str; convert"),
+        (np.array(["a", "b", None] * 30, dtype=object), "several types .*: NoneType, str; convert"),
     ],
-    ids=["zeros", "only", "continuous", "columns", "none", "nan", "mixed"],
+    ids=["zeros", "only", "continuous", "columns", "none", "nan", "mixed", "two types", "a hole"],
 )
 def test_labels_that_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         UniformMKLClassifier().fit(X, y)
+
+
+def test_labels_that_are_numbers_but_typed_as_objects():
+    model = UniformMKLClassifier().fit(X, Y.astype(object))
+    np.testing.assert_array_equal(model.predict(X), UniformMKLClassifier().fit(X, Y).predict(X))
+    assert model.classes_.dtype == Y.dtype
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Classes: from labels to problems, and from decisions back to labels."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -173,15 +174,15 @@ class Classifier(ClassifierMixin, Learner):
 
 def _classes(y: Array) -> tuple[Array, Array]:
     """Sort the classes; return them, and the number of the class of every sample."""
-    kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
-    try:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as failure:
-        if len(kinds) < 2:
-            raise
-        raise ValueError(
-            f"labels are of several types that have no common order: {', '.join(kinds)}; "
-            "convert them to one type, for instance with y.astype(str)"
-        ) from failure
+    if y.dtype == object:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) > 1 and not all(isinstance(label, Real) for label in y):
+            raise ValueError(
+                f"labels are of several types that have no common order: {', '.join(kinds)}; "
+                "convert them to one type, for instance with y.astype(str)"
+            )
+        # Numbers as objects, as some tables have them, become numbers.
+        y = np.array(y.tolist())
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
     return classes, codes
