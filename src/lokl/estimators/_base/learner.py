@@ -145,10 +145,10 @@ class Learner(BaseEstimator, ABC):
         `targets` are target and cost of every sample, for each class or target; `known` are
         attributes that the targets have told already.
         """
-        with Collected():
+        # Numbers that overflow are looked for where they come in and where they come out.
+        with Collected(), np.errstate(all="ignore"):
             training = self._training(data, targets)
-            # Numbers that overflow are looked for where they come in and where they come out.
-            with one_pool(training.n_samples), np.errstate(all="ignore"):
+            with one_pool(training.n_samples):
                 model = check_learned(self._learn(training))
                 # Only where all kernels are views may samples lack one.
                 views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
