@@ -6,7 +6,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from lokl._arrays import Array
 from lokl._notices import apart, together
@@ -19,7 +18,8 @@ from lokl.estimators._base.training import Training
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitive
+from lokl.solvers import Machines, Solution, Solver, epsilon_insensitive
+from lokl.solvers.held_out import folds_for, held_out_decisions
 from lokl.solvers.losses import check_regression
 
 # Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
@@ -151,25 +151,9 @@ class _Judge:
         solution = Machines(self.solver, problems).solve(gram)
         decision = solution.decision
         if self.learner.success == "cv":
-            decision = self._held_out(gram, problems)
+            folds = folds_for(problems, _FOLDS, self.seed)
+            decision = held_out_decisions(self.solver, gram, problems, folds)
         return KernelAlone(i, rows, gram, solution, decision)
-
-    def _held_out(self, gram: GatedGram, problems: list[Problem]) -> Array:
-        """Decisions on samples left out in turn; all folds share the stored rows."""
-        target = np.column_stack([problem.target for problem in problems])
-        n, folds = len(target), min(_FOLDS, len(target))
-        codes, kind = np.zeros(n), KFold
-        if problems[0].is_classification:
-            codes = target[:, 0] if target.shape[1] == 1 else target.argmax(axis=1)
-            if np.unique(codes, return_counts=True)[1].min() >= folds:
-                kind = StratifiedKFold
-        decision = np.zeros(target.shape)
-        splits = kind(folds, shuffle=True, random_state=self.seed) if folds > 1 else None
-        for kept, left in splits.split(np.zeros((n, 1)), codes) if splits else ():
-            for t, problem in enumerate(problems):
-                held = self.solver.solve(gram, problem.only(kept))
-                decision[left, t] = held.decision[left]
-        return decision
 
     def _regress(self, alone: KernelAlone, success: Array) -> JudgedKernel:
         """Regress success, on the same rows unless another kernel is asked for."""

@@ -1,0 +1,67 @@
+"""Decisions about every sample by machines that have not seen it, on one Gram matrix.
+
+A fold leaves samples out by giving them no cost: the matrix, and every stored row of it, stays the
+same for all folds, and the gradient that a solver keeps of all samples holds the decisions about
+those it left out.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from lokl._arrays import Array
+from lokl.gram import GatedGram
+from lokl.solvers.base import Solver
+from lokl.solvers.problem import Problem
+
+# Numbers of the samples that are learned from, and of those that are left out.
+Fold = tuple[Array, Array]
+
+
+def held_out_decisions(
+    solver: Solver, gram: GatedGram, problems: Sequence[Problem], folds: Iterable[Fold]
+) -> Array:
+    """Decisions about samples that were left out.
+
+    Parameters
+    ----------
+    solver : Solver
+    gram : GatedGram
+        Of all samples.
+    problems : sequence of Problem
+        One for each class or target, of all samples. Weights and groups are the caller's: weights
+        are in the costs, and folds keep groups together.
+    folds : iterable of (learned from, left out)
+        Numbers of samples. A sample that is left out several times gets the mean of its decisions.
+
+    Returns
+    -------
+    decisions : array of shape (n_samples, n_tasks)
+        0 for samples that are never left out.
+    """
+    total = np.zeros((gram.n_samples, len(problems)))
+    times = np.zeros((gram.n_samples, 1))
+    for kept, left in folds:
+        times[left] += 1
+        for task, problem in enumerate(problems):
+            total[left, task] += solver.solve(gram, problem.only(kept)).decision[left]
+    return total / np.maximum(times, 1)
+
+
+def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold]:
+    """Divide the samples of some problems evenly, and classes too where they are large enough.
+
+    Fewer samples than folds are left out one by one; of a single sample nothing is left to learn
+    from, and there is no fold.
+    """
+    target = np.column_stack([problem.target for problem in problems])
+    n, codes, kind = len(target), np.zeros(len(target)), KFold
+    count = min(n_folds, n)
+    if count < 2:
+        return []
+    if problems[0].is_classification:
+        codes = target[:, 0] if target.shape[1] == 1 else target.argmax(axis=1)
+        if np.unique(codes, return_counts=True)[1].min() >= count:
+            kind = StratifiedKFold
+    return list(kind(count, shuffle=True, random_state=seed).split(np.zeros((n, 1)), codes))
