@@ -24,52 +24,58 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     second is the partner with the largest second-order gain. A coefficient stops at zero where
     the slope of ``epsilon |u|`` jumps.
 
-    Bounds are kept as offsets of plus or minus infinity, so that the loops have no branches.
+    Bounds are kept as offsets of plus or minus infinity, so that the loops have no branches. All
+    that is looked at in every step has the precision of `gradient`: in float32 twice as much of it
+    is handled at a time. Any number may be added to the gradient beforehand.
     Returns the number of steps, the largest gain left (``max(up) - min(down)``) and the smallest
     ``Q_ii + Q_jj - 2 Q_ij`` met, which is negative where `Q` is indefinite.
     """
-    n = coef.shape[0]
-    rise, fall, gain, diag = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    n, real = coef.shape[0], gradient.dtype.type
+    none, least, two, infinite = real(0.0), real(1e-12), real(2.0), real(np.inf)
+    rise, fall = np.empty(n, gradient.dtype), np.empty(n, gradient.dtype)
+    gain, diag = np.empty(n, gradient.dtype), np.empty(n, gradient.dtype)
     for j in range(n):
         rise[j], fall[j] = _offsets(coef[j], lower[j], upper[j], epsilon)
         diag[j] = Q[j, j]
     i = k = steps = 0
-    move, violation, smallest = 0.0, np.inf, np.inf
+    move, violation, smallest = none, infinite, infinite
     while True:
         first, second = Q[i], Q[k]
-        best = -np.inf
+        best = -infinite
         for j in range(n):
             g = gradient[j] - move * (first[j] - second[j])
             gradient[j] = g
             best = max(best, g + rise[j])
-        violation = -np.inf
-        if best == -np.inf:
+        violation = -infinite
+        if best == -infinite:
             break
         i = 0
         while gradient[i] + rise[i] != best:
             i += 1
         first, own = Q[i], diag[i]
-        most = -1.0
+        most = real(-1.0)
         for j in range(n):
             slope = best - (gradient[j] + fall[j])
             violation = max(violation, slope)
-            slope = max(slope, 0.0)
-            g = slope * slope / max(own + diag[j] - 2.0 * first[j], 1e-12)
+            slope = max(slope, none)
+            g = slope * slope / max(own + diag[j] - two * first[j], least)
             gain[j] = g
             most = max(most, g)
-        if violation <= tol or steps >= max_steps or most <= 0.0:
+        if violation <= tol or steps >= max_steps or most <= none:
             break
         k = 0
         while gain[k] != most:
             k += 1
-        curvature = own + diag[k] - 2.0 * first[k]
+        curvature = own + diag[k] - two * first[k]
         smallest = min(smallest, curvature)
-        move = (best - (gradient[k] + fall[k])) / max(curvature, 1e-12)
-        move, coef[i], coef[k] = _moved(move, coef[i], coef[k], upper[i], lower[k], epsilon)
+        slope = best - (gradient[k] + fall[k])
+        wanted = float(slope) / max(float(curvature), 1e-12)
+        moved, coef[i], coef[k] = _moved(wanted, coef[i], coef[k], upper[i], lower[k], epsilon)
+        move = real(moved)
         rise[i], fall[i] = _offsets(coef[i], lower[i], upper[i], epsilon)
         rise[k], fall[k] = _offsets(coef[k], lower[k], upper[k], epsilon)
         steps += 1
-    return steps, violation, smallest
+    return steps, float(violation), float(smallest)
 
 
 @njit(**_INNER)

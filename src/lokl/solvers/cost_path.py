@@ -1,0 +1,94 @@
+"""One machine after the other while costs rise, on a matrix that is stored as a whole."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lokl._arrays import Array, read_only
+from lokl._compiled import CompiledModule
+from lokl.solvers.limits import enough_steps
+from lokl.solvers.problem import Problem
+
+_stored = CompiledModule("lokl.solvers._stored")
+
+# Samples of a working set: its small matrix stays in the second cache of a core.
+_WORKING_SET = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Stop:
+    """Where a path stands after a machine was solved."""
+
+    decision: Array  # (n_samples,), of samples without cost as well
+    coef: Array  # (n_samples,)
+    intercept: float
+    steps: int
+    violation: float  # of the optimality conditions
+    curvature: float  # the smallest that was met; clearly negative for indefinite kernels
+
+
+class CostPath:
+    """Solves problems of rising cost, each from the last solution.
+
+    Samples without cost are left out, and still have decisions: a path of costs for each fold needs
+    one matrix for all folds. Paths on the same matrix may run in threads side by side.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+        ``K``; it is not changed.
+    tol : float
+        Violation of the optimality conditions that is left.
+    """
+
+    def __init__(self, matrix: Array, tol: float):
+        self.matrix = read_only(matrix)
+        self.tol = tol
+        self._machine: tuple[Array, Array] | None = None
+        self._last: Problem | None = None
+
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
+        """Solve a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        ratio : float, default=0
+            Above 1 where all costs are so many times those of the last problem, and all else is the
+            same; else the last solution is not used.
+        """
+        n, box = len(problem.target), (problem.lower, problem.upper)
+        if self._machine is None or self._last is None or ratio <= 1.0:
+            self._machine = np.zeros(n), problem.target.copy()
+        else:
+            before = self._last
+            coef, gradient = self._machine
+            gradient += (before.ridge - problem.ridge) * coef
+            _stored.raise_costs(
+                self.matrix,
+                self._machine,
+                problem.target,
+                (before.lower, before.upper),
+                box,
+                problem.epsilon,
+                ratio,
+                self.tol,
+            )
+        coef, gradient = self._machine
+        violation, steps, curvature = _stored.solve_stored(
+            self.matrix,
+            self._machine,
+            box,
+            problem.epsilon,
+            problem.ridge,
+            self.tol,
+            _WORKING_SET,
+            enough_steps(n, _WORKING_SET),
+        )
+        self._last = problem
+        if violation <= self.tol:
+            intercept = problem.intercept(coef, gradient)
+        else:
+            intercept = problem.least_loss_intercept(coef, gradient)
+        decision = problem.target - gradient - problem.ridge * coef + intercept
+        return Stop(decision, coef, intercept, steps, violation, curvature)
