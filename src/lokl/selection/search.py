@@ -1,6 +1,7 @@
 """Search over a grid with scikit-learn's contract, on work that candidates share."""
 
 import time
+from copy import deepcopy
 from dataclasses import MISSING
 from numbers import Real
 from typing import Any
@@ -10,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._arrays import Array
@@ -72,7 +74,7 @@ class KernelSearchCV(BaseSearchCV):
     >>> grid = {"C": [0.1, 1.0, 10.0, 100.0], "kernels": ["rbf", "linear"]}
     >>> search = KernelSearchCV(UniformMKLClassifier(), grid, rule="one_se").fit(X, y)
     >>> search.best_params_
-    {'C': 1.0, 'kernels': 'linear'}
+    {'C': 10.0, 'kernels': 'rbf'}
     """
 
     estimator: Any = setting(
@@ -162,9 +164,12 @@ class KernelSearchCV(BaseSearchCV):
         self
         """
         check_settings(self)
+        if y is None and get_tags(self.estimator).target_tags.required:
+            name = type(self.estimator).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
         with Collected():
             scorers, metric = self._get_scorers()
-            X, y = indexable(X, y)
+            X, y = indexable(X, _plain_labels(y) if is_classifier(self.estimator) else y)
             routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
             task = Task(
                 estimator=clone(self.estimator),
@@ -189,7 +194,9 @@ class KernelSearchCV(BaseSearchCV):
         return self
 
     def _splits(self, X: Any, y: Any, split_params: Any) -> list[tuple[Array, Array]]:
-        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        # Targets that are not finite are looked for by the estimator.
+        with np.errstate(invalid="ignore"):
+            cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         expected = cv.get_n_splits(X, y, **split_params)
         splits = [(_rows(train), _rows(test)) for train, test in cv.split(X, y, **split_params)]
         if len(splits) != expected:
@@ -225,10 +232,12 @@ class KernelSearchCV(BaseSearchCV):
         self, task: Task, metric: Any, rows: list[Row], results: dict[str, Any]
     ) -> dict[str, Any]:
         """Choose the winner and fit it; return what is published."""
-        cells = next(row.cells for row in rows if row.cells is not None)
-        found: dict[str, Any] = {"multimetric_": "mean_test_score" not in results}
+        # A function may give one score or several: only those that did not fail tell.
+        cells = [cell for row in rows for cell in row.cells or ()]
+        scores = next(cell.test_scores for cell in cells if cell.error is None)
+        found: dict[str, Any] = {"multimetric_": isinstance(scores, dict)}
         if callable(self.scoring) and found["multimetric_"]:
-            self._check_refit_for_multimetric(cells[0].test_scores)
+            self._check_refit_for_multimetric(scores)
             metric = self.refit
         if not self.refit and found["multimetric_"]:
             return found
@@ -245,6 +254,11 @@ class KernelSearchCV(BaseSearchCV):
         if self.refit:
             found.update(_refitted(task, params))
         return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = deepcopy(get_tags(self.estimator).target_tags)
+        return tags
 
     @classmethod
     def _described(cls) -> Attributes:
@@ -273,6 +287,15 @@ def _candidates(param_grid: Any) -> list[dict[str, Any]]:
     if not candidates:
         raise ValueError(f"param_grid={param_grid!r} has no candidates; give at least one")
     return candidates
+
+
+def _plain_labels(y: Any) -> Any:
+    """Make numbers of numbers typed as objects, as some tables have them; scorers refuse these."""
+    if getattr(y, "dtype", None) == np.dtype(object) and all(
+        isinstance(label, Real) for label in y
+    ):
+        return np.array(list(y))
+    return y
 
 
 def _rows(chosen: Any) -> Array:
