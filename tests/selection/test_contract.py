@@ -25,6 +25,9 @@ from lokl.selection import KernelSearchCV
 
 X, y = data(60)
 
+# Not what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:the best .* of the grid")
+
 
 def checked(estimator, grid=None, **settings):
     # As scikit-learn checks its own searches: bad data is an error, not a failed candidate.
@@ -161,7 +164,7 @@ def test_an_unknown_parameter_and_an_unknown_fit_parameter_are_errors():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rule": "median"}, "rule must be one of best, one_se"),
+        ({"rule": "median"}, "rule must be one of 'best', 'one_se', got 'median'"),
         ({"time_limit": 0}, "time_limit"),
         ({"error_score": "ignore"}, "error_score must be a number or 'raise', got 'ignore'"),
         ({"refit": 3}, "refit must be True, False, the name of a score"),
