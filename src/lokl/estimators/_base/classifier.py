@@ -88,9 +88,10 @@ class Classifier(ClassifierMixin, Learner):
         classes, codes = _classes(y)
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if (counts > 0).sum() < 2:
+            others = "; all other samples have a sample_weight of 0" if len(classes) > 1 else ""
             raise ValueError(
                 f"{type(self).__name__} needs samples of two or more classes; the data has one "
-                f"class: {classes[int(np.argmax(counts))]}"
+                f"class: {classes[int(np.argmax(counts))]}{others}"
             )
         by_class = self._class_factors(classes, codes, weight)
         cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})

@@ -17,7 +17,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from types import MethodType
 from typing import Any, TypeVar, dataclass_transform
 
@@ -38,6 +38,7 @@ def setting(
     Parameters
     ----------
     default : object
+        ``MISSING`` of :mod:`dataclasses` where it must be given.
     rule : Rule
         Allowed values.
     text : str
@@ -114,10 +115,7 @@ def _document(cls: Any) -> str:
     found = _SECTION.search(own)
     end = found.start() if found else len(own)
     settings = [
-        (
-            f"{known.name} : {known.metadata['rule'].words}, default={_shown(known.default)}",
-            _text(known),
-        )
+        (f"{known.name} : {known.metadata['rule'].words}{_default(known)}", _text(known))
         for known in _in_reading_order(cls)
     ]
     attributes = [
@@ -162,5 +160,8 @@ def _text(known: Field[Any]) -> str:
     )
 
 
-def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+def _default(known: Field[Any]) -> str:
+    if known.default is MISSING:
+        return ""
+    shown = f'"{known.default}"' if isinstance(known.default, str) else repr(known.default)
+    return f", default={shown}"

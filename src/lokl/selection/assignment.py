@@ -1,0 +1,42 @@
+"""Who computes which candidates, in which lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lokl.selection.grid import by_cost, group
+from lokl.selection.work import Cells, Task, Worker
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Candidates that a worker computes together, in their order."""
+
+    worker: Worker
+    task: Task
+    candidates: list[int]
+
+    def run(self, candidates: list[int]) -> Cells:
+        """Yield the cells of some of the candidates."""
+        return self.worker.run(self.task, candidates)
+
+    def by_cost(self) -> "list[Line]":
+        """Divide the line into lines that differ in nothing but `C`, in ascending order."""
+        every = self.task.candidates
+        parts = group(every, self.candidates, apart_from=("C",))
+        return [replace(self, candidates=by_cost(every, part)) for part in parts]
+
+
+def who_takes(task: Task, workers: Sequence[Worker], candidate: int) -> Worker:
+    """Return the first worker that takes a candidate; the last takes all."""
+    return next(worker for worker in workers if worker.takes(task, candidate))
+
+
+def assign(task: Task, workers: Sequence[Worker], candidates: Sequence[int]) -> list[Line]:
+    """Give each candidate to the first worker that takes it, and divide them into its lines."""
+    takers = [who_takes(task, workers, candidate) for candidate in candidates]
+    lines = []
+    for worker in workers:
+        pairs = zip(candidates, takers, strict=True)
+        own = [candidate for candidate, taker in pairs if taker is worker]
+        lines += [Line(worker, task, line) for line in worker.lines(task, own)]
+    return lines

@@ -1,0 +1,81 @@
+"""Estimators of this library in lines: candidates that differ in their costs share a start."""
+
+import time
+from collections.abc import Iterator
+from traceback import format_exc
+from typing import Any
+
+from sklearn.model_selection._validation import _score
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params
+
+from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.line import fit_line
+from lokl.selection.grid import by_cost, group
+from lokl.selection.in_step import in_step
+from lokl.selection.work import Cell, Cells, Task, Worker
+
+# Settings that change the costs of a problem and nothing else.
+_COSTS = ("C", "epsilon", "class_weight")
+
+
+class LineFits(Worker):
+    """Candidates that differ only in their costs, in ascending order of `C`."""
+
+    def takes(self, task: Task, candidate: int) -> bool:
+        return set(task.fit_params) <= {"sample_weight"} and isinstance(
+            task.configured(candidate), Learner
+        )
+
+    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
+        lines = group(task.candidates, candidates, apart_from=_COSTS)
+        return [by_cost(task.candidates, line) for line in lines]
+
+    def run(self, task: Task, line: list[int]) -> Cells:
+        folds = [_fold(task, split, line) for split in range(len(task.splits))]
+        return in_step(folds, len(line), task.n_jobs)
+
+
+def _fold(task: Task, split: int, line: list[int]) -> Iterator[Cell]:
+    """Yield the cells of a line on one split; after a candidate that fails the line starts anew."""
+    train, test = task.splits[split]
+    learned = X, y = _safe_split(task.estimator, task.X, task.y, train)
+    scored = _safe_split(task.estimator, task.X, task.y, test, train)
+    weight = _check_method_params(task.X, task.fit_params, train).get("sample_weight")
+    left = list(line)
+    while left:
+        fits = fit_line([task.configured(candidate) for candidate in left], X, y, weight)
+        fitted: Any = None
+        for candidate in tuple(left):
+            left.remove(candidate)
+            start = time.perf_counter()
+            try:
+                fitted = next(fits)
+            except Exception:
+                if isinstance(task.error_score, str):
+                    raise
+                yield _failed(task, candidate, split, time.perf_counter() - start)
+                break
+            yield _scored(task, candidate, split, fitted, learned, scored, start)
+
+
+def _scored(
+    task: Task, candidate: int, split: int, fitted: Any, learned: Any, scored: Any, start: float
+) -> Cell:
+    train, test = task.splits[split]
+    end = time.perf_counter()
+    test_scores = _scores(task, fitted, scored, test)
+    score_seconds = time.perf_counter() - end
+    train_scores = _scores(task, fitted, learned, train) if task.return_train_score else None
+    return Cell(candidate, split, test_scores, train_scores, end - start, score_seconds)
+
+
+def _scores(task: Task, fitted: Any, samples: Any, rows: Any) -> Any:
+    of_rows = _check_method_params(task.X, task.score_params, rows)
+    return _score(fitted, *samples, task.scorers, of_rows, task.error_score)
+
+
+def _failed(task: Task, candidate: int, split: int, seconds: float) -> Cell:
+    scores = task.failed_scores()
+    train_scores = scores if task.return_train_score else None
+    return Cell(candidate, split, scores, train_scores, seconds, 0.0, format_exc())

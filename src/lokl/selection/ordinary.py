@@ -1,0 +1,56 @@
+"""Fits that share nothing: each candidate on each split by itself, for any estimator."""
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.model_selection._validation import _fit_and_score
+from sklearn.utils.parallel import Parallel, delayed
+
+from lokl.selection.work import Cell, Cells, Task, Worker
+
+
+class OrdinaryFits(Worker):
+    """What scikit-learn's ``GridSearchCV`` does, in processes."""
+
+    def takes(self, task: Task, candidate: int) -> bool:
+        return True
+
+    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
+        # One line, so that processes need not wait for each other between candidates.
+        return [candidates] if candidates else []
+
+    def run(self, task: Task, line: list[int]) -> Cells:
+        parallel = Parallel(n_jobs=task.n_jobs, return_as="generator")
+        results = parallel(
+            delayed(_fit_and_score)(
+                clone(task.estimator),
+                task.X,
+                task.y,
+                scorer=task.scorers,
+                train=train,
+                test=test,
+                verbose=0,
+                parameters=task.candidates[candidate],
+                fit_params=task.fit_params,
+                score_params=task.score_params,
+                return_train_score=task.return_train_score,
+                return_times=True,
+                error_score=task.error_score,
+            )
+            for candidate in line
+            for train, test in task.splits
+        )
+        for candidate in line:
+            yield [_cell(candidate, split, next(results)) for split in range(len(task.splits))]
+
+
+def _cell(candidate: int, split: int, result: dict[str, Any]) -> Cell:
+    return Cell(
+        candidate,
+        split,
+        result["test_scores"],
+        result.get("train_scores"),
+        result["fit_time"],
+        result["score_time"],
+        result["fit_error"],
+    )

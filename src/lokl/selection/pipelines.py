@@ -1,0 +1,168 @@
+"""Pipelines that end in an estimator of this library: transformers are fitted once a fold.
+
+Candidates that differ only in settings of the last step see the same transformed samples. For each
+fold these are a task of their own, with the last step as its estimator and one split, and the
+workers for bare estimators compute it.
+"""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from traceback import format_exc
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import get_config
+from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params
+
+from lokl._arrays import is_sparse
+from lokl.estimators._base.learner import Learner
+from lokl.selection.assignment import assign, who_takes
+from lokl.selection.grid import coordinates
+from lokl.selection.in_step import in_step
+from lokl.selection.work import Cell, Cells, Task, Worker
+
+
+class LastSteps(Worker):
+    """Lines of the last step, on samples that the other steps have transformed.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        For the last step alone.
+    """
+
+    def __init__(self, workers: Sequence[Worker]):
+        self._workers = workers
+        # Folds of the last transformers only: those of all would be many copies of the samples.
+        self._folds: tuple[Any, list[_Fold]] = (None, [])
+
+    def takes(self, task: Task, candidate: int) -> bool:
+        pipeline = task.estimator
+        return (
+            isinstance(pipeline, Pipeline)
+            and len(pipeline.steps) > 1
+            and isinstance(task.configured(candidate)[-1], Learner)
+            and set(task.fit_params) <= {f"{_prefix(task)}sample_weight"}
+            and not get_config()["enable_metadata_routing"]
+            and _sees_predictions_only(task.scorers)
+        )
+
+    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
+        groups: dict[Any, list[int]] = {}
+        for candidate in candidates:
+            groups.setdefault(_transformers(task, candidate), []).append(candidate)
+        return [
+            line.candidates
+            for alike in groups.values()
+            for line in assign(_last_step(task, alike[0]), self._workers, alike)
+        ]
+
+    def run(self, task: Task, line: list[int]) -> Cells:
+        key = (id(task), _transformers(task, line[0]))
+        if self._folds[0] != key:
+            self._folds = (None, [])
+            self._folds = (key, _transformed(task, line[0]))
+        worker = who_takes(_last_step(task, line[0]), self._workers, line[0])
+        folds = [fold.cells(worker, line) for fold in self._folds[1]]
+        return in_step(folds, len(line), task.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Samples of one split, transformed; or why they could not be."""
+
+    split: int
+    task: Task
+    error: str | None = None
+
+    def cells(self, worker: Worker, line: list[int]) -> Iterator[Cell]:
+        if self.error is None:
+            for (cell,) in worker.run(self.task, line):
+                yield replace(cell, split=self.split)
+            return
+        scores = self.task.failed_scores()
+        train_scores = scores if self.task.return_train_score else None
+        for candidate in line:
+            yield Cell(candidate, self.split, scores, train_scores, 0.0, 0.0, self.error)
+
+
+def _prefix(task: Task) -> str:
+    return f"{task.estimator.steps[-1][0]}__"
+
+
+def _transformers(task: Task, candidate: int) -> Any:
+    """What a candidate says of the other steps, as a key."""
+    prefix = _prefix(task)
+    places = coordinates(task.candidates[candidate]).items()
+    return frozenset((name, value) for name, value in places if not name.startswith(prefix))
+
+
+def _last_step(task: Task, candidate: int) -> Task:
+    """Return the task of the last step alone, for candidates with the same other steps."""
+    prefix = _prefix(task)
+    own = [
+        {name[len(prefix) :]: value for name, value in params.items() if name.startswith(prefix)}
+        for params in task.candidates
+    ]
+    weights = {name[len(prefix) :]: value for name, value in task.fit_params.items()}
+    last = task.configured(candidate)[-1]
+    # The folds have the jobs.
+    return replace(task, estimator=last, candidates=own, fit_params=weights, n_jobs=1)
+
+
+def _transformed(task: Task, candidate: int) -> list[_Fold]:
+    """Fit the other steps on each fold."""
+    bare = _last_step(task, candidate)
+    folds = []
+    for split in range(len(task.splits)):
+        try:
+            folds.append(_Fold(split, _transformed_task(task, bare, candidate, split)))
+        except Exception:
+            if isinstance(task.error_score, str):
+                raise
+            folds.append(_Fold(split, bare, format_exc()))
+    return folds
+
+
+def _transformed_task(task: Task, bare: Task, candidate: int, split: int) -> Task:
+    """Return the task of the last step on one fold: first the rows to learn, then to score."""
+    train, test = task.splits[split]
+    pipeline = task.configured(candidate)
+    X_train, y_train = _safe_split(pipeline, task.X, task.y, train)
+    X_test, _ = _safe_split(pipeline, task.X, task.y, test, train)
+    others = pipeline[:-1]
+    # Not fit and transform: some transformers treat the rows they learn from in another way.
+    X = _stacked([others.fit_transform(X_train, y_train), others.transform(X_test)])
+    rows = np.concatenate([np.asarray(train), np.asarray(test)])
+    places = np.arange(len(rows))
+    return replace(
+        bare,
+        X=X,
+        y=_safe_indexing(task.y, rows),
+        fit_params=_check_method_params(task.X, bare.fit_params, rows),
+        score_params=_check_method_params(task.X, bare.score_params, rows),
+        splits=[(places[: len(train)], places[len(train) :])],
+    )
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Put rows below rows, of arrays, sparse matrices or data frames."""
+    if all(map(is_sparse, parts)):
+        return sparse.vstack(parts, format="csr")
+    if all(hasattr(part, "columns") for part in parts):
+        # pandas or polars, whichever the transformers gave.
+        library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
+        return library.concat(parts)
+    return np.concatenate(parts)
+
+
+def _sees_predictions_only(scorers: Any) -> bool:
+    """Whether scorers ask the last step the same as the pipeline; a function may look inside."""
+    each = scorers._scorers.values() if isinstance(scorers, _MultimetricScorer) else [scorers]
+    return all(isinstance(scorer, _BaseScorer | _PassthroughScorer) for scorer in each)
