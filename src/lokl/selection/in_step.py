@@ -7,7 +7,7 @@ from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 from lokl._notices import apart, together
-from lokl._threads import one_thread
+from lokl._threads import in_parallel, n_threads, one_thread
 
 
 def in_step(
@@ -28,3 +28,22 @@ def in_step(
             with one_thread():
                 returned = parallel(delayed(apart)(next, fold) for fold in folds)
             yield [together(one) for one in returned]
+
+
+def threads_for(n_jobs: int | None) -> int:
+    """How many threads share out work of this library; None is one for each core."""
+    return n_threads() if n_jobs is None else int(effective_n_jobs(n_jobs))
+
+
+def in_threads(threads: int, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Results of functions with their arguments, one after the other or in several threads."""
+    if threads == 1:
+        return [function(*arguments) for function, *arguments in calls]
+    returned: list[Any] = [None] * len(calls)
+
+    def some(start: int, stop: int) -> None:
+        for place in range(start, stop):
+            returned[place] = apart(*calls[place])
+
+    in_parallel(some, len(calls), 1)
+    return [together(one) for one in returned]

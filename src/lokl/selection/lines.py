@@ -16,7 +16,7 @@ from lokl.selection.in_step import in_step
 from lokl.selection.work import Cell, Cells, Task, Worker
 
 # Settings that change the costs of a problem and nothing else.
-_COSTS = ("C", "epsilon", "class_weight")
+COSTS = ("C", "epsilon", "class_weight")
 
 
 class LineFits(Worker):
@@ -28,7 +28,7 @@ class LineFits(Worker):
         )
 
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        lines = group(task.candidates, candidates, apart_from=_COSTS)
+        lines = group(task.candidates, candidates, apart_from=COSTS)
         return [by_cost(task.candidates, line) for line in lines]
 
     def run(self, task: Task, line: list[int]) -> Cells:

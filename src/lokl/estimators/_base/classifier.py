@@ -13,7 +13,7 @@ from lokl._arrays import Array
 from lokl._checks import check_not_negative
 from lokl.estimators._base.finite import answer, check_costs
 from lokl.estimators._base.label_trust import warn_if_trust_repeats_labels
-from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.learner import Learner, Stated
 from lokl.estimators._base.probabilities import NoProbabilities
 from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import Rule, one_of
@@ -83,8 +83,11 @@ class Classifier(ClassifierMixin, Learner):
 
     def _fit_classes(self, data: Any) -> Any:
         """Learn from checked data, without a look at what was learned."""
-        weight = data.weight
-        y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
+        targets, known = self._stated(data.y, data.weight)
+        return self._fit(data, targets, **known)
+
+    def _stated(self, y: Array, weight: Array) -> Stated:
+        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
         classes, codes = _classes(y)
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if (counts > 0).sum() < 2:
@@ -99,7 +102,7 @@ class Classifier(ClassifierMixin, Learner):
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
         # Decision values of exactly zero go to the larger class, the later one of equal classes.
         tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
-        return self._fit(data, targets, classes_=classes, _tie=tie)
+        return targets, {"classes_": classes, "_tie": tie}
 
     def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
         """Factor of the cost of every sample."""
@@ -166,10 +169,12 @@ class Classifier(ClassifierMixin, Learner):
         -------
         labels : array of shape (n_samples,)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 2:
+        return self._answers(answer(self._model.decide, self._to_decide(X)))
+
+    def _answers(self, decision: Array) -> Array:
+        if not self._is_flat():
             return np.asarray(self.classes_[decision.argmax(axis=1)])
-        chosen = np.where(decision == 0, self._tie, decision > 0)
+        chosen = np.where(decision[:, 0] == 0, self._tie, decision[:, 0] > 0)
         return np.asarray(self.classes_[chosen.astype(np.intp)])
 
 

@@ -47,6 +47,9 @@ class _Data:
     frame: Any  # X as given, where it has column names
 
 
+Stated = tuple[list[tuple[Array, Array]], dict[str, Any]]
+
+
 @settings
 class Learner(BaseEstimator, ABC):
     """Common settings and the common way from data to a model; a method says how it learns."""
@@ -104,6 +107,17 @@ class Learner(BaseEstimator, ABC):
     @abstractmethod
     def _learn(self, training: Training) -> Model:
         """Learn from validated samples: the method itself. Sets nothing."""
+
+    @abstractmethod
+    def _stated(self, y: Array, weight: Array) -> "Stated":
+        """Return target and cost of every sample, for each class or target.
+
+        Also returned are attributes that the targets have told already.
+        """
+
+    @abstractmethod
+    def _answers(self, decision: Array) -> Array:
+        """Turn decisions (n_samples, n_tasks) into what `predict` returns."""
 
     @abstractmethod
     def _problem(self, target: Array, cost: Array) -> Problem:

@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
 from lokl.estimators._base.finite import answer, check_costs
-from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.learner import Learner, Stated
 from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.estimators._base.settings import setting, settings
@@ -40,11 +40,14 @@ class Regressor(RegressorMixin, Learner):
         self
         """
         data = self._read(X, y, sample_weight)
-        y = np.asarray(data.y, dtype=np.float64)
+        targets, known = self._stated(data.y, data.weight)
+        return self._fit(data, targets, **known)
+
+    def _stated(self, y: Array, weight: Array) -> Stated:
+        y = np.asarray(y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
-        cost = check_costs(self.C, {"sample_weight": data.weight})
-        targets = [(column, cost) for column in columns.T]
-        return self._fit(data, targets, _one_target=y.ndim == 1)
+        cost = check_costs(self.C, {"sample_weight": weight})
+        return [(column, cost) for column in columns.T], {"_one_target": y.ndim == 1}
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -67,9 +70,10 @@ class Regressor(RegressorMixin, Learner):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        samples = self._to_decide(X)
-        values = answer(self._model.decide, samples)
-        return values[:, 0] if self._one_target else values
+        return self._answers(answer(self._model.decide, self._to_decide(X)))
+
+    def _answers(self, decision: Array) -> Array:
+        return decision[:, 0] if self._one_target else decision
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
