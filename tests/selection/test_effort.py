@@ -249,6 +249,52 @@ def test_halving_on_many_rows():
     assert set(few.cv_results_["iter"]) == {0}
 
 
+def test_halving_tells_of_the_edge_of_the_whole_grid():
+    rng = np.random.RandomState(0)
+    many = rng.normal(size=(10_800, 1))
+    model, grid = Known(shape=lambda C, _: C), {"C": [1, 2, 3, 4]}
+    with pytest.warns(UserWarning, match="the best C is 4, the largest"):
+        KernelSearchCV(model, grid, cv=2, halving=True).fit(many, many[:, 0] > 0)
+
+
+def test_the_score_that_decides_steers_the_search():
+    def scores(model, X, y):
+        return {"first": -model.C, "second": model.C}
+
+    search = KernelSearchCV(
+        Known(), {"C": list(range(9))}, cv=2, adaptive=True, scoring=scores, refit="second"
+    )
+    search.fit(X, y)
+    assert search.best_params_ == {"C": 8}
+    assert search.set_params(refit="first").fit(X, y).best_params_ == {"C": 0}
+    assert search.cv_results_["skipped"].sum() == 5
+    assert (search.cv_results_["rank_test_second"][search.cv_results_["skipped"]] == 5).all()
+
+
+@pytest.mark.parametrize("refit", [True, "third"])
+def test_a_function_with_several_scores_needs_a_name_too(refit):
+    def scores(model, X, y):
+        return {"first": -model.C, "second": model.C}
+
+    search = KernelSearchCV(Known(), {"C": [1, 2]}, cv=2, scoring=scores, refit=refit)
+    with pytest.raises(ValueError, match="the parameter refit must be set to a scorer key"):
+        search.fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_processes_end_with_a_search_that_is_stopped(n_jobs):
+    grid = {"var_smoothing": [10.0**-k for k in range(20)]}
+    search = KernelSearchCV(GaussianNB(), grid, cv=2, n_jobs=n_jobs, time_limit=1e-9)
+    with pytest.warns(UserWarning, match="after 1 of 20 candidates"):
+        search.fit(X, y)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search.set_params(callback=interrupt).fit(X, y)
+
+
 def test_halving_without_classes_and_out_of_time():
     many = np.random.RandomState(0).normal(size=(10_800, 1))
     grid = {"constant": [0.0, 1.0, 2.0, 3.0]}

@@ -143,6 +143,7 @@ def test_places_in_the_grid():
         "kernels__0__gamma": 0.5,
         "flag": "True",
     }
+    assert coordinates({"kernels__rbf": RBF(0.5)})["kernels__rbf__gamma"] == 0.5
     wrong = object()
     assert list(coordinates({"kernels": wrong})) == ["kernels"]
     grid = [{"C": 3, "a": 1}, {"C": 1, "a": 2}, {"C": 2, "a": 1}, {"a": 1}]
