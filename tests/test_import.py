@@ -30,6 +30,7 @@ def test_import_is_silent_and_brings_no_heavy_module():
         "from lokl import *",
         "import lokl.kernels, lokl.gates, lokl.gram, lokl.solvers, lokl.estimators",
         "import lokl; lokl.UniformMKLClassifier(['rbf']).get_params()",
+        "import lokl.selection; lokl.selection.KernelSearchCV",
         "import lokl.datasets; lokl.datasets.info('a9a'); lokl.datasets.make_views()",
     ],
 )

@@ -251,7 +251,8 @@ def test_weights_that_are_refused(weight, message):
 
 
 def test_weights_that_leave_one_class_are_refused():
-    with pytest.raises(ValueError, match="two or more classes; the data has one class: 1"):
+    message = "the data has one class: 1; all other samples have a sample_weight of 0"
+    with pytest.raises(ValueError, match=f"two or more classes; {message}"):
         UniformMKLClassifier().fit(X, Y, 1.0 * (Y == 1))
 
 

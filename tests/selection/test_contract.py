@@ -1,5 +1,6 @@
 """The search is a scikit-learn estimator like any other, with GridSearchCV's contract."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -295,6 +296,20 @@ def test_nothing_that_was_given_is_changed(read_only):
     assert repr(model) == before
     assert kernels == [["rbf"], ["linear", "rbf"]]
     assert not hasattr(model, "classes_")
+
+
+def test_help_tells_every_setting_and_every_attribute():
+    doc = KernelSearchCV.__doc__
+    for name, parameter in inspect.signature(KernelSearchCV).parameters.items():
+        assert f"\n{name} : " in doc
+        required = parameter.default is inspect.Parameter.empty
+        assert required == (name in ("estimator", "param_grid"))
+    assert "\nestimator : estimator\n" in doc
+    assert "\ncv : int, splitter or iterable of splits, default=5\n" in doc
+    search = KernelSearchCV(UniformMKLClassifier("rbf"), COSTS).fit(X, y)
+    fitted = [own for own in vars(search) if own.endswith("_") and not own.startswith("_")]
+    for name in (*fitted, "classes_", "n_features_in_", "feature_names_in_"):
+        assert f"\n{name} : " in doc
 
 
 def test_warnings_of_many_fits_are_one():

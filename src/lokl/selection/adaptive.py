@@ -76,6 +76,8 @@ def _walk_outwards(evaluation: Evaluation, sheet: list[Line]) -> None:
     for line, middle in zip(sheet, middles, strict=True):
         evaluation.evaluate(line, [middle])
     known = [place for place, middle in enumerate(middles) if middle in evaluation.cells]
+    if not known:
+        return
     start = max(known, key=lambda place: _or_lowest(evaluation.mean(middles[place])))
     best = _follow(evaluation, sheet[start])
     for side in (sheet[start + 1 :], sheet[:start][::-1]):

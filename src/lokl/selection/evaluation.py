@@ -40,7 +40,7 @@ class Evaluation:
     task : Task
     clock : Clock
     metric : str or None
-        By which candidates are compared on the way; None is the first one there is.
+        By which candidates are compared on the way, where there are several; else the first.
     callback : callable or None
         Is told the progress after each candidate.
     verbose : int
@@ -73,11 +73,7 @@ class Evaluation:
         """Mean score of a candidate; NaN where it has none."""
         if candidate not in self.cells:
             return math.nan
-        cells = self.cells[candidate]
-        if self.metric is None:
-            named = [cell.test_scores for cell in cells if isinstance(cell.test_scores, dict)]
-            self.metric = next(iter(named[0])) if named else None
-        return mean_score(cells, self.metric or "score")
+        return mean_score(self.cells[candidate], self.metric)
 
     def evaluate(self, line: Line, candidates: list[int]) -> None:
         """Compute some candidates of a line, as far as there is time."""
@@ -104,7 +100,8 @@ class Evaluation:
 
     def finish_line(self, line: Line) -> None:
         """Log that a line is done."""
-        best = max((self.mean(c) for c in line.candidates if c in self.cells), default=math.nan)
+        means = [self.mean(candidate) for candidate in line.candidates]
+        best = max((mean for mean in means if not math.isnan(mean)), default=math.nan)
         logger.log(
             logging.INFO if self.verbose else logging.DEBUG,
             "line %d of %d: best score %.4g; %d of %d candidates after %.1f s",

@@ -21,6 +21,8 @@ def coordinates(candidate: Candidate) -> Coordinates:
     for name, value in candidate.items():
         if last_part(name) == "kernels":
             found.update(_kernel_coordinates(name, value))
+        elif isinstance(value, Kernel):
+            found.update(_inside(name, value))
         else:
             found[name] = _comparable(value)
     return found

@@ -1,5 +1,6 @@
 """Fits that share nothing: each candidate on each split by itself, for any estimator."""
 
+import warnings
 from typing import Any
 
 from sklearn.base import clone
@@ -40,8 +41,14 @@ class OrdinaryFits(Worker):
             for candidate in line
             for train, test in task.splits
         )
-        for candidate in line:
-            yield [_cell(candidate, split, next(results)) for split in range(len(task.splits))]
+        try:
+            for candidate in line:
+                yield [_cell(candidate, split, next(results)) for split in range(len(task.splits))]
+        finally:
+            with warnings.catch_warnings():
+                # joblib warns of fits under way that nobody will use; to stop was the wish.
+                warnings.filterwarnings("ignore", r"\d+ tasks", UserWarning)
+                results.close()
 
 
 def _cell(candidate: int, split: int, result: dict[str, Any]) -> Cell:

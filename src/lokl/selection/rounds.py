@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
+from lokl._arrays import Array
 from lokl._notices import tell
 from lokl.selection.adaptive import evaluate_promising
 from lokl.selection.assignment import assign
@@ -30,7 +31,7 @@ class Rounds:
     Parameters
     ----------
     metric : str or None
-        By which candidates are compared on the way; None is the first one there is.
+        By which candidates are compared on the way, where there are several; else the first.
     adaptive, halving : bool
     time_limit : float or None
     callback : callable or None
@@ -93,6 +94,18 @@ def _best(round_: Evaluation, count: int) -> list[int]:
     """Return the best candidates of a round, earlier ones first where scores are equal."""
     scored = [c for c in round_.cells if not math.isnan(round_.mean(c))]
     return sorted(scored, key=lambda c: (-round_.mean(c), c))[:count]
+
+
+def final_scores(rows: list[Row], means: Array) -> dict[int, float]:
+    """Return the last score of each candidate that came into the last round.
+
+    Those that did not have minus infinity, and NaN if they were not evaluated at all.
+    """
+    final: dict[int, float] = {}
+    for row in rows:
+        known = final.get(row.candidate, math.nan)
+        final[row.candidate] = known if row.cells is None else -math.inf
+    return {**final, **{rows[place].candidate: float(means[place]) for place in last_round(rows)}}
 
 
 def last_round(rows: list[Row]) -> list[int]:

@@ -30,7 +30,7 @@ from lokl.estimators._base.rules import (
 from lokl.estimators._base.settings import check_settings, setting, settings
 from lokl.models.described import Attributes
 from lokl.selection.edges import warn_of_edges
-from lokl.selection.rounds import Rounds, last_round
+from lokl.selection.rounds import Rounds, final_scores, last_round
 from lokl.selection.rule import RULES, choose
 from lokl.selection.table import Row, cv_results
 from lokl.selection.work import Task
@@ -184,7 +184,7 @@ class KernelSearchCV(BaseSearchCV):
                 return_train_score=self.return_train_score,
                 n_jobs=self.n_jobs,
             )
-            rows = self._rounds(metric).rows(task)
+            rows = self._rounds().rows(task)
             n_splits = len(task.splits)
             results = cv_results(self, rows, n_splits, self._more_columns(rows))
             found = self._found(task, metric, rows, results)
@@ -208,10 +208,9 @@ class KernelSearchCV(BaseSearchCV):
             raise ValueError(f"cv={self.cv!r} gives no splits; at least one is needed")
         return splits
 
-    def _rounds(self, metric: Any) -> Rounds:
+    def _rounds(self) -> Rounds:
         return Rounds(
-            # A function that decides, or nobody, names no score.
-            metric if isinstance(metric, str) and not callable(self.scoring) else None,
+            self.refit if isinstance(self.refit, str) else None,
             self.adaptive,
             self.halving,
             self.time_limit,
@@ -241,14 +240,14 @@ class KernelSearchCV(BaseSearchCV):
             metric = self.refit
         if not self.refit and found["multimetric_"]:
             return found
-        may_win = last_round(rows)
         if callable(self.refit):
             best = self._select_best_index(self.refit, metric, results)
         else:
-            best = choose(results, metric, self.rule, may_win)
+            best = choose(results, metric, self.rule, last_round(rows))
             means = results[f"mean_test_{metric}"]
             found["best_score_"] = means[best]
-            warn_of_edges([rows[i].params for i in may_win], means[may_win])
+            final = final_scores(rows, means)
+            warn_of_edges([task.candidates[c] for c in final], np.array([*final.values()]))
         params = results["params"][best]
         found.update(best_index_=best, best_params_=params)
         if self.refit:

@@ -56,18 +56,19 @@ class Cell:
     error: str | None = None  # the trace, where the candidate could not be fitted
     decision: Array | None = None  # of the rows to score, where the worker had them at hand
 
-    def score(self, metric: str) -> float:
-        """Return the score on the held-out rows by one metric."""
-        # A candidate that could not be fitted has one score for metrics that nobody has seen yet.
+    def score(self, metric: str | None) -> float:
+        """Return the score on the held-out rows by one of several metrics, else the first."""
         scores = self.test_scores
-        return scores[metric] if isinstance(scores, dict) else scores
+        if not isinstance(scores, dict):
+            return scores
+        return scores[metric] if metric in scores else next(iter(scores.values()))
 
 
 # For each candidate of a line, its cells of all splits; closed where the rest is not wanted.
 Cells = Generator[list[Cell], None, None]
 
 
-def mean_score(cells: Sequence[Cell], metric: str) -> float:
+def mean_score(cells: Sequence[Cell], metric: str | None) -> float:
     """Mean of the scores of a candidate over its splits."""
     return fmean(cell.score(metric) for cell in cells)
 
