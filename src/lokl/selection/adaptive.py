@@ -9,10 +9,13 @@ are skipped.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lokl.selection.assignment import Line
-from lokl.selection.evaluation import Evaluation
+from lokl.selection.evaluation import Evaluation, evaluate_all
 from lokl.selection.grid import Coordinates, coordinates, is_number, last_part
+from lokl.selection.in_step import threads_for
+from lokl.selection.side_by_side import Walk, follow, side_by_side
 
 _FALLS = 3
 
@@ -29,7 +32,7 @@ def evaluate_promising(evaluation: Evaluation, lines: list[Line]) -> None:
             _walk_outwards(evaluation, sheet)
         else:
             for line in sheet:
-                _follow(evaluation, line)
+                follow(_promising(evaluation, line, threads_for(evaluation.task.n_jobs)))
 
 
 def falls_in_a_row(scores: Iterable[float]) -> int:
@@ -72,38 +75,54 @@ def _most_varied(places: list[Coordinates]) -> str | None:
 
 def _walk_outwards(evaluation: Evaluation, sheet: list[Line]) -> None:
     """Follow the lines of a sheet from the best one to both sides."""
-    middles = [line.candidates[len(line.candidates) // 2] for line in sheet]
-    for line, middle in zip(sheet, middles, strict=True):
-        evaluation.evaluate(line, [middle])
-    known = [place for place, middle in enumerate(middles) if middle in evaluation.cells]
+    middles = [replace(line, candidates=[_middle(line)]) for line in sheet]
+    evaluate_all(evaluation, middles)
+    known = [place for place, line in enumerate(sheet) if _middle(line) in evaluation.cells]
     if not known:
         return
-    start = max(known, key=lambda place: _or_lowest(evaluation.mean(middles[place])))
-    best = _follow(evaluation, sheet[start])
-    for side in (sheet[start + 1 :], sheet[:start][::-1]):
-        scores = [best]
-        for place, line in enumerate(side):
-            scores.append(_follow(evaluation, line))
-            if falls_in_a_row(scores) == _FALLS:
-                for beyond in side[place + 1 :]:
-                    evaluation.skip(
-                        beyond.candidates, f"the score fell {_FALLS} times in a row towards them"
-                    )
-                break
+    start = max(known, key=lambda place: _or_lowest(evaluation.mean(_middle(sheet[place]))))
+    threads = threads_for(evaluation.task.n_jobs)
+    best = follow(_promising(evaluation, sheet[start], threads))
+    sides = [side for side in (sheet[start + 1 :], sheet[:start][::-1]) if side]
+    if sides:
+        at_once = min(sheet[start].at_once, len(sides))
+        threads = max(1, threads // at_once)
+        side_by_side((_side(evaluation, side, best, threads) for side in sides), at_once)
 
 
-def _follow(evaluation: Evaluation, line: Line) -> float:
+def _middle(line: Line) -> int:
+    return line.candidates[len(line.candidates) // 2]
+
+
+def _side(evaluation: Evaluation, side: list[Line], best: float, threads: int) -> Walk[None]:
+    """Follow lines until the best score of a line has fallen too often."""
+    scores = [best]
+    for place, line in enumerate(side):
+        scores.append((yield from _promising(evaluation, line, threads)))
+        if falls_in_a_row(scores) == _FALLS:
+            for beyond in side[place + 1 :]:
+                evaluation.skip(
+                    beyond.candidates, f"the score fell {_FALLS} times in a row towards them"
+                )
+            return
+
+
+def _promising(evaluation: Evaluation, line: Line, threads: int) -> Walk[float]:
     """Evaluate a line until its score has fallen too often; return its best score."""
     if evaluation.is_over:
         return float("nan")
-    means: list[float] = []
-    for mean in evaluation.means_along(line):
-        means.append(mean)
-        if falls_in_a_row(means) == _FALLS:
-            rest = line.candidates[len(means) :]
-            evaluation.skip(rest, f"the score fell {_FALLS} times in a row along C")
-            break
+
+    def stop(line: Line, known: int) -> bool:
+        means = [evaluation.mean(candidate) for candidate in line.candidates[:known]]
+        if falls_in_a_row(means) < _FALLS:
+            return False
+        rest = line.candidates[known:]
+        evaluation.skip(rest, f"the score fell {_FALLS} times in a row along C")
+        return True
+
+    yield from evaluation.along(line, threads, stop)
     evaluation.finish_line(line)
+    means = [evaluation.mean(candidate) for candidate in line.candidates]
     return max(map(_or_lowest, means), default=float("nan"))
 
 

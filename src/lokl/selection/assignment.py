@@ -15,9 +15,14 @@ class Line:
     task: Task
     candidates: list[int]
 
-    def run(self, candidates: list[int]) -> Cells:
+    def run(self, candidates: list[int], threads: int) -> Cells:
         """Yield the cells of some of the candidates."""
-        return self.worker.run(self.task, candidates)
+        return self.worker.run(self.task, candidates, threads)
+
+    @property
+    def at_once(self) -> int:
+        """How many lines like this one may run at the same time."""
+        return self.worker.lines_at_once(self.task, self.candidates)
 
     def by_cost(self) -> "list[Line]":
         """Divide the line into lines that differ in nothing but `C`, in ascending order."""

@@ -3,16 +3,27 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from lokl.selection.assignment import Line
+from lokl.selection.in_step import threads_for
 from lokl.selection.progress import Progress
+from lokl.selection.side_by_side import Walk, side_by_side
 from lokl.selection.work import Cell, Task, mean_score
 
 logger = logging.getLogger("lokl")
+
+Stop = Callable[[Line, int], bool]
+
+
+def never(line: Line, known: int) -> bool:
+    """All candidates of a line are wanted."""
+    return False
 
 
 @dataclass(eq=False)
@@ -75,28 +86,27 @@ class Evaluation:
             return math.nan
         return mean_score(self.cells[candidate], self.metric)
 
-    def evaluate(self, line: Line, candidates: list[int]) -> None:
-        """Compute some candidates of a line, as far as there is time."""
-        with closing(line.run(candidates)) as cells:
-            for candidate in candidates:
-                if self.is_over:
-                    return
-                self._note(candidate, next(cells))
+    def along(self, line: Line, threads: int, stop: Stop = never) -> Walk[None]:
+        """Compute the candidates of a line that are not known yet, in their order.
 
-    def means_along(self, line: Line) -> Iterator[float]:
-        """Yield the mean score of each candidate of a line, computed where it is not known yet.
-
-        Ends early where time is over; whoever iterates may stop, too.
+        Parameters
+        ----------
+        line : Line
+        threads : int
+            That the line may use.
+        stop : function of the line and the number of its candidates that are known, optional
+            Whether the rest of the line is not wanted.
         """
         fresh = [candidate for candidate in line.candidates if candidate not in self.cells]
         self.n_done_lines += 1
-        with closing(line.run(fresh)) as cells:
-            for candidate in line.candidates:
+        with closing(line.run(fresh, threads)) as cells:
+            for place, candidate in enumerate(line.candidates):
                 if candidate not in self.cells:
                     if self.is_over:
                         return
-                    self._note(candidate, next(cells))
-                yield self.mean(candidate)
+                    self._note(candidate, (yield partial(next, cells)))
+                if stop(line, place + 1):
+                    return
 
     def finish_line(self, line: Line) -> None:
         """Log that a line is done."""
@@ -141,9 +151,14 @@ class Evaluation:
 def evaluate_all(evaluation: Evaluation, lines: list[Line]) -> None:
     """Evaluate every candidate, line by line."""
     evaluation.n_lines = len(lines)
-    for line in lines:
-        if evaluation.is_over:
-            return
-        for _ in evaluation.means_along(line):
-            pass
+    for _, alike in groupby(lines, key=lambda line: id(line.worker)):
+        some = list(alike)
+        at_once = min(some[0].at_once, len(some))
+        threads = max(1, threads_for(evaluation.task.n_jobs) // at_once)
+        side_by_side((_whole(evaluation, line, threads) for line in some), at_once)
+
+
+def _whole(evaluation: Evaluation, line: Line, threads: int) -> Walk[None]:
+    if not evaluation.is_over:
+        yield from evaluation.along(line, threads)
         evaluation.finish_line(line)

@@ -31,7 +31,7 @@ class LineFits(Worker):
         lines = group(task.candidates, candidates, apart_from=COSTS)
         return [by_cost(task.candidates, line) for line in lines]
 
-    def run(self, task: Task, line: list[int]) -> Cells:
+    def run(self, task: Task, line: list[int], threads: int) -> Cells:
         folds = [_fold(task, split, line) for split in range(len(task.splits))]
         return in_step(folds, len(line), task.n_jobs)
 

@@ -26,7 +26,7 @@ from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_threads, threads_for
 from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
 from lokl.selection.lines import COSTS, LineFits
-from lokl.selection.matrices import Matrices, matrices_that_fit
+from lokl.selection.matrices import Matrices, bound_in_folds, matrices_that_fit
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath
@@ -39,13 +39,16 @@ _MANY_SAMPLES, _COARSER = 1000, 10.0
 class SharedMachines(Worker):
     """Machines on one kernel, or on the average of several, whose matrix fits into memory."""
 
+    takes_threads = True
+
     def __init__(self) -> None:
         self._matrices: Matrices | None = None
+        self._models: dict[tuple[int, int], Any] = {}
         # What cannot be shared after all, or fails, is fitted as other estimators are.
         self._others = LineFits()
 
     def takes(self, task: Task, candidate: int) -> bool:
-        model = task.configured(candidate)
+        model = self._model(task, candidate)
         return (
             type(model) in (UniformMKLClassifier, UniformMKLRegressor)
             and set(task.fit_params) <= {"sample_weight"}
@@ -58,20 +61,28 @@ class SharedMachines(Worker):
         return [by_cost(task.candidates, line) for line in lines]
 
     def lines_at_once(self, task: Task, line: list[int]) -> int:
-        return max(1, min(threads_for(task.n_jobs), _room(task, task.configured(line[0]))))
-
-    def run(self, task: Task, line: list[int], threads: int = 1) -> Cells:
-        model = task.configured(line[0])
+        model = self._model(task, line[0])
         try:
-            data = model._read(task.X, task.y, task.fit_params.get("sample_weight"))
+            needed = _matrices_needed(task, _read(task, model))
+        except Exception:
+            # Whatever is wrong is told when the line is run.
+            return 1
+        return max(1, min(threads_for(task.n_jobs), _room(task, model) // needed))
+
+    def run(self, task: Task, line: list[int], threads: int) -> Cells:
+        model = self._model(task, line[0])
+        begin = time.perf_counter()
+        try:
+            data = _read(task, model)
             if self._matrices is None:
                 self._matrices = Matrices(chosen_solver(model).dtype)
-            matrices, begin = self._matrices, time.perf_counter()
+            if _matrices_needed(task, data) > _room(task, model):
+                raise MemoryError("the matrices of all folds do not fit")
             with one_pool(data.X.shape[0]):
-                grams = matrices.of_folds(data, [train for train, _ in task.splits])
+                grams = self._matrices.of_folds(data, [train for train, _ in task.splits])
         except Exception:
             # Whatever is wrong is told by ordinary fits, candidate by candidate.
-            yield from self._others.run(task, line)
+            yield from self._others.run(task, line, threads)
             return
         shared = (time.perf_counter() - begin) / (len(line) * len(grams))
         try:
@@ -81,28 +92,44 @@ class SharedMachines(Worker):
             for candidate in line:
                 yield self._cells(task, candidate, folds, threads)
         finally:
-            matrices.give_back(grams)
+            self._matrices.give_back(grams)
+
+    def _model(self, task: Task, candidate: int) -> Any:
+        """Return a configured estimator, which stays as it is."""
+        key = (id(task), candidate)
+        if key not in self._models:
+            self._models[key] = task.configured(candidate)
+        return self._models[key]
 
     def _cells(self, task: Task, candidate: int, folds: "list[_Fold]", threads: int) -> list[Cell]:
         try:
-            model = task.configured(candidate)
+            model = self._model(task, candidate)
             # Settings of this candidate alone, such as its cost.
             check_settings(model)
             model._check_together()
             return in_threads(threads, [(fold.cell, candidate, copy(model)) for fold in folds])
         except Exception:
-            (cells,) = self._others.run(task, [candidate])
+            (cells,) = self._others.run(task, [candidate], threads)
             return cells
 
 
+def _read(task: Task, model: Any) -> Any:
+    """Check the samples and the settings of a model."""
+    return copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
+
+
 def _room(task: Task, model: Any) -> int:
-    """How many lines may have their matrices at a time; 0 where none may."""
+    """How many matrices may be held at a time."""
     solver = chosen_solver(model)
     if not isinstance(solver, Exact) or solver.max_iter >= 0:
         return 0
-    n_samples = _num_samples(task.X)
-    # Kernels that depend on the samples of a fold need a matrix for each.
-    return matrices_that_fit(n_samples, solver.cache_size) // 1
+    return matrices_that_fit(_num_samples(task.X), solver.cache_size)
+
+
+def _matrices_needed(task: Task, data: Any) -> int:
+    """How many matrices the folds of a line have."""
+    bound = bound_in_folds(data, [train for train, _ in task.splits])
+    return len({id(kernels) for kernels in bound})
 
 
 @dataclass(eq=False)
@@ -147,11 +174,11 @@ class _Fold:
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
         """Return the decisions of a candidate about all samples, and what the targets told."""
         data, (train, _) = self.data, self.task.splits[self.split]
-        targets, known = model._stated(data.y[train], data.weight[train])
         n_samples = len(data.weight)
         tolerance = chosen_solver(model).tolerance
         tolerance *= _COARSER if n_samples > _MANY_SAMPLES else 1.0
         key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
+        targets, known = model._stated(data.y[train], data.weight[train])
         fresh = [CostPath(self.matrix, tolerance) for _ in targets]
         before, paths = self.paths.get(key, (np.inf, fresh))
         self.paths[key] = (model.C, paths)

@@ -36,25 +36,10 @@ class Matrices:
         self._free: list[InnerProducts] = []
 
     def of_folds(self, data: Any, trains: Sequence[Array]) -> list[GatedGram]:
-        """Return the matrix of all samples for each fold.
-
-        Parameters
-        ----------
-        data : checked data of an estimator
-        trains : sequence of arrays
-            Rows that each fold learns from. Kernels such as ``RBF("scale")`` are bound to them;
-            where all folds bind them alike, they share one matrix.
-        """
-        made: list[tuple[list[Kernel], GatedGram]] = []
-        grams = []
-        for train in trains:
-            kernels = _bound(data, train)
-            gram = next((gram for known, gram in made if same_kernels(known, kernels)), None)
-            if gram is None:
-                gram = self._gram(data, kernels)
-                made.append((kernels, gram))
-            grams.append(gram)
-        return grams
+        """Return the matrix of all samples for each fold; folds with the same kernels share one."""
+        bound = bound_in_folds(data, trains)
+        made = {id(kernels): self._gram(data, kernels) for kernels in bound}
+        return [made[id(kernels)] for kernels in bound]
 
     def give_back(self, grams: Sequence[GatedGram]) -> None:
         """Let other lines use the memory of matrices."""
@@ -78,12 +63,26 @@ class Matrices:
         return InnerProducts(X, cache_size=np.inf, dtype=self._dtype)
 
 
-def _bound(data: Any, train: Array) -> list[Kernel]:
-    """Bind kernels to the rows of a fold that count."""
-    rows = train[data.weight[train] > 0]
-    frame = None if data.frame is None else data.frame.iloc[rows]
-    X, weight = data.X[rows], data.weight[rows]
-    return [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
+    """Bind kernels to the rows of each fold that count.
+
+    Settings such as ``RBF("scale")`` depend on them; where folds bind all kernels alike, they are
+    given the same list.
+
+    Parameters
+    ----------
+    data : checked data of an estimator
+    trains : sequence of arrays
+        Rows that each fold learns from.
+    """
+    found: list[list[Kernel]] = []
+    for train in trains:
+        rows = train[data.weight[train] > 0]
+        frame = None if data.frame is None else data.frame.iloc[rows]
+        X, weight = data.X[rows], data.weight[rows]
+        kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+        found.append(next((known for known in found if same_kernels(known, kernels)), kernels))
+    return found
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -20,7 +20,7 @@ class OrdinaryFits(Worker):
         # One line, so that processes need not wait for each other between candidates.
         return [candidates] if candidates else []
 
-    def run(self, task: Task, line: list[int]) -> Cells:
+    def run(self, task: Task, line: list[int], threads: int) -> Cells:
         parallel = Parallel(n_jobs=task.n_jobs, return_as="generator")
         results = parallel(
             delayed(_fit_and_score)(

@@ -63,14 +63,14 @@ class LastSteps(Worker):
             for line in assign(_last_step(task, alike[0]), self._workers, alike)
         ]
 
-    def run(self, task: Task, line: list[int]) -> Cells:
+    def run(self, task: Task, line: list[int], threads: int) -> Cells:
         key = (id(task), _transformers(task, line[0]))
         if self._folds[0] != key:
             self._folds = (None, [])
             self._folds = (key, _transformed(task, line[0]))
         worker = who_takes(_last_step(task, line[0]), self._workers, line[0])
         folds = [fold.cells(worker, line) for fold in self._folds[1]]
-        return in_step(folds, len(line), task.n_jobs)
+        return in_step(folds, len(line), threads if worker.takes_threads else task.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class _Fold:
 
     def cells(self, worker: Worker, line: list[int]) -> Iterator[Cell]:
         if self.error is None:
-            for (cell,) in worker.run(self.task, line):
+            for (cell,) in worker.run(self.task, line, 1):
                 yield replace(cell, split=self.split)
             return
         scores = self.task.failed_scores()

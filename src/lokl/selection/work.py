@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 from sklearn.metrics._scorer import _MultimetricScorer
@@ -74,7 +74,15 @@ def mean_score(cells: Sequence[Cell], metric: str | None) -> float:
 
 
 class Worker(ABC):
-    """Computes cells. It lives for one search, and may keep what its lines share."""
+    """Computes cells. It lives for one search, and may keep what its lines share.
+
+    Attributes
+    ----------
+    takes_threads : bool
+        Whether it computes in the threads that it is given; else ``n_jobs`` decides.
+    """
+
+    takes_threads: ClassVar[bool] = False
 
     @abstractmethod
     def takes(self, task: Task, candidate: int) -> bool:
@@ -88,9 +96,14 @@ class Worker(ABC):
         part of a line, in the same order.
         """
 
+    def lines_at_once(self, task: Task, line: list[int]) -> int:
+        """How many lines like this one may run at the same time, each in a thread of its own."""
+        return 1
+
     @abstractmethod
-    def run(self, task: Task, line: list[int]) -> Cells:
+    def run(self, task: Task, line: list[int], threads: int) -> Cells:
         """Yield, for each candidate of a line, its cells of all splits.
 
-        Whoever iterates may stop: nothing is then begun any more.
+        Whoever iterates may stop: nothing is then begun any more. `threads` are those that a line
+        may use, of a worker that takes them.
         """
