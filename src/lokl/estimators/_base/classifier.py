@@ -83,6 +83,10 @@ class Classifier(ClassifierMixin, Learner):
 
     def _fit_classes(self, data: Any) -> Any:
         """Learn from checked data, without a look at what was learned."""
+        targets, known = self._targets(data)
+        return self._fit(data, targets, **known)
+
+    def _targets(self, data: Any) -> tuple[list[tuple[Array, Array]], dict[str, Any]]:
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y
         classes, codes = _classes(y)
@@ -98,7 +102,7 @@ class Classifier(ClassifierMixin, Learner):
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
         # Decision values of exactly zero go to the larger class, the later one of equal classes.
         tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
-        return self._fit(data, targets, classes_=classes, _tie=tie)
+        return targets, {"classes_": classes, "_tie": tie}
 
     def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
         """Factor of the cost of every sample."""

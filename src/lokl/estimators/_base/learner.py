@@ -110,6 +110,10 @@ class Learner(BaseEstimator, ABC):
         """Return the dual problem of one class or target."""
 
     @abstractmethod
+    def _targets(self, data: "_Data") -> tuple[list[tuple[Array, Array]], dict[str, Any]]:
+        """Target and cost of every sample for each machine, and attributes that they tell."""
+
+    @abstractmethod
     def _is_flat(self) -> bool:
         """Whether the decision is one number a sample."""
 

@@ -40,11 +40,14 @@ class Regressor(RegressorMixin, Learner):
         self
         """
         data = self._read(X, y, sample_weight)
+        targets, known = self._targets(data)
+        return self._fit(data, targets, **known)
+
+    def _targets(self, data: Any) -> tuple[list[tuple[Array, Array]], dict[str, Any]]:
         y = np.asarray(data.y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         cost = check_costs(self.C, {"sample_weight": data.weight})
-        targets = [(column, cost) for column in columns.T]
-        return self._fit(data, targets, _one_target=y.ndim == 1)
+        return [(column, cost) for column in columns.T], {"_one_target": y.ndim == 1}
 
     def _check_together(self) -> None:
         super()._check_together()
