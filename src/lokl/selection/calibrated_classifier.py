@@ -216,33 +216,35 @@ class CalibratedMKLClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         return np.asarray(self.estimator_.decision_function(X))
 
     @available_if(_explains("gate"))
-    def gate(self, X: Any, **options: Any) -> Any:
+    def gate(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample: ``gate`` of the model.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            Those of the model's method.
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
         """
-        return self._explain("gate", X, options)
+        return self._explain("gate", X, labels)
 
     @available_if(_explains("contributions"))
-    def contributions(self, X: Any, **options: Any) -> Any:
+    def contributions(self, X: Any, *, labels: bool = False) -> Any:
         """Part of each kernel in the decision of each sample: ``contributions`` of the model.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options
-            Those of the model's method.
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
         """
-        return self._explain("contributions", X, options)
+        return self._explain("contributions", X, labels)
 
-    def _explain(self, name: str, X: Any, options: dict[str, Any]) -> Any:
+    def _explain(self, name: str, X: Any, labels: bool) -> Any:
         check_is_fitted(self)
         before, model = _parts(self.estimator_)
-        return getattr(model, name)(X if before is None else before.transform(X), **options)
+        told = getattr(model, name)(X if before is None else before.transform(X), labels=labels)
+        # Steps that return arrays lose the index.
+        return told.set_axis(X.index) if labels and hasattr(X, "columns") else told
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
