@@ -238,9 +238,9 @@ def test_a_part_of_a_view_or_a_stranger_is_no_missing_view():
     model = UniformMKLClassifier(kernels).fit(X, y.loc[X.index])
     with pytest.raises(ValueError, match="X lacks column 'size' of the view of kernel 'mri', but"):
         model.predict(X.drop(columns="size"))
-    misspelt = X.drop(columns=views["mri"]).assign(sise=1.0)
-    with pytest.raises(ValueError, match=r"(?s)unseen at fit time:.*sise"):
-        model.predict(misspelt)
+    strange = X.drop(columns=views["mri"]).assign(misspelt=1.0)
+    with pytest.raises(ValueError, match=r"(?s)unseen at fit time:.*misspelt"):
+        model.predict(strange)
     with pytest.raises(ValueError, match="same order"):
         model.predict(X[X.columns[::-1]])
     whole = UniformMKLClassifier([Linear()]).fit(X.fillna(0.0), y.loc[X.index])

@@ -60,28 +60,23 @@ def join_views(
     >>> views
     {'blood': ['iron'], 'pulse': ['rest']}
     """
-    named = _named(tables)
-    if views is not None:
-        unknown = [name for name in named if name not in views]
-        if unknown:
-            known = ", ".join(map(str, views))
-            raise ValueError(f"table {unknown[0]!r} is none of the views of training: {known}")
-    framed = {name: hasattr(table, "columns") for name, table in named.items()}
-    if not any(framed.values()):
-        if on is not None:
-            raise ValueError(f"on={on!r} names a column of data frames, but the tables are arrays")
-        return _join_arrays(named, views)
-    if not all(framed.values()):
-        bare = next(name for name, is_frame in framed.items() if not is_frame)
+    named = _named(tables, views)
+    bare = [name for name, table in named.items() if not hasattr(table, "columns")]
+    if not bare:
+        read = {name: _read_frame(name, table, on) for name, table in named.items()}
+        return _join_frames(read, views)
+    if len(bare) < len(named):
         raise ValueError(
-            f"table {bare!r} is an array, whose rows have no ids, while others are data frames; "
+            f"table {bare[0]!r} is an array, whose rows have no ids, while others are data frames; "
             "give data frames with ids as index, or arrays only"
         )
-    read = {name: _read_frame(name, table, on) for name, table in named.items()}
-    return _join_frames(read, views)
+    if on is not None:
+        raise ValueError(f"on={on!r} names a column of data frames, but the tables are arrays")
+    return _join_arrays(named, views)
 
 
-def _named(tables: Any) -> dict[str, Any]:
+def _named(tables: Any, views: Views | None) -> dict[str, Any]:
+    """Return the tables, after a look at their names and shapes."""
     if not isinstance(tables, Mapping) or is_sparse(tables):
         raise ValueError(
             "join_views takes a mapping of names to tables, such as {'blood': table}, got a "
@@ -100,6 +95,9 @@ def _named(tables: Any) -> dict[str, Any]:
             )
         if shape[1] == 0:
             raise ValueError(f"table {name!r} has no columns; leave the view out")
+        if views is not None and name not in views:
+            known = ", ".join(map(str, views))
+            raise ValueError(f"table {name!r} is none of the views of training: {known}")
     return named
 
 

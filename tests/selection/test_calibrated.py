@@ -1,5 +1,8 @@
 """Models with probabilities, and scikit-learn's checks of them."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +11,13 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -235,3 +244,25 @@ def test_a_fit_that_fails_leaves_the_probabilities_of_the_last():
     with pytest.raises(ValueError, match="one class"):
         model.fit(X[:, :2], np.zeros(60))
     np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_help_tells_every_setting_and_every_attribute():
+    X, y = noisy(60)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"])).fit(frame, y)
+    text = CalibratedMKLClassifier.__doc__
+    fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    for name in [*model.get_params(deep=False), *fitted]:
+        assert f"\n{name} : " in text
+
+
+def test_searches_and_copies_keep_probabilities():
+    X, y = noisy(150, 3)
+    model = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]), cv=3)
+    search = GridSearchCV(model, {"estimator__C": [1e-3, 1.0]}, scoring="neg_log_loss", cv=3)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the machine is saturated")
+        search.fit(X, y)
+    assert search.best_params_ == {"estimator__C": 1.0}
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(again.predict_proba(X), search.predict_proba(X))
