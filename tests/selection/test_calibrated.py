@@ -52,9 +52,12 @@ def noisy(n=300, n_classes=2, seed=0):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_one_matrix_with_masks_is_a_fit_for_each_fold(n_classes):
+@pytest.mark.parametrize(
+    "settings", [{}, {"loss": "squared_hinge"}, {"solver": "libsvm"}, {"class_weight": {0: 3.0}}]
+)
+def test_one_matrix_with_masks_is_a_fit_for_each_fold(n_classes, settings):
     X, y = noisy(n_classes=n_classes)
-    model = UniformMKLClassifier([RBF(0.1), Linear()], tol=TIGHT)
+    model = UniformMKLClassifier([RBF(0.1), Linear()], tol=TIGHT, **settings)
     splits = list(StratifiedKFold(4).split(X, y))
     ours = held_out(model, X, y, splits)
     theirs = cross_val_predict(model, X, y, cv=splits, method="decision_function")
@@ -103,6 +106,14 @@ def test_samples_without_weight_are_no_samples(wrap):
     fewer = [((fold != k)[counted], (fold == k)[counted]) for k in range(4)]
     again = held_out(model, X[counted], y[counted], fewer, weight[counted])
     np.testing.assert_allclose(decisions[counted], again, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [UniformMKLClassifier, LpMKLClassifier])
+def test_folds_that_learn_from_nothing_are_named(kind):
+    X, y = noisy(40)
+    weight = np.where(np.arange(40) < 20, 1.0, 0.0)
+    with pytest.raises(ValueError, match="leaves out 20 samples and learns from none that has"):
+        held_out(kind(["rbf"]), X, y, [(np.arange(20, 40), np.arange(20))], weight)
 
 
 def test_splits_that_leave_nothing_out_are_named():

@@ -15,7 +15,7 @@ from lokl._arrays import Array, column
 from lokl._notices import Collected
 from lokl.estimators._base import FixedKernel
 from lokl.estimators._base.validation import check_weights
-from lokl.solvers.held_out import Fold
+from lokl.solvers.held_out import Fold, check_fold
 
 
 def held_out(
@@ -111,6 +111,7 @@ def _mean_decisions(decide: _Targets, folds: Sequence[Fold], weight: Array) -> A
         for kept, left in folds:
             # A weight of zero is the same as no row at all.
             kept, left = kept[weight[kept] > 0], left[weight[left] > 0]
+            check_fold(kept, left)
             if not len(left):
                 continue
             found = decide(kept, left)
