@@ -163,7 +163,10 @@ def test_nan_without_views_is_told_with_the_remedy():
 def test_several_tables_are_refused_with_the_remedy(tables):
     model = UniformMKLClassifier().fit(X, Y)
     for use in (lambda: UniformMKLClassifier().fit(tables, Y), lambda: model.predict(tables)):
-        with pytest.raises(ValueError, match=r"one table with all columns, .* of 2 .*per_view"):
+        with pytest.raises(
+            ValueError,
+            match=r"one table with all columns, .* of 2 tables; join .*join_views.*per_view",
+        ):
             use()
 
 

@@ -1,17 +1,21 @@
 """UNIFORM: every kernel counts alike, everywhere. With one kernel, the plain SVM."""
 
-from lokl.estimators._base import Classifier, Learner, Regressor, Training, settings
-from lokl.gates import Constant
+from lokl._arrays import Array
+from lokl.estimators._base import Classifier, FixedKernel, Regressor, Training, settings
+from lokl.gates import Constant, Gate
 from lokl.models import GatedMachine
 
 
 @settings
-class _UniformMKL(Learner):
+class _UniformMKL(FixedKernel):
     """One machine on the average of the kernels: ``k = (1/m) sum_i k_i``."""
 
-    def _learn(self, training: Training) -> GatedMachine:
+    def _gate(self, training: Training) -> tuple[Gate, Array]:
         gate = Constant()
-        params = gate.init(training.samples.given, training.n_kernels, training.rng)
+        return gate, gate.init(training.samples.given, training.n_kernels, training.rng)
+
+    def _learn(self, training: Training) -> GatedMachine:
+        gate, params = self._gate(training)
         gram = training.gram(gate.at(training.samples, params))
         return training.model(gate, params, training.machines().solve(gram))
 
@@ -25,7 +29,7 @@ class UniformMKLClassifier(_UniformMKL, Classifier):
 
     Notes
     -----
-    Probabilities: wrap the model in :class:`sklearn.calibration.CalibratedClassifierCV`.
+    Probabilities: :func:`lokl.selection.calibrated`.
 
     Examples
     --------

@@ -43,10 +43,20 @@ def held_out_decisions(
     total = np.zeros((gram.n_samples, len(problems)))
     times = np.zeros((gram.n_samples, 1))
     for kept, left in folds:
+        check_fold(kept, left)
         times[left] += 1
         for task, problem in enumerate(problems):
             total[left, task] += solver.solve(gram, problem.only(kept)).decision[left]
     return total / np.maximum(times, 1)
+
+
+def check_fold(kept: Array, left: Array) -> None:
+    """Raise where a fold leaves samples out and has none to learn from."""
+    if len(left) and not len(kept):
+        raise ValueError(
+            f"a fold leaves out {len(left)} samples and learns from none that has a weight; give "
+            "other splits"
+        )
 
 
 def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold]:

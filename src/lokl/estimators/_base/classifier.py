@@ -1,6 +1,6 @@
 """Classes: from labels to problems, and from decisions back to labels."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -141,6 +141,9 @@ class Classifier(ClassifierMixin, Learner):
 
     def _is_flat(self) -> bool:
         return len(self.classes_) == 2
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "class", self.classes_.tolist()
 
     def decision_function(self, X: Any) -> Array:
         """Signed distance from the boundary, in units of the margin.

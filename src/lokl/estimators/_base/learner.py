@@ -2,6 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._notices import Collected
 from lokl._samples import Samples
+from lokl._tables import labelled
 from lokl._threads import one_pool
+from lokl.estimators._base.absent_views import with_absent_views
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
@@ -124,8 +127,8 @@ class Learner(BaseEstimator, ABC):
         """Return the dual problem of one class or target."""
 
     @abstractmethod
-    def _is_flat(self) -> bool:
-        """Whether the decision is one number a sample."""
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        """What a machine decides about, "class" or "target", and the names of these."""
 
     def _check_together(self) -> None:
         """Raise where settings that are each allowed do not go together; extended by methods."""
@@ -211,6 +214,9 @@ class Learner(BaseEstimator, ABC):
         check_is_fitted(self)
         views = self._takes_missing_views()
         missing = views and all(k.is_view for k in self.kernels_)
+        if missing:
+            columns = getattr(self, "feature_names_in_", None)
+            X = with_absent_views(X, columns, self.kernels_, self.kernel_names_)
         X = check_samples(self, X, fitting=False, missing=missing, views=views)
         return read_samples(self.kernels_, self.kernel_names_, X)
 
@@ -220,12 +226,14 @@ class Learner(BaseEstimator, ABC):
         warn_if_shifted(self._off_centre, samples)
         return samples
 
-    def gate(self, X: Any) -> Array:
+    def gate(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
 
         Returns
         -------
@@ -235,9 +243,10 @@ class Learner(BaseEstimator, ABC):
             factors that the learned kernel multiplies are in ``kernel_``.
         """
         samples = self._samples(X)
-        return shares(answer(self._model.trust, samples), samples.present)
+        trust = shares(answer(self._model.trust, samples), samples.present)
+        return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
-    def contributions(self, X: Any) -> Array:
+    def contributions(self, X: Any, *, labels: bool = False) -> Any:
         """Signed part of each kernel in the decision (or prediction) of each sample.
 
         Parts and intercept add up: ``contributions(X).sum(-1) + intercept_`` is the decision.
@@ -245,6 +254,9 @@ class Learner(BaseEstimator, ABC):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`; with
+            several classes or targets, columns have two levels, class or target above kernel.
 
         Returns
         -------
@@ -253,7 +265,8 @@ class Learner(BaseEstimator, ABC):
         """
         samples = self._to_decide(X)
         parts = answer(self._model.parts, samples)
-        return parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
+        parts = parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
+        return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator; with `deep`, also those of its kernels and other parts.

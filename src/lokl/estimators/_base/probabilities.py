@@ -15,5 +15,5 @@ class NoProbabilities:
     def __get__(self, model: Any, owner: Any) -> NoReturn:
         raise AttributeError(
             f"{owner.__name__} has no {self.name}: decision values are no probabilities; use "
-            f"CalibratedClassifierCV(model) of sklearn.calibration, which has {self.name}"
+            f"lokl.selection.calibrated(model, X, y), which has {self.name}"
         )

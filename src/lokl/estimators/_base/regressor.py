@@ -1,5 +1,6 @@
 """Numeric targets."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,9 @@ class Regressor(RegressorMixin, Learner):
 
     def _is_flat(self) -> bool:
         return self._one_target
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "target", range(len(self.intercept_))
 
     def predict(self, X: Any) -> Array:
         """Value of each sample.

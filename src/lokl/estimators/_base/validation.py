@@ -45,8 +45,9 @@ def _refuse_several_tables(X: Any) -> None:
     if listed or (isinstance(X, Mapping) and not is_sparse(X)):
         kind = f"{type(X).__name__} of {len(X)} tables"
         raise ValueError(
-            f"X is one table with all columns, got a {kind}; put the tables side by side, and name "
-            "the columns of each view: kernels=lokl.kernels.per_view(kernel, {name: columns})"
+            f"X is one table with all columns, got a {kind}; join them with "
+            "X, views = lokl.join_views({name: table}), and make kernels of the views with "
+            "lokl.kernels.per_view(kernel, views)"
         )
 
 

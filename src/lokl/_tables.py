@@ -1,0 +1,39 @@
+"""Results as tables: pandas is imported only where somebody asks for one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lokl._arrays import Array
+
+
+def need_pandas(what: str) -> Any:
+    """Return pandas, or say who needs it and how to get it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs pandas; install it with: pip install 'lokl[data]'"
+        ) from error
+    return pandas
+
+
+def labelled(
+    values: Array, X: Any, kernels: Sequence[str], tasks: tuple[str, Sequence[Any]]
+) -> Any:
+    """Return numbers about samples and kernels as a data frame.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, n_kernels) or (n_samples, n_tasks, n_kernels)
+    X : samples
+        Its index is that of the table, where it has one.
+    kernels : names of the kernels
+    tasks : (what a task is, names of the tasks)
+    """
+    pandas = need_pandas("labels=True")
+    columns = pandas.Index(kernels, name="kernel")
+    if values.ndim == 3:
+        kind, names = tasks
+        columns = pandas.MultiIndex.from_product([names, kernels], names=[kind, "kernel"])
+    index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+    return pandas.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
