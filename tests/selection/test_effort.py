@@ -190,12 +190,15 @@ def test_progress_is_told_after_every_candidate():
     grid = {"C": [1.0, 0.1], "kernels": ["rbf", "linear"]}
     search = KernelSearchCV(UniformMKLClassifier(), grid, cv=2, callback=told.append).fit(X, y)
     assert [one.done for one in told] == [1, 2, 3, 4]
-    assert [one.line for one in told] == [1, 1, 2, 2]
+    # Lines may run side by side.
+    lines = [one.lines_done for one in told]
+    assert lines == sorted(lines)
+    assert set(lines) <= {0, 1}
     assert {(one.n_lines, one.n_candidates) for one in told} == {(2, 4)}
     assert told[-1].best_score == search.best_score_
     best = [one.best_score for one in told]
     assert best == sorted(best)
-    assert told[0].best_params == {"C": 0.1, "kernels": "rbf"}
+    assert told[0].best_params["C"] == 0.1
     assert all(one.seconds >= 0 for one in told)
     with pytest.raises(FrozenInstanceError):
         told[0].done = 3

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lokl.selection.assignment import Line
-from lokl.selection.evaluation import Evaluation, evaluate_all
+from lokl.selection.evaluation import Evaluation, run_lines
 from lokl.selection.grid import Coordinates, coordinates, is_number, last_part
 from lokl.selection.in_step import threads_for
 from lokl.selection.side_by_side import Walk, follow, side_by_side
@@ -76,7 +76,7 @@ def _most_varied(places: list[Coordinates]) -> str | None:
 def _walk_outwards(evaluation: Evaluation, sheet: list[Line]) -> None:
     """Follow the lines of a sheet from the best one to both sides."""
     middles = [replace(line, candidates=[_middle(line)]) for line in sheet]
-    evaluate_all(evaluation, middles)
+    run_lines(evaluation, middles, evaluation.along)
     known = [place for place, line in enumerate(sheet) if _middle(line) in evaluation.cells]
     if not known:
         return

@@ -98,7 +98,6 @@ class Evaluation:
             Whether the rest of the line is not wanted.
         """
         fresh = [candidate for candidate in line.candidates if candidate not in self.cells]
-        self.n_done_lines += 1
         with closing(line.run(fresh, threads)) as cells:
             for place, candidate in enumerate(line.candidates):
                 if candidate not in self.cells:
@@ -109,7 +108,8 @@ class Evaluation:
                     return
 
     def finish_line(self, line: Line) -> None:
-        """Log that a line is done."""
+        """Note and log that a line is done."""
+        self.n_done_lines += 1
         means = [self.mean(candidate) for candidate in line.candidates]
         best = max((mean for mean in means if not math.isnan(mean)), default=math.nan)
         logger.log(
@@ -138,7 +138,7 @@ class Evaluation:
     def _progress(self) -> Progress:
         best = self.best
         return Progress(
-            line=self.n_done_lines,
+            lines_done=self.n_done_lines,
             n_lines=self.n_lines,
             done=len(self.cells),
             n_candidates=self.n_candidates,
@@ -151,14 +151,24 @@ class Evaluation:
 def evaluate_all(evaluation: Evaluation, lines: list[Line]) -> None:
     """Evaluate every candidate, line by line."""
     evaluation.n_lines = len(lines)
+
+    def whole(line: Line, threads: int) -> Walk[None]:
+        if not evaluation.is_over:
+            yield from evaluation.along(line, threads)
+            evaluation.finish_line(line)
+
+    run_lines(evaluation, lines, whole)
+
+
+def run_lines(
+    evaluation: Evaluation, lines: list[Line], walk: Callable[[Line, int], Walk[Any]]
+) -> None:
+    """Go a walk along each line, as many at a time as their worker allows.
+
+    A walk is made of a line and the number of threads that it may use.
+    """
     for _, alike in groupby(lines, key=lambda line: id(line.worker)):
         some = list(alike)
         at_once = min(some[0].at_once, len(some))
         threads = max(1, threads_for(evaluation.task.n_jobs) // at_once)
-        side_by_side((_whole(evaluation, line, threads) for line in some), at_once)
-
-
-def _whole(evaluation: Evaluation, line: Line, threads: int) -> Walk[None]:
-    if not evaluation.is_over:
-        yield from evaluation.along(line, threads)
-        evaluation.finish_line(line)
+        side_by_side((walk(line, threads) for line in some), at_once)

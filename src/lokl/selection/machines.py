@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from lokl._arrays import Array
 from lokl._notices import tell
 from lokl._threads import one_pool
+from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
@@ -141,7 +142,9 @@ class _Fold:
     matrix: Array
     data: Any
     shared_seconds: float  # part of a cell in the time that the matrix took
-    # Paths of all classes or targets and the cost where they stand, by what else a line may vary.
+    # Targets and relative costs, and what they tell, by what a line may vary beside the cost.
+    stated: dict[Any, Any] = field(default_factory=dict)
+    # Paths of all classes or targets and the cost where they stand, likewise.
     paths: dict[Any, tuple[float, list[CostPath]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -178,14 +181,22 @@ class _Fold:
         tolerance = chosen_solver(model).tolerance
         tolerance *= _COARSER if n_samples > _MANY_SAMPLES else 1.0
         key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
-        targets, known = model._stated(data.y[train], data.weight[train])
-        fresh = [CostPath(self.matrix, tolerance) for _ in targets]
-        before, paths = self.paths.get(key, (np.inf, fresh))
+        if key not in self.stated:
+            # The cost itself comes later: classes are then looked at once.
+            unit = copy(model).set_params(C=1.0)
+            self.stated[key] = unit._stated(data.y[train], data.weight[train])
+            self.paths[key] = (
+                np.inf,
+                [CostPath(self.matrix, tolerance) for _ in self.stated[key][0]],
+            )
+        targets, known = self.stated[key]
+        before, paths = self.paths[key]
         self.paths[key] = (model.C, paths)
         decisions = np.empty((n_samples, len(targets)))
         for task, (target, cost) in enumerate(targets):
             every_target, every_cost = np.zeros(n_samples), np.zeros(n_samples)
-            every_target[train], every_cost[train] = target, cost
+            every_target[train] = target
+            every_cost[train] = check_costs(model.C, {"sample_weight": cost})
             problem = model._problem(every_target, every_cost)
             stop = paths[task].solve(problem, model.C / before)
             decisions[:, task] = stop.decision

@@ -8,7 +8,7 @@ from typing import Any
 class Progress:
     """State of a search after a candidate."""
 
-    line: int  # candidates are computed in lines that share work; the first is 1
+    lines_done: int  # candidates are computed in lines that share work, several at a time
     n_lines: int
     done: int  # candidates that were evaluated
     n_candidates: int
