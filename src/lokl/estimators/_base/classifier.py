@@ -19,6 +19,8 @@ from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
+from lokl.estimators._base.training import Training
+from lokl.models import Model
 from lokl.models.described import Attributes
 from lokl.solvers import Problem
 from lokl.solvers.losses import CHOICES, CLASSIFICATION, classification_loss
@@ -76,12 +78,12 @@ class Classifier(ClassifierMixin, Learner):
         self
         """
         data = self._read(X, y, sample_weight)
-        self._fit_classes(data)
+        training, model = self._fit_classes(data)
         if self._trust_from_labels:
-            warn_if_trust_repeats_labels(self, data)
+            warn_if_trust_repeats_labels(self, data, training, model)
         return self
 
-    def _fit_classes(self, data: Any) -> Any:
+    def _fit_classes(self, data: Any) -> tuple[Training, Model]:
         """Learn from checked data, without a look at what was learned."""
         weight = data.weight
         y = column_or_1d(data.y, warn=True) if data.y.ndim == 2 else data.y

@@ -44,7 +44,8 @@ class Regressor(RegressorMixin, Learner):
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         cost = check_costs(self.C, {"sample_weight": data.weight})
         targets = [(column, cost) for column in columns.T]
-        return self._fit(data, targets, _one_target=y.ndim == 1)
+        self._fit(data, targets, _one_target=y.ndim == 1)
+        return self
 
     def _check_together(self) -> None:
         super()._check_together()

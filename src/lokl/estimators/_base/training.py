@@ -98,4 +98,5 @@ class Training:
             solution.gap if gap is None else gap,
             solution.n_iter if rounds is None else rounds,
             learned,
+            gram.gates,
         )
