@@ -90,17 +90,28 @@ def test_classes_too_small_for_folds_are_left_out():
         assert list(model(**MISLED).fit(X, y).classes_) == [0, 1, 2]
 
 
-def learned(name, X, y, weight=None):
+def learned(name, X, y, weight=None, **settings):
     """A fitted estimator, what it learned from, and the model as learning left it."""
-    learner = make(name, tol=1e-3)
+    learner = make(name, tol=1e-3, **settings)
     return learner, *learner._fit_classes(learner._read(X, y, weight))
 
 
-@pytest.mark.parametrize("name", ["LMKLClassifier", "SwMKLClassifier", "LDMKLClassifier"])
-def test_learning_knows_the_trust_of_the_training_samples(name):
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("LMKLClassifier", {}),
+        ("SwMKLClassifier", {}),
+        ("LDMKLClassifier", {}),
+        ("SAMKLClassifier", {}),
+        ("SAMKLClassifier", {"latent": "label"}),
+        ("SAMKLClassifier", {"assign": "regression"}),
+    ],
+    ids=str,
+)
+def test_learning_knows_the_trust_of_the_training_samples(name, settings):
     X, y = few_samples(40, 5)
     weight = np.where(np.arange(40) < 30, 1.0, 0.0)
-    learner, training, found = learned(name, X, y, weight)
+    learner, training, found = learned(name, X, y, weight, **settings)
     known = _trust_of_training(found, training, np.arange(0, 30, 2))
     np.testing.assert_allclose(known, learner.gate(X[:30:2]), atol=1e-6)
 
