@@ -185,6 +185,11 @@ def _classes(y: Array) -> tuple[Array, Array]:
             )
         # Numbers as objects, as some tables have them, become numbers.
         y = np.array(y.tolist())
-    check_classification_targets(y)
+    discrete = y.dtype.kind in "biuUS"
+    if not discrete:
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    # Whole numbers and words are labels; all that can be said of them is that they are too many.
+    if discrete and 2 * len(classes) > len(y):
+        check_classification_targets(y)
     return classes, codes
