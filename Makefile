@@ -24,7 +24,7 @@ endif
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
-demo: $(STAMP)lokl  ## run the main job
+demo: $(STAMP)plot  ## run the main job
 	$(BIN)/lokl demo $(ARGS)
 
 # One BLAS thread for each worker, else they fight for cores.
@@ -71,6 +71,12 @@ $(STAMP)venv:
 $(STAMP)lokl: pyproject.toml | $(STAMP)venv
 	@cmp -s $< $@ || { echo 'installing lokl into $(VENV) ...'; \
 	  $(PIP) install --quiet --no-build-isolation --editable .; }
+	@cp $< $@
+
+# The figure of the demo needs an extra of the package.
+$(STAMP)plot: pyproject.toml | $(STAMP)lokl
+	@cmp -s $< $@ || { echo 'installing what draws figures into $(VENV) ...'; \
+	  $(PIP) install --quiet --no-build-isolation --editable '.[plot]'; }
 	@cp $< $@
 
 $(STAMP)%: pyproject.toml | $(STAMP)lokl

@@ -28,6 +28,8 @@ def test_demo_shows_every_kernel_and_method():
         "EasyMKL",
     ):
         assert method in result.stdout
+    told = " ".join(result.stdout.split())
+    assert "over 2 random 75/25 splits; median time of a fit, with the cross-validation" in told
 
 
 def test_demo_draws_which_kernel_rules_where(tmp_path):

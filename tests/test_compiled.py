@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lokl
+from lokl._compiled import NOTICE, told_of
 
 SUBTRACT = """
 import numpy as np
@@ -57,10 +58,10 @@ def run(code, **environment):
 
 def test_the_first_process_tells_what_it_compiles_and_the_second_compiles_nothing(tmp_path):
     first = run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path))
-    end = "; this happens once, later runs read them from disk"
     assert first == [
-        f"compiling the loops for gradients in {precision} precision{end}"
-        for precision in ("single", "double")
+        "lokl compiles its loops at their first use; later runs read them from disk",
+        "compiling loops: gradients (single precision)",
+        "compiling loops: gradients (double precision)",
     ]
     assert run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path)) == []
 
@@ -71,10 +72,13 @@ def test_every_loop_is_compiled_once_for_each_precision():
     run(FITS)
 
 
-def test_purposes_name_loops():
+def test_purposes_name_loops_in_lines_that_fit_a_terminal():
     from lokl.gram import _mixing, _rows
     from lokl.solvers import _mwu, _smo
 
     for module in (_mixing, _rows, _mwu, _smo):
         for name in module.PURPOSES:
             assert hasattr(getattr(module, name), "signatures")
+            assert len(told_of(module, name, "double")) < 80
+        assert told_of(module, "no loop", "double") is None
+    assert len(NOTICE) < 80

@@ -38,6 +38,9 @@ class Compilation(NamedTuple):
     cpu_seconds: float
 
 
+# Told before the first loop of a process that is compiled.
+NOTICE = "lokl compiles its loops at their first use; later runs read them from disk"
+
 # Of this process, in order.
 compilations: list[Compilation] = []
 _announced = False
@@ -64,15 +67,15 @@ def _announce_compilation() -> None:
                 return
             if self.depth == 0:
                 self.begun = (time.perf_counter(), time.process_time())
-                purpose = _purpose(event)
+                loop = event.data["dispatcher"]
+                precision = "single" if "float32" in str(event.data["args"]) else "double"
+                purpose = told_of(sys.modules[loop.__module__], loop.__name__, precision)
                 if purpose and purpose not in self.told:
+                    # Logged as warnings, because users see those without configuring a logger.
+                    if not self.told:
+                        logger.warning(NOTICE)
                     self.told.add(purpose)
-                    # Logged as a warning, because users see those without configuring a logger.
-                    logger.warning(
-                        "compiling the loops for %s; this happens once, later runs read them "
-                        "from disk",
-                        purpose,
-                    )
+                    logger.warning("%s", purpose)
             self.depth += 1
 
         def on_end(self, event: Any) -> None:
@@ -96,9 +99,10 @@ def _is_ours(event: Any) -> bool:
     return str(event.data["dispatcher"].__module__).startswith("lokl.")
 
 
-def _purpose(event: Any) -> str | None:
-    """Return what a loop is for, in words of users; a loop is compiled once for each precision."""
-    loop = event.data["dispatcher"]
-    purpose = sys.modules[loop.__module__].PURPOSES.get(loop.__name__)
-    precision = "single" if "float32" in str(event.data["args"]) else "double"
-    return f"{purpose} in {precision} precision" if purpose else None
+def told_of(module: Any, loop: str, precision: str) -> str | None:
+    """Return what users are told of a loop; each is compiled once for a precision.
+
+    None for loops that compile in no time.
+    """
+    purpose = module.PURPOSES.get(loop)
+    return f"compiling loops: {purpose} ({precision} precision)" if purpose else None

@@ -270,7 +270,7 @@ def test_one_weight_for_all_is_a_factor_of_the_cost():
     [
         (np.ones((90, 80)), r"square over all samples, got shape \(90, 80\); store training and"),
         (np.triu(np.ones((90, 90))), r"symmetric, but entries differ by 1; use \(gram \+ gram.T\)"),
-        (np.full((90, 90), np.nan), "gram contains NaN"),
+        (np.full((90, 90), np.nan), "row 0, column 0 is nan; leave that sample out"),
         (np.ones((50, 50)), "row number 50 is not in the stored 50 x 50 kernel matrix"),
         (np.ones(90), "Expected 2D array"),
     ],

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from method_cases import CLASSIFIERS, REGRESSORS, make
 from scipy import sparse
 
-from lokl.estimators._base.label_trust import explained_by_classes
+from lokl.estimators._base.label_trust import _trust_of_training, explained_by_classes
+from lokl.estimators._base.learner import Learner
 from lokl.kernels import RBF, per_view
 
 VIEWS = {"left": slice(0, 100), "right": slice(100, 200)}
@@ -87,6 +88,42 @@ def test_classes_too_small_for_folds_are_left_out():
         warnings.filterwarnings("error", message="The least populated class")
         warnings.filterwarnings("ignore", message="the class label explains")
         assert list(model(**MISLED).fit(X, y).classes_) == [0, 1, 2]
+
+
+def learned(name, X, y, weight=None, **settings):
+    """A fitted estimator, what it learned from, and the model as learning left it."""
+    learner = make(name, tol=1e-3, **settings)
+    return learner, *learner._fit_classes(learner._read(X, y, weight))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("LMKLClassifier", {}),
+        ("SwMKLClassifier", {}),
+        ("LDMKLClassifier", {}),
+        ("SAMKLClassifier", {}),
+        ("SAMKLClassifier", {"latent": "label"}),
+        ("SAMKLClassifier", {"assign": "regression"}),
+    ],
+    ids=str,
+)
+def test_learning_knows_the_trust_of_the_training_samples(name, settings):
+    X, y = few_samples(40, 5)
+    weight = np.where(np.arange(40) < 30, 1.0, 0.0)
+    learner, training, found = learned(name, X, y, weight, **settings)
+    known = _trust_of_training(found, training, np.arange(0, 30, 2))
+    np.testing.assert_allclose(known, learner.gate(X[:30:2]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_fit_asks_no_gate_again_and_keeps_no_gates(name, monkeypatch):
+    X, y = few_samples(40, 5)
+    learner = make(name, tol=1e-3)
+    monkeypatch.setattr(Learner, "gate", None, raising=True)
+    assert learner.fit(X, y)._model.gates is None
+    _, training, found = learned(name, X, y)
+    assert found.trust_of(found.gates).shape == (training.n_samples, len(found.gates[0]))
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS + REGRESSORS)

@@ -10,12 +10,18 @@ X = np.random.default_rng(0).random((5, 3))
 NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]
 
 
-@pytest.mark.parametrize("gamma", NOT_POSITIVE, ids=repr)
-@pytest.mark.parametrize("kind", [RBF, Polynomial, Sigmoid, Laplacian, Chi2])
-def test_gamma_is_a_positive_number(kind, gamma):
-    if kind is Laplacian and gamma is None:
-        pytest.skip("None is one over the number of features")
-    kernel = kind(gamma=gamma)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kind(gamma=gamma)
+        for kind in (RBF, Polynomial, Sigmoid, Laplacian, Chi2)
+        for gamma in NOT_POSITIVE
+        # None is one over the number of features.
+        if not (kind is Laplacian and gamma is None)
+    ],
+    ids=repr,
+)
+def test_gamma_is_a_positive_number(kernel):
     for composed in (kernel, kernel.on([0]), kernel.normalized("trace"), Linear() + kernel):
         with pytest.raises(ValueError, match="gamma"):
             composed.bind(X)(X)

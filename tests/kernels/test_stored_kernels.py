@@ -81,8 +81,8 @@ def test_splitting_the_index_column_is_splitting_the_samples():
     [
         (np.ones((3, 2)), r"square over all samples, got shape \(3, 2\)"),
         (np.array([[1.0, 0.5], [0.4, 1.0]]), "symmetric, but entries differ by 0.1"),
-        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "gram contains NaN"),
-        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "gram contains infinity"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "is finite, but row 0, column 1 is nan; leave"),
+        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "is finite, but row 0, column 0 is inf; leave"),
         (np.ones(3), "2D array"),
     ],
     ids=str,
@@ -92,6 +92,23 @@ def test_what_is_no_gram_matrix_is_refused(gram, message):
         precomputed([gram])
     with pytest.raises(ValueError, match=message):
         Precomputed(gram).bind(np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_kernel_that_is_asked_without_being_bound_names_the_entry(value):
+    gram = GRAM.copy()
+    gram[7, 30] = gram[5, 5] = value
+    kernel = Precomputed(gram)
+    with pytest.raises(ValueError, match=rf"row 7, column 30 is {value}"):
+        kernel(np.array([[2.0], [7.0]]), np.array([[1.0], [4.0], [30.0]]))
+    with pytest.raises(ValueError, match=rf"row 5, column 5 is {value}"):
+        kernel.diag(INDEX)
+    assert_array_equal(kernel(INDEX[10:20]), GRAM[10:20, 10:20])
+
+
+def test_large_values_are_finite():
+    gram = np.full((3, 3), 1e308)
+    assert_array_equal(Precomputed(gram)(np.arange(3.0)[:, np.newaxis]), gram)
 
 
 def test_rounding_is_no_asymmetry():

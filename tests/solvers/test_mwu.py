@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
 from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
+from lokl.solvers.limits import enough_fetches, enough_patience
 
 
 def blobs(n=80, seed=0, apart=0.7):
@@ -235,3 +236,41 @@ def test_an_indefinite_kernel_is_refused():
     gram = GatedGram([Precomputed(K)], np.arange(40.0)[:, np.newaxis], dtype="float64")
     with pytest.raises(ValueError, match="not positive semidefinite"):
         MWU(1e-6).solve(gram, squared_hinge(y, 10.0))
+
+
+def hopeless(n=40):
+    """Signs in few columns, and costs that differ by forty orders of magnitude."""
+    rng = np.random.RandomState(1)
+    X = rng.choice([-1.0, 1.0], size=(n, 5)).astype(np.float32)
+    X[:, 3:] = X[:, :2]
+    y = np.where(X[:, 0] * X[:, 2] > 0, 1.0, -1.0)
+    y[:5] = -y[:5]
+    return X, y, rng.permutation(10.0 ** np.linspace(-20, 20, n))
+
+
+@steps
+def test_rounds_that_no_longer_lead_further_end(step):
+    X, y, cost = hopeless()
+    message = r"MWU stopped after \d+ rounds .*; no step leads further; raise epsilon, or scale"
+    with pytest.warns(ConvergenceWarning, match=message):
+        found = MWU(0.1, step).solve(gram_of(X), squared_hinge(y, cost))
+    assert found.n_iter <= 5 * enough_patience(40)
+    assert not found.converged
+
+
+def test_rows_that_are_computed_again_and_again_end_the_rounds(monkeypatch):
+    monkeypatch.setattr("lokl.solvers.mwu.enough_fetches", lambda n_samples: 7)
+    X, y = blobs(60)
+    gram = gram_of(X, cache_size=0.001)
+    message = r"MWU stopped .*; cache_size=0\.001 MB held so few rows .* computed 7 times; raise"
+    with pytest.warns(ConvergenceWarning, match=message):
+        MWU(0.001, cache_size=0.001).solve(gram, squared_hinge(y, 100.0))
+
+
+def test_limits_are_far_from_what_scaled_data_needs():
+    X, y = blobs(200)
+    gram = gram_of(X, cache_size=0.01)
+    for C in (1.0, 1000.0):
+        found = MWU(0.001).solve(gram, squared_hinge(y, C))
+        assert found.converged
+        assert found.n_iter < enough_fetches(200) / 2

@@ -147,3 +147,12 @@ def test_a_machine_under_learned_shares_is_that_of_the_single_kernel_solver():
     shared = gram.regated(np.tile(np.sqrt(found.shares), (60, 1)))
     alone = MWU(0.001).solve(shared, problem)
     assert found.dual.objective == pytest.approx(alone.objective, rel=0.006)
+
+
+def test_rows_that_are_computed_again_and_again_end_the_rounds(monkeypatch):
+    monkeypatch.setattr("lokl.solvers.mwu_kernels.enough_fetches", lambda n_samples: 5)
+    gram, _, y = case(60)
+    message = r"stopped after \d+ rounds .*; cache_size=0\.001 MB held so few rows"
+    with pytest.warns(ConvergenceWarning, match=message):
+        *_, found = kernel_shares(gram, squared_hinge(y, 1.0), epsilon=0.01, cache_size=0.001)
+    assert 0 < found.lower < found.upper

@@ -84,6 +84,7 @@ class _LDMKL(SuccessLearner):
             Support.at(places, training.samples, training.rows),
             objective,
             steps,
+            g,
         )
 
     def _retrain(

@@ -15,6 +15,7 @@ from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.success import regress
 from lokl.gates import Constant, Weighted
+from lokl.gates.weighted import weigh
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.models import GatedMachine, RegressedSuccess
 from lokl.models.described import WEIGHTS_OF_NORM_ONE, Attributes
@@ -93,11 +94,14 @@ class Chosen:
     regressors: RegressedSuccess | None = None
 
     def __call__(self, samples: Samples) -> Array:
+        known = self.scores if self.regressors is None else self.regressors
+        return self.of(known(samples), samples.present)
+
+    def of(self, known: Array, present: Array | None) -> Array:
+        """Choose by scores, or by regressed choices where there are regressors."""
         if self.regressors is not None:
-            gains = self.regressors(samples) - 0.5
-            return choose(gains, self.rule.least, self.rule.most, samples.present)
-        intercept = self.scores.machines.intercept
-        return self.rule(self.scores(samples), intercept, samples.present)
+            return choose(known - 0.5, self.rule.least, self.rule.most, present)
+        return self.rule(known, self.scores.machines.intercept, present)
 
 
 @settings
@@ -182,30 +186,37 @@ class SAMKLClassifier(Rounds, Classifier):
         path = _Alternation(self, training, rule)
         walk = self._follow(path)
         params, choices = walk.last.params, path.best_choice
-        regressors = None
+        regressors, known = None, path.best_scores
         if self.assign == "regression":
-            regressors = _regressors(training, choices)
+            regressors, known = _regressors(training, choices)
         chosen = Chosen(path.scores(walk.last), rule, regressors)
         return training.model(
             Weighted(chosen),
             params,
             walk.last.solution,
+            # The machines were trained on the choices before, or on those that labels made.
+            gates=weigh(chosen.of(known, training.samples.present), params),
             weights_=params[0],
             choices_=choices,
             **walk.facts(),
         )
 
 
-def _regressors(training: Training, choices: Array) -> RegressedSuccess:
-    """Regress every kernel's switch on the samples, with the kernel itself."""
-    regressors = []
+def _regressors(training: Training, choices: Array) -> tuple[RegressedSuccess, Array]:
+    """Regress every kernel's switch on the samples, with the kernel itself.
+
+    Returns the regressors, and their values at the training samples.
+    """
+    regressors, regressed = [], np.full(choices.shape, -np.inf)
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
         values, weight = choices[rows, i], training.weight[rows]
-        regressors.append(regress(training.solver, gram, values, weight, training.names[i])[1])
+        name = training.names[i]
+        regressed[rows, i], own = regress(training.solver, gram, values, weight, name)
+        regressors.append(own)
         gram.release()
-    return RegressedSuccess(regressors)
+    return RegressedSuccess(regressors), regressed
 
 
 class _Alternation:
@@ -219,6 +230,7 @@ class _Alternation:
         h = np.ones((training.n_samples, training.n_kernels))
         present = training.samples.present
         self.best_choice = h if present is None else h * present
+        self.best_scores: Array = np.empty(0)  # of the training samples, under the best machines
         self.gram: GatedGram = training.gram(self.best_choice, keep=True)
 
     def __iter__(self) -> Iterator[Step]:
@@ -226,10 +238,11 @@ class _Alternation:
         while self.learner.latent == "label" or rounds < _CHOICES:
             rounds += 1
             step = self._weights(h)
+            scores = self._scores_of_training(step)
             if best is None or step.objective < best.objective:
-                best, self.best_choice = step, h
+                best, self.best_choice, self.best_scores = step, h, scores
             yield best
-            new = self._next(step, h)
+            new = self._next(step, h, scores)
             if (new == h).all():
                 return
             h = new
@@ -253,11 +266,14 @@ class _Alternation:
         machines = Expansion.make(kernel, solution.gram, solution.coef, solution.intercept)
         return Scores(machines, step.params[0])
 
-    def _next(self, step: Step, h: Array) -> Array:
+    def _scores_of_training(self, step: Step) -> Array:
+        solution = step.solution
+        sums = solution.gram.kernel_sums(solution.coef)[:, :, 0]
+        return np.asarray(sums * np.sqrt(step.params[0])[:, np.newaxis])
+
+    def _next(self, step: Step, h: Array, scores: Array) -> Array:
         training, learner, rule = self.training, self.learner, self.rule
         solution, present = step.solution, training.samples.present
-        sums = solution.gram.kernel_sums(solution.coef)[:, :, 0]
-        scores = sums * np.sqrt(step.params[0])[:, np.newaxis]
         if learner.latent != "label":
             if learner.least_uses and learner.latent == "confidence":
                 return self._together(rule.gains(scores, solution.intercept, present))

@@ -1,6 +1,7 @@
 """Kernels and gates as one Gram matrix, in blocks and inside a memory budget."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -161,8 +162,13 @@ class GatedGram:
         self.inner.release()
 
     def diag(self) -> Array:
-        """``K[j, j]`` in float64."""
-        return mixing.diag(self.points)
+        """``K[j, j]`` in float64, read-only."""
+        return self._diag
+
+    @cached_property
+    def _diag(self) -> Array:
+        # Every machine on the matrix asks for it.
+        return read_only(mixing.diag(self.points))
 
     def block(self, index: Array) -> Array:
         """``K[index][:, index]``."""

@@ -46,11 +46,15 @@ class Precomputed(Kernel):
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._rows(X)
         right = left if Z is None else self._rows(Z)
-        return np.asarray(self.gram)[np.ix_(left, right)]
+        values = np.asarray(self.gram)[np.ix_(left, right)]
+        _refuse_not_finite(values, left, right)
+        return values
 
     def diag(self, X: Any) -> Array:
         rows = self._rows(X)
-        return np.asarray(self.gram)[rows, rows]
+        values = np.asarray(self.gram)[rows, rows]
+        _refuse_not_finite(values[:, np.newaxis], rows)
+        return values
 
     def _rows(self, X: Any) -> Array:
         X = as_dense(X)
@@ -139,12 +143,15 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
 
 def check_gram(gram: Any) -> Array:
     """Return a stored matrix as an array, or an error: square, finite, symmetric."""
-    gram = check_array(gram, dtype=[np.float64, np.float32], input_name="gram")
+    gram = check_array(
+        gram, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="gram"
+    )
     if gram.shape[0] != gram.shape[1]:
         raise ValueError(
             f"a precomputed kernel matrix is square over all samples, got shape {gram.shape}; "
             "store training and test samples in one matrix and split the index column"
         )
+    _refuse_not_finite(gram, np.arange(len(gram)), np.arange(len(gram)))
     difference = np.abs(gram - gram.T).max()
     if difference > _ASYMMETRY * max(np.abs(gram).max(), np.finfo(float).tiny):
         raise ValueError(
@@ -152,3 +159,21 @@ def check_gram(gram: Any) -> Array:
             "use (gram + gram.T) / 2 if that is rounding"
         )
     return np.asarray(gram)
+
+
+def _refuse_not_finite(values: Array, rows: Array, columns: Array | None = None) -> None:
+    """Raise where a block of a stored matrix, or its diagonal, has NaN or infinity."""
+    # A sum is not finite where an entry is not, and much cheaper than looking at each of them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad) == 0:
+        return
+    i, j = bad[0]
+    row = rows[i]
+    column = row if columns is None else columns[j]
+    raise ValueError(
+        f"a precomputed kernel matrix is finite, but row {row}, column {column} is "
+        f"{values[i, j]}; leave that sample out, or fill in its kernel values"
+    )

@@ -26,6 +26,7 @@ class Model(ABC):
     """
 
     one_intercept: ClassVar[bool]
+    gates: Array | None  # of the training samples, as learning knew them; None once it is over
 
     described: ClassVar[Attributes] = {
         "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
@@ -53,6 +54,14 @@ class Model(ABC):
 
         On the method's own scale; estimators show shares that sum to one.
         """
+
+    @abstractmethod
+    def trust_of(self, gates: Array) -> Array:
+        """Trust, as :meth:`trust` gives it, of samples whose gate values are known."""
+
+    @abstractmethod
+    def without_training(self) -> "Model":
+        """Return the model without what only the end of learning looks at."""
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:

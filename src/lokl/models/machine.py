@@ -1,7 +1,7 @@
 """Machines on one gated kernel: the model of all methods but the votes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ class GatedMachine(Model):
     gap: float  # certified for the method's whole problem, NaN without a certificate
     n_iter: int  # rounds of the method, or steps of the solver where it has none
     learned: Mapping[str, Any] = field(default_factory=dict)  # attributes only some methods have
+    gates: Array | None = None
 
     one_intercept: ClassVar[bool] = True
     described: ClassVar[Attributes] = {
@@ -48,7 +49,14 @@ class GatedMachine(Model):
         return self.expansion.parts(self.expansion.prepare(samples))
 
     def trust(self, samples: Samples) -> Array:
-        return np.asarray(self.kernel.gate.trust(self.kernel.gates(samples)))
+        return self.trust_of(self.kernel.gates(samples))
+
+    def trust_of(self, gates: Array) -> Array:
+        flat = gates[:, :, 0] if gates.ndim == 3 and gates.shape[2] == 1 else gates
+        return np.asarray(self.kernel.gate.trust(flat))
+
+    def without_training(self) -> "GatedMachine":
+        return replace(self, gates=None)
 
     def attributes(self) -> dict[str, Any]:
         return {

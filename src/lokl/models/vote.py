@@ -1,7 +1,7 @@
 """A vote of experts: one machine for each kernel, weighed by how far each is trusted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,6 +82,7 @@ class Vote(Model):
     support: Support
     objective: float  # sum of the experts' dual values
     n_iter: int
+    gates: Array | None = None
 
     one_intercept: ClassVar[bool] = False
     described: ClassVar[Attributes] = {
@@ -110,6 +111,12 @@ class Vote(Model):
 
     def trust(self, samples: Samples) -> Array:
         return softmax_trust(self.success(samples), self.temperature, self.clip)
+
+    def trust_of(self, gates: Array) -> Array:
+        return gates
+
+    def without_training(self) -> "Vote":
+        return replace(self, gates=None)
 
     def parts(self, samples: Samples) -> Array:
         parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))

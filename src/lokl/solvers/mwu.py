@@ -13,6 +13,7 @@ from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
+from lokl.solvers.limits import enough_fetches, enough_patience
 from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
@@ -25,6 +26,8 @@ _AHEAD = 16
 # Rounds between looks at the certificate: at first, and then as a share of the rounds done.
 _FIRST_CHECK, _CHECK_SHARE = 10, 0.05
 _MOST_ROUNDS = 1_000_000
+# A relative fall of the objective below this is rounding.
+_ROUNDING = 1e-12
 _INDEFINITE = (
     "the kernel is not positive semidefinite, so the classes have no hulls; use solver='exact', "
     "or repair the kernel (SwMKL: psd='cosine')"
@@ -53,7 +56,8 @@ class MWU(Solver):
     dtype : {"auto", "float32", "float64"}, default="auto"
         Of rows.
     max_iter : int, default=-1
-        Limit on the rounds, -1 for a million.
+        Limit on the rounds, -1 for a million. Rounds that no longer lead further, and rows that
+        are computed again and again because `cache_size` holds too few, end the search before.
     """
 
     # Regressions have no hulls and go to the exact solver.
@@ -114,15 +118,17 @@ class MWU(Solver):
 
     def _descend(self, hulls: "_Hulls", ceiling: float) -> Dual:
         limit = _MOST_ROUNDS if self.max_iter < 0 else self.max_iter
+        limits = _Limits(len(hulls.sign), limit, self.cache_size)
         rounds, check, stuck = 0, _FIRST_CHECK, False
         while True:
             dual = hulls.dual(rounds, self.epsilon)
             if dual.converged or dual.objective > ceiling:
                 return dual
-            if rounds >= limit or stuck:
+            remedy = limits.reached(rounds, hulls, stuck)
+            if remedy is not None:
                 break
             until = min(check, limit)
-            while rounds < until and not stuck:
+            while rounds < until and not stuck and hulls.fetches < limits.fetches:
                 done, stuck = hulls.advance(self.step, rounds, until - rounds)
                 rounds += done
             logger.debug("%d rounds: relative gap %.3g", rounds, dual.gap / _primal(dual))
@@ -130,8 +136,7 @@ class MWU(Solver):
         tell(
             "unconverged",
             f"MWU stopped after {rounds} rounds with a relative gap of "
-            f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; raise max_iter or "
-            "epsilon, or scale the kernels",
+            f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; {remedy}",
             ConvergenceWarning,
         )
         return dual
@@ -141,6 +146,40 @@ def _primal(dual: Dual) -> float:
     return max(dual.objective + dual.gap, np.finfo(float).tiny)
 
 
+class _Limits:
+    """Where rounds end that do not reach the certificate, and what would help."""
+
+    def __init__(self, n_samples: int, rounds: int, cache_size: float):
+        self.rounds, self.cache_size = rounds, cache_size
+        self.fetches = enough_fetches(n_samples)
+        self.patience = enough_patience(n_samples)
+        self.best, self.since = np.inf, 0
+
+    def reached(self, rounds: int, hulls: "_Hulls", stuck: bool) -> str | None:
+        """Return the remedy where the rounds shall end, None where they go on."""
+        if stuck or self._has_stopped_falling(rounds, hulls.objective):
+            return "no step leads further; raise epsilon, or scale the kernels and weights"
+        if rounds >= self.rounds:
+            return "raise max_iter or epsilon, or scale the kernels"
+        if hulls.fetches >= self.fetches:
+            return few_rows(self.cache_size, hulls.fetches)
+        return None
+
+    def _has_stopped_falling(self, rounds: int, objective: float) -> bool:
+        if objective < (1.0 - _ROUNDING) * self.best:
+            self.best, self.since = objective, rounds
+        # Steps of the published length overshoot; the later, the longer until that is made good.
+        return rounds - self.since > max(self.patience, 0.5 * rounds)
+
+
+def few_rows(cache_size: float, fetches: int) -> str:
+    """Return the remedy where most rounds miss a row."""
+    return (
+        f"cache_size={cache_size:g} MB held so few rows that missing ones were computed {fetches} "
+        "times; raise cache_size or epsilon, or scale the kernels"
+    )
+
+
 class _Hulls:
     """Two classes as convex hulls, half a unit of mass in each; ``g = G alpha``."""
 
@@ -148,10 +187,17 @@ class _Hulls:
         self.gram = gram
         self.problem = problem
         self.sign = sign
-        self.diag = gram.diag()
+        # The loops are compiled for arrays that can be written to.
+        self.diag = gram.diag().copy()
         self.alpha = np.zeros(gram.n_samples)
         self.g = np.zeros(gram.n_samples)
         self.curvature = np.inf
+        self.fetches = 0  # times that rows were missing
+
+    @property
+    def objective(self) -> float:
+        """``alpha' G alpha``, the squared distance of the points in the hulls."""
+        return float(self.alpha @ self.g)
 
     def begin(self, start: Array | None) -> None:
         """Put half a unit in each class, shared out like the coefficients given, if any."""
@@ -181,6 +227,7 @@ class _Hulls:
             if self.curvature < -noise * float(np.abs(self.diag).max()):
                 raise ValueError(_INDEFINITE)
         if first >= 0:
+            self.fetches += 1
             self.gram.store(self._wanted(first, second))
         return done, first < 0 and done < rounds
 
@@ -195,7 +242,7 @@ class _Hulls:
 
     def dual(self, rounds: int, epsilon: float) -> Dual:
         """Return the machine of this round, with the intercept of the least primal value."""
-        problem, q = self.problem, float(self.alpha @ self.g)
+        problem, q = self.problem, self.objective
         if not q > 0:
             raise ValueError(_INDEFINITE)
         coef = self.sign * self.alpha / q

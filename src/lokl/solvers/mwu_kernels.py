@@ -12,7 +12,8 @@ from lokl._compiled import CompiledModule
 from lokl._notices import tell
 from lokl.gram import GatedGram
 from lokl.gram.row_cache import RowCache
-from lokl.solvers.mwu import least, with_next
+from lokl.solvers.limits import enough_fetches
+from lokl.solvers.mwu import few_rows, least, with_next
 from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
@@ -88,12 +89,13 @@ def kernel_shares(
         yield found
         if found.dual.converged:
             return
-        if state.rounds >= max_iter:
+        starved = state.fetches >= state.most_fetches
+        if state.rounds >= max_iter or starved:
+            remedy = few_rows(cache_size, state.fetches) if starved else "raise max_iter or epsilon"
             tell(
                 "unconverged shares",
                 f"multiplicative weights stopped after {state.rounds} rounds with a relative gap "
-                f"of {found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; raise max_iter or "
-                "epsilon",
+                f"of {found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; {remedy}",
                 ConvergenceWarning,
             )
             return
@@ -114,20 +116,22 @@ class _Rounds:
         # Before the first round all gradients are zero: the samples nearest the origin begin.
         self.g = gram.diag() + problem.ridge
         self.rounds = 0
+        self.fetches, self.most_fetches = 0, enough_fetches(n)
         fit = int(cache_size * _MEGABYTE // (m * n * gram.dtype.itemsize))
         self._cache = RowCache(n, m * n, max(fit, 2), gram.dtype)
 
     def advance(self, until: int, speed: float, relative: bool) -> None:
-        """Go on to a number of rounds."""
+        """Go on to a number of rounds, or until rows have been missing too often."""
         n, m = len(self.sign), len(self.Q)
         slab = self._cache.slab.reshape(-1, m, n)
         sums = _mwu.Sums(self.sign, self.problem.ridge, self.a, self.v, self.Q, self.g)
-        while self.rounds < until:
+        while self.rounds < until and self.fetches < self.most_fetches:
             slots = self._cache.slots(np.arange(n))
             rest = until - self.rounds
             done, first, second = _mwu.kernel_rounds(slab, slots, sums, speed, relative, rest)
             self.rounds += done
             if first >= 0:
+                self.fetches += 1
                 self._fetch(first, second)
 
     def _fetch(self, first: int, second: int) -> None:

@@ -19,6 +19,8 @@ from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
+from lokl.estimators._base.training import Training
+from lokl.models import Model
 from lokl.models.described import Attributes
 from lokl.solvers import Problem
 from lokl.solvers.losses import CHOICES, CLASSIFICATION, classification_loss
@@ -76,12 +78,12 @@ class Classifier(ClassifierMixin, Learner):
         self
         """
         data = self._read(X, y, sample_weight)
-        self._fit_classes(data)
+        training, model = self._fit_classes(data)
         if self._trust_from_labels:
-            warn_if_trust_repeats_labels(self, data)
+            warn_if_trust_repeats_labels(self, data, training, model)
         return self
 
-    def _fit_classes(self, data: Any) -> Any:
+    def _fit_classes(self, data: Any) -> tuple[Training, Model]:
         """Learn from checked data, without a look at what was learned."""
         targets, known = self._stated(data.y, data.weight)
         return self._fit(data, targets, **known)
@@ -192,6 +194,11 @@ def _classes(y: Array) -> tuple[Array, Array]:
             )
         # Numbers as objects, as some tables have them, become numbers.
         y = np.array(y.tolist())
-    check_classification_targets(y)
+    discrete = y.dtype.kind in "biuUS"
+    if not discrete:
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    # Whole numbers and words are labels; all that can be said of them is that they are too many.
+    if discrete and 2 * len(classes) > len(y):
+        check_classification_targets(y)
     return classes, codes

@@ -7,7 +7,6 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._samples import Samples
-from lokl.models import Model
 
 _REMEDY = (
     "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
@@ -18,13 +17,11 @@ _REMEDY = (
 _MACHINES = ("dual_coef_", "intercept_", "weights_", "history_")
 
 
-def check_learned(model: Model) -> Model:
-    """Return a model, or raise where numbers have overflowed on the way to it."""
-    attributes = model.attributes()
+def check_learned(attributes: dict[str, Any]) -> None:
+    """Raise where numbers have overflowed on the way to the attributes of a model."""
     for name in _MACHINES:
         if name in attributes and not np.isfinite(attributes[name]).all():
             raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
-    return model
 
 
 def answer(question: Callable[[Samples], Array], samples: Samples) -> Array:

@@ -14,6 +14,9 @@ from sklearn.utils import _safe_indexing
 
 from lokl._arrays import Array
 from lokl._notices import apart, tell
+from lokl.estimators._base.training import Training
+from lokl.gates.base import shares
+from lokl.models import Model
 
 # The class label may explain so much of the variance of the trust before it is looked into.
 _SUSPICIOUS = 0.9
@@ -51,26 +54,28 @@ def explained_by_classes(trust: Array, codes: Array, weight: Array) -> float:
     return between / whole
 
 
-def warn_if_trust_repeats_labels(model: Any, data: Any) -> None:
+def warn_if_trust_repeats_labels(learner: Any, data: Any, training: Training, model: Model) -> None:
     """Warn where the gate of a fitted classifier tells the class and predicts no better for it.
 
-    `data` are the checked data of the fit. What is suspicious is looked into by a small
-    cross-validation against the plain average of the kernels; all other fits cost the trust of some
-    hundred training samples.
+    `data` are the checked data of the fit, `model` is as learning left it. What is suspicious is
+    looked into by a small cross-validation against the plain average of the kernels; all other
+    fits cost a look at gate values that learning knew.
     """
-    X, y, weight = data.X if data.frame is None else data.frame, data.y.ravel(), data.weight
-    codes = np.unique(y, return_inverse=True)[1]
-    rows = _some(np.flatnonzero(weight > 0))
-    trust = model.gate(_safe_indexing(X, rows))
-    spread = np.sqrt(trust.var(axis=0).sum())
-    told = explained_by_classes(trust, codes[rows], weight[rows])
-    if spread < _FLAT or told <= _SUSPICIOUS:
+    some = _some(training.n_samples)
+    trust = _trust_of_training(model, training, some)
+    if np.sqrt(trust.var(axis=0).sum()) < _FLAT:
         return
+    y, weight, rows = data.y.ravel(), data.weight, training.rows[some]
+    codes = np.unique(y[rows], return_inverse=True)[1]
+    told = explained_by_classes(trust, codes, weight[rows])
+    if told <= _SUSPICIOUS:
+        return
+    X = data.X if data.frame is None else data.frame
     # What small fits have to warn of says nothing about the fit that was asked for.
-    scores, _ = apart(_held_out, model, X, y, weight, rows[_often_enough(codes[rows])])
+    scores, _ = apart(_held_out, learner, X, y, weight, rows[_often_enough(codes)])
     if scores is None or scores[0] > scores[1]:
         return
-    name = type(model).__name__
+    name = type(learner).__name__
     tell(
         "trust repeats labels",
         f"the class label explains {told:.0%} of the trust that {name} learned, and held-out "
@@ -81,9 +86,16 @@ def warn_if_trust_repeats_labels(model: Any, data: Any) -> None:
     )
 
 
-def _some(rows: Array) -> Array:
-    """At most so many of some rows, evenly spread."""
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.intp))]
+def _some(n_samples: int) -> Array:
+    """Places of at most some hundred samples, evenly spread."""
+    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, _ROWS)).astype(np.intp))
+
+
+def _trust_of_training(model: Model, training: Training, some: Array) -> Array:
+    """Shares of the kernels in the trust of some training samples."""
+    gates, present = model.gates, training.samples.present
+    assert gates is not None, "learning is over: the gates of the training samples are gone"
+    return shares(model.trust_of(gates[some]), None if present is None else present[some])
 
 
 def _often_enough(codes: Array) -> Array:

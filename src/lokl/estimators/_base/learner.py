@@ -156,23 +156,28 @@ class Learner(BaseEstimator, ABC):
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         return _Data(X, y, check_weights(sample_weight, X), named, frame)
 
-    def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
+    def _fit(
+        self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any
+    ) -> tuple[Training, Model]:
         """Learn from checked data, and publish what was learned.
 
         `targets` are target and cost of every sample, for each class or target; `known` are
-        attributes that the targets have told already.
+        attributes that the targets have told already. What was learned from and the model as
+        learning left it are returned.
         """
         # Numbers that overflow are looked for where they come in and where they come out.
         with Collected(), np.errstate(all="ignore"):
             training = self._training(data, targets)
             with one_pool(training.n_samples):
-                model = check_learned(self._learn(training))
+                model = self._learn(training)
+                learned = model.attributes()
+                check_learned(learned)
                 # Only where all kernels are views may samples lack one.
                 views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
                 off_centre = find_off_centre(training) if views and model.one_intercept else ()
-            warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
-        learned = {**known, **model.attributes(), "_model": model, "_off_centre": off_centre}
-        publish(self, learned)
+            warn_of_weight_at_the_end(training.kernels, learned.get("weights_"))
+        kept = {"_model": model.without_training(), "_off_centre": off_centre}
+        publish(self, {**known, **learned, **kept})
         if self.verbose:
             logger.info(
                 "%s: objective %.6g, %d of %d samples support",
@@ -181,7 +186,7 @@ class Learner(BaseEstimator, ABC):
                 len(self.support_),
                 training.n_samples,
             )
-        return self
+        return training, model
 
     def _training(self, data: "_Data", targets: list[tuple[Array, Array]]) -> Training:
         """Bind kernels to the samples that count, and state the problems."""

@@ -42,7 +42,8 @@ class Regressor(RegressorMixin, Learner):
         """
         data = self._read(X, y, sample_weight)
         targets, known = self._stated(data.y, data.weight)
-        return self._fit(data, targets, **known)
+        self._fit(data, targets, **known)
+        return self
 
     def _stated(self, y: Array, weight: Array) -> Stated:
         y = np.asarray(y, dtype=np.float64)

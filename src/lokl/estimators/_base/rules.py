@@ -55,6 +55,12 @@ def _check_callback(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a function of a step or None, got {value!r}")
 
 
+def _check_seed(name: str, value: Any) -> None:
+    # A generator that starts from a number takes long to make; what is a seed is told without.
+    if not (isinstance(value, Integral) and 0 <= int(value) < 2**32):
+        check_random_state(value)
+
+
 POSITIVE = Rule("float", check_positive)
 NOT_NEGATIVE = Rule("float", check_not_negative)
 SHARE = Rule("float", check_share)
@@ -64,7 +70,7 @@ ROUNDS = Rule("int", _check_rounds)
 STEPS = Rule("int", _check_steps)
 JOBS = Rule("int or None", _check_jobs)
 CALLBACK = Rule("callable or None", _check_callback)
-SEED = Rule("int, RandomState or None", lambda name, value: check_random_state(value))
+SEED = Rule("int, RandomState or None", _check_seed)
 
 
 def one_of(*words: str) -> Rule:

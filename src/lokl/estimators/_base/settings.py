@@ -95,7 +95,8 @@ def settings(cls: Class) -> Class:
 
 def check_settings(estimator: Any) -> None:
     """Raise where a setting is out of range; the error names it, its value and the remedy."""
-    values = estimator.get_params(deep=False)
+    # Not by get_params, which reads the constructor's signature each time.
+    values = vars(estimator)
     for declared in _settings_of(type(estimator)):
         check = declared.metadata["rule"].check
         if check is not None:

@@ -70,13 +70,16 @@ class Training:
         rounds: int | None = None,
         kernels: list[Kernel] | None = None,
         names: list[str] | None = None,
+        gates: Array | None = None,
         **learned: Any,
     ) -> GatedMachine:
         """Make a model of machines on one gated kernel.
 
         The gate is for any samples, under learned parameters. History, gap and number of rounds are
         those of the machines where None; kernels and names are given where others were learned than
-        those of the training; `learned` are attributes that only the method has.
+        those of the training; `gates` are given where the gate would say something else of the
+        training samples than their Gram matrix was made with; `learned` are attributes that only
+        the method has.
         """
         gram = solution.gram
         diag = gram.diag()
@@ -98,4 +101,5 @@ class Training:
             solution.gap if gap is None else gap,
             solution.n_iter if rounds is None else rounds,
             learned,
+            gram.gates if gates is None else gates,
         )
