@@ -3,6 +3,7 @@
 import inspect
 import pickle
 
+import joblib
 import numpy as np
 import pytest
 from selection_cases import COSTS, check_like_grid_search, data
@@ -241,6 +242,19 @@ def test_other_estimators_are_searched_as_ever():
         check_like_grid_search(
             DecisionTreeClassifier(random_state=0), grid, X, y, n_jobs=n_jobs, scoring="roc_auc"
         )
+
+
+# From Python 3.12 on, forks of a process with threads.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
+@pytest.mark.parametrize("model", [UniformMKLClassifier("rbf"), LogisticRegression()])
+def test_callers_may_choose_how_jobs_are_run(backend, model):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        search = KernelSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    plain = KernelSearchCV(model, {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
+    )
 
 
 def test_different_estimators_in_one_grid():

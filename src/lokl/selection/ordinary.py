@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from joblib.parallel import get_active_backend
 from sklearn.base import clone
 from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils.parallel import Parallel, delayed
@@ -21,8 +22,10 @@ class OrdinaryFits(Worker):
         return [candidates] if candidates else []
 
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        parallel = Parallel(n_jobs=task.n_jobs, return_as="generator")
-        results = parallel(
+        # Some backends, which a caller may have chosen, hand over all results at once.
+        by_and_by = get_active_backend()[0].supports_return_generator
+        parallel = Parallel(n_jobs=task.n_jobs, return_as="generator" if by_and_by else "list")
+        fits = (
             delayed(_fit_and_score)(
                 clone(task.estimator),
                 task.X,
@@ -41,6 +44,7 @@ class OrdinaryFits(Worker):
             for candidate in line
             for train, test in task.splits
         )
+        results = (result for result in parallel(fits))
         try:
             for candidate in line:
                 yield [_cell(candidate, split, next(results)) for split in range(len(task.splits))]
