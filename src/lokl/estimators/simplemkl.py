@@ -29,9 +29,7 @@ class _SimpleMKL(Rounds):
         return learn_weights(
             self,
             training,
-            lambda machines, gram, base: reduced_gradient(
-                Simplex(machines=machines, gram=gram, base=base), self.learn_tol
-            ),
+            lambda **common: reduced_gradient(Simplex(**common), self.learn_tol),
         )
 
 

@@ -13,7 +13,7 @@ class _UniformMKL(Learner):
         gate = Constant()
         params = gate.init(training.samples.given, training.n_kernels, training.rng)
         gram = training.gram(gate.at(training.samples, params))
-        return training.model(gate, params, training.machines().solve(gram))
+        return training.model(gate, params, training.machines(resume="machines").solve(gram))
 
 
 @settings

@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from lokl._arrays import Array
 from lokl._notices import Collected
 from lokl._samples import Samples
 from lokl._threads import one_pool
+from lokl.estimators._base.earlier import Earlier
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
@@ -35,6 +36,9 @@ from lokl.solvers.by_name import SOLVERS
 
 logger = logging.getLogger("lokl")
 
+# What scikit-learn notes about the columns of the data.
+_FEATURES = ("n_features_in_", "feature_names_in_")
+
 
 @dataclass(frozen=True, eq=False)
 class _Data:
@@ -45,6 +49,18 @@ class _Data:
     weight: Array
     kernels: dict[str, Kernel]
     frame: Any  # X as given, where it has column names
+    features: dict[str, Any]  # attributes that tell number and names of the columns
+    earlier: Earlier = field(default_factory=Earlier)
+    tolerance: float = 0.0  # of the solver, where it may be looser than the settings say
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """Samples that count and kernels bound to them."""
+
+    rows: Array
+    kernels: list[Kernel]
+    samples: Samples
 
 
 @settings
@@ -106,6 +122,10 @@ class Learner(BaseEstimator, ABC):
         """Learn from validated samples: the method itself. Sets nothing."""
 
     @abstractmethod
+    def _fit_data(self, data: Any) -> Any:
+        """Learn from checked data; the end of `fit`."""
+
+    @abstractmethod
     def _problem(self, target: Array, cost: Array) -> Problem:
         """Return the dual problem of one class or target."""
 
@@ -128,16 +148,27 @@ class Learner(BaseEstimator, ABC):
         """
         return self.kernels
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
-        """Check settings and data."""
+    def _check(self) -> None:
+        """Raise where settings are not allowed."""
         check_settings(self)
         self._check_together()
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
+        """Check settings and data."""
+        self._check()
         frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
         views = self._takes_missing_views()
         missing = views and all(k.is_view for k in named.values())
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
-        return _Data(X, y, check_weights(sample_weight, X), named, frame)
+        features = {name: vars(self)[name] for name in _FEATURES if name in vars(self)}
+        return _Data(X, y, check_weights(sample_weight, X), named, frame, features)
+
+    def _see(self, data: "_Data") -> None:
+        """Note the columns of data that an estimator with the same kernels has checked."""
+        for name in _FEATURES:
+            vars(self).pop(name, None)
+        vars(self).update(data.features)
 
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
@@ -152,7 +183,9 @@ class Learner(BaseEstimator, ABC):
                 model = check_learned(self._learn(training))
                 # Only where all kernels are views may samples lack one.
                 views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
-                off_centre = find_off_centre(training) if views and model.one_intercept else ()
+                off_centre: tuple[str, ...] = ()
+                if views and model.one_intercept:
+                    off_centre = data.earlier.part("off centre", lambda: find_off_centre(training))
             warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
         learned = {**known, **model.attributes(), "_model": model, "_off_centre": off_centre}
         publish(self, learned)
@@ -167,7 +200,25 @@ class Learner(BaseEstimator, ABC):
         return self
 
     def _training(self, data: "_Data", targets: list[tuple[Array, Array]]) -> Training:
-        """Bind kernels to the samples that count, and state the problems."""
+        """State the problems of samples with the kernels bound to them."""
+        ready = data.earlier.part("samples", lambda: self._bind(data))
+        problems = [self._problem(t[ready.rows], cost[ready.rows]) for t, cost in targets]
+        solver = chosen_solver(self)
+        if data.tolerance > solver.tolerance > 0:
+            solver = solver.with_tolerance(data.tolerance)
+        return Training(
+            ready.samples,
+            ready.rows,
+            ready.kernels,
+            list(data.kernels),
+            problems,
+            solver,
+            check_random_state(self.random_state),
+            data.earlier,
+        )
+
+    def _bind(self, data: "_Data") -> "_Ready":
+        """Bind kernels to the samples that count."""
         X, frame, names = data.X, data.frame, list(data.kernels)
         # A weight of zero is the same as no row at all, for scales and for the solver.
         rows = np.flatnonzero(data.weight > 0)
@@ -188,9 +239,7 @@ class Learner(BaseEstimator, ABC):
             training=True,
         )
         warn_of_useless_widths(kernels, samples)
-        problems = [self._problem(t[rows], cost[rows]) for t, cost in targets]
-        rng = check_random_state(self.random_state)
-        return Training(samples, rows, kernels, names, problems, chosen_solver(self), rng)
+        return _Ready(rows, kernels, samples)
 
     def _samples(self, X: Any) -> Samples:
         """Check new samples against those of training."""

@@ -39,7 +39,9 @@ class Regressor(RegressorMixin, Learner):
         -------
         self
         """
-        data = self._read(X, y, sample_weight)
+        return self._fit_data(self._read(X, y, sample_weight))
+
+    def _fit_data(self, data: Any) -> Any:
         y = np.asarray(data.y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         cost = check_costs(self.C, {"sample_weight": data.weight})
