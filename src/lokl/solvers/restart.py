@@ -5,6 +5,9 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.solvers.problem import Dual, Problem
 
+# Share of the support at its bounds, below which most of a solution stays as it is.
+_FEW = 0.2
+
 
 def restart(last: Dual, before: Problem, now: Problem) -> Array:
     """Coefficients for a problem, from the solution of one with other costs.
@@ -14,6 +17,10 @@ def restart(last: Dual, before: Problem, now: Problem) -> Array:
     them into the new boxes.
     """
     coef = last.coef
+    at_bound = (coef != 0) & ((coef == before.lower) | (coef == before.upper))
+    if at_bound.sum() < _FEW * np.count_nonzero(coef) and np.array_equal(before.ridge, now.ridge):
+        # The cost hardly touches this solution.
+        return coef
     # The sum of the coefficients is zero, so that the intercept has no part in it.
     curved = float(coef @ last.decision) + float(now.ridge @ coef**2)
     gain = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
