@@ -13,7 +13,7 @@ from lokl.estimators._base import Classifier, Rounds, Training, setting, setting
 from lokl.estimators._base.old_names import old_name, value_of
 from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
 from lokl.estimators._base.solver_choice import chosen_solver
-from lokl.estimators._base.success import regress
+from lokl.estimators._base.success import regress, success_machine
 from lokl.gates import Constant, Weighted
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.models import GatedMachine, RegressedSuccess
@@ -202,8 +202,8 @@ def _regressors(training: Training, choices: Array) -> RegressedSuccess:
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
-        values, weight = choices[rows, i], training.weight[rows]
-        regressors.append(regress(training.solver, gram, values, weight, training.names[i])[1])
+        machine = success_machine(training.solver, choices[rows, i], training.weight[rows])
+        regressors.append(regress(machine, gram, training.names[i])[1])
         gram.release()
     return RegressedSuccess(regressors)
 

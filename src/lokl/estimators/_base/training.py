@@ -52,10 +52,21 @@ class Training:
     def is_classification(self) -> bool:
         return self.problems[0].is_classification
 
-    def gram(self, gates: Array, *, keep: bool = False, pair_normalized: bool = False) -> GatedGram:
-        """Make the matrix of all kernels under some gates; with `keep`, gates will move."""
+    def gram(
+        self,
+        gates: Array,
+        *,
+        keep: bool = False,
+        share: float = 1.0,
+        pair_normalized: bool = False,
+    ) -> GatedGram:
+        """Make the matrix of all kernels under some gates, in a share of the memory.
+
+        With `keep`, gates will move.
+        """
+        solver = self.solver if share == 1.0 else self.solver.with_share_of_memory(share)
         inner = self.earlier.part(
-            "inner products", lambda: self.solver.inner_products(self.samples.filled, keep=keep)
+            "inner products", lambda: solver.inner_products(self.samples.filled, keep=keep)
         )
         return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
 
