@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog, minimize
@@ -74,7 +75,7 @@ class _Model:
         # Values are relative to the largest, so that tolerances are.
         unit = max(self._linear)
         forms, m = np.array(self._forms) / unit, len(self._forms[0])
-        found = linprog(
+        found: Any = linprog(
             np.append(np.zeros(m), 1.0),
             A_ub=np.hstack([-0.5 * forms, -np.ones((len(forms), 1))]),
             b_ub=-np.array(self._linear) / unit,
@@ -85,7 +86,10 @@ class _Model:
         if not found.success:
             return -np.inf
         self._lowest = found.x[:-1]
-        return unit * float(found.fun)
+        # Any mixture of planes is below the objective, however exact the program was solved.
+        shares = np.maximum(-found.ineqlin.marginals, 0.0)
+        shares = shares / shares.sum()
+        return float(shares @ self._linear - 0.5 * (shares @ np.array(self._forms)).max())
 
     def below(self, target: float, weights: Array) -> Array:
         """Weights nearest to some at which no plane is above the target, (1, n_kernels)."""
@@ -94,16 +98,17 @@ class _Model:
         # In units of the target.
         room = 1.0 - np.array(self._linear) / target
         slopes = 0.5 * np.array(self._forms) / target
+        constraints: Any = [
+            {"type": "eq", "fun": lambda d: d.sum() - 1.0, "jac": lambda d: np.ones(len(d))},
+            {"type": "ineq", "fun": lambda d: room + slopes @ d, "jac": lambda d: slopes},
+        ]
         found = minimize(
-            lambda d: (0.5 * float((d - centre) @ (d - centre)), d - centre),
+            lambda d: 0.5 * float((d - centre) @ (d - centre)),
             start,
-            jac=True,
+            jac=lambda d: d - centre,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * len(centre),
-            constraints=[
-                {"type": "eq", "fun": lambda d: d.sum() - 1.0, "jac": lambda d: np.ones(len(d))},
-                {"type": "ineq", "fun": lambda d: room + slopes @ d, "jac": lambda d: slopes},
-            ],
+            constraints=constraints,
         )
         d = np.maximum(found.x if np.isfinite(found.x).all() else start, 0.0)
         return np.asarray(d[np.newaxis] / d.sum())

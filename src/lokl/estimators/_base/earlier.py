@@ -57,8 +57,8 @@ class Earlier:
         if rng is not None:
             rng.set_state(found.after)
         copies = {kind: replace(notice) for kind, notice in found.notices.items()}
-        value = together((found.value, copies))
-        return value  # type: ignore[no-any-return]
+        made: Part = together((found.value, copies))
+        return made
 
     def resumed(self, name: Hashable, machines: Machines) -> Machines:
         """Let machines begin where those of the same name ended in the last fit."""

@@ -167,8 +167,10 @@ class Learner(BaseEstimator, ABC):
     def _see(self, data: "_Data") -> None:
         """Note the columns of data that an estimator with the same kernels has checked."""
         for name in _FEATURES:
-            vars(self).pop(name, None)
-        vars(self).update(data.features)
+            if name in data.features:
+                setattr(self, name, data.features[name])
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def _fit(self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any) -> Any:
         """Learn from checked data, and publish what was learned.
