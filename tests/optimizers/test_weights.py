@@ -17,6 +17,7 @@ from lokl.optimizers import (
     ProductObjective,
     Simplex,
     SumOfWeights,
+    level,
     reduced_gradient,
     spectral,
 )
@@ -163,6 +164,22 @@ def test_reduced_gradient_falls_on_the_simplex_to_a_certified_gap(seed):
         assert (step.params >= 0).all()
         assert step.objective - step.gap <= values[-1] + 1e-9
     assert steps[-1].gap <= 1.1e-4 * values[-1]
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), tol=st.sampled_from([1e-2, 1e-4, 1e-8]))
+def test_the_level_method_goes_from_any_weights_to_a_certified_gap(seed, tol):
+    *_, parts = case(seed=seed)
+    *_, best = reduced_gradient(Simplex(**parts), tol=1e-8)
+    first = np.random.RandomState(seed).dirichlet(np.full(3, 0.3))[np.newaxis]
+    steps = list(level(Simplex(**parts, first=first), tol=tol))
+    values = np.array([step.objective for step in steps])
+    assert (np.diff(values) <= 0).all()
+    for step in steps:
+        assert step.params.sum() == pytest.approx(1.0)
+        assert (step.params >= 0).all()
+        assert step.objective - step.gap <= best.objective + 1e-8
+    assert values[-1] <= best.objective + 1.1 * max(tol, 1e-6) * values[-1]
 
 
 def test_a_kernel_that_says_nothing_gets_no_weight():

@@ -391,3 +391,18 @@ def test_a_solver_gives_up_above_the_ceiling(n):
     assert not early.converged
     same = Exact().solve(gram, hinge(y, 1.0), ceiling=2 * full.objective)
     assert same.objective == pytest.approx(full.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_linear_kernel_of_large_cost_needs_few_pair_moves(dtype):
+    # Few coefficients are free and their matrix is nearly singular: pair moves alone are 40,000.
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(400, 10))
+    y = signs(X[:, 0] + X[:, 1] ** 2 - 1.0 + 0.5 * rng.normal(size=400))
+    dual = solve_svc(Linear(), X, y, C=10.0, dtype=dtype)
+    assert dual.converged
+    assert dual.n_iter < 20_000
+    # From a solution whose bounds are scaled, all free coefficients are nearly right.
+    larger = solve_svc(Linear(), X, y, C=40.0, dtype=dtype, start=4.0 * dual.coef)
+    assert larger.converged
+    assert larger.n_iter < 10_000

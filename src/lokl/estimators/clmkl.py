@@ -69,13 +69,15 @@ class _CLMKL(Rounds):
         memberships = Memberships(clusters, training.n_kernels)
         base = memberships.of(clusters.shares(distances), training.samples.present)
         objective = NormBall(
-            machines=training.machines(),
+            machines=training.machines(resume="weights"),
             gram=training.gram(base, keep=True),
             base=base,
             by_rank=True,
             p=float(self.p),
+            first=training.earlier.start("weights"),
         )
         walk = self._follow(closed_form(objective, self.learn_tol))
+        training.earlier.end("weights", walk.last.params)
         return training.model(
             Weighted(memberships, by_rank=True),
             walk.last.params,

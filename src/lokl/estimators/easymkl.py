@@ -70,13 +70,18 @@ class EasyMKLClassifier(Classifier):
         gate = Weighted(Everywhere(training.n_kernels))
         base = gate.base(training.samples)
         gram = training.gram(base)
-        forms = gram.kernel_forms(self._distributions(training, gram)).sum(axis=1)
-        forms = np.maximum(forms, 0.0)
+        # The weights do not depend on the cost of the machine.
+        forms = training.earlier.part("forms", lambda: self._forms(training, gram))
         total = float(forms.sum())
         weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
         params = weights[np.newaxis]
-        solution = training.machines().solve(gram.regated(weigh(base, params)))
+        solution = training.machines(resume="machines").solve(gram.regated(weigh(base, params)))
         return training.model(gate, params, solution, weights_=weights)
+
+    def _forms(self, training: Training, gram: GatedGram) -> Array:
+        """Squared distance of the classes in every kernel."""
+        forms = gram.kernel_forms(self._distributions(training, gram)).sum(axis=1)
+        return np.maximum(forms, 0.0)
 
     def _distributions(self, training: Training, gram: GatedGram) -> Array:
         """Signed distributions of the classes, one column for each machine."""

@@ -103,16 +103,12 @@ class _GMKL(Rounds):
         return learn_weights(
             self,
             training,
-            lambda machines, gram, base: spectral(
-                Penalised(
-                    machines=machines,
-                    gram=gram,
-                    base=base,
-                    regularizer=self._penalty(),
-                    strength=float(self.lam),
-                ),
+            lambda **common: spectral(
+                Penalised(**common, regularizer=self._penalty(), strength=float(self.lam)),
                 self.learn_tol,
             ),
+            # Its search follows rough machines and ends elsewhere from another start.
+            resume=False,
         )
 
     def _learn_product(self, training: Training) -> GatedMachine:

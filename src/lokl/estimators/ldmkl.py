@@ -132,7 +132,7 @@ class _LDMKL(SuccessLearner):
             problems = [problem.weighted(chosen.scaled) for problem in problems]
         place = np.searchsorted(alone.rows, chosen.rows)
         inner = alone.gram.inner
-        if len(place) < len(alone.rows):
+        if alone.kept or len(place) < len(alone.rows):
             inner = inner.take(place)
         # The machine on all samples is a good guess at the one on its best samples.
         start = [dual.coef[place] for dual in alone.solution.duals]

@@ -34,9 +34,7 @@ class _LpMKL(Rounds):
         return learn_weights(
             self,
             training,
-            lambda machines, gram, base: closed_form(
-                NormBall(machines=machines, gram=gram, base=base, p=float(self.p)), self.learn_tol
-            ),
+            lambda **common: closed_form(NormBall(**common, p=float(self.p)), self.learn_tol),
         )
 
 

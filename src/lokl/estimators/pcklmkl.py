@@ -86,17 +86,21 @@ class PCKLMKLClassifier(Rounds, Classifier):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        probabilities, own = _learn_probabilities(training)
+        probabilities, own = training.earlier.part(
+            "probabilities", lambda: _learn_probabilities(training)
+        )
         # A new sample has no part in its own density, so a training sample has none either.
         base = share_missing(own, training.samples.present)
         objective = NormBall(
-            machines=training.machines(),
+            machines=training.machines(resume="weights"),
             gram=training.gram(base, keep=True),
             base=base,
             p=float(self.p),
+            first=training.earlier.start("weights"),
         )
         walk = self._follow(closed_form(objective, self.learn_tol))
         params = walk.last.params
+        training.earlier.end("weights", params)
         return training.model(
             Weighted(probabilities), params, walk.last.solution, weights_=params[0], **walk.facts()
         )

@@ -13,7 +13,7 @@ from lokl.estimators._base import Classifier, Rounds, Training, setting, setting
 from lokl.estimators._base.old_names import old_name, value_of
 from lokl.estimators._base.rules import NORM, POSITIVE, count, one_of, or_none
 from lokl.estimators._base.solver_choice import chosen_solver
-from lokl.estimators._base.success import regress
+from lokl.estimators._base.success import regress, success_machine
 from lokl.gates import Constant, Weighted
 from lokl.gates.weighted import weigh
 from lokl.gram import Expansion, GatedGram, GatedKernel
@@ -211,9 +211,8 @@ def _regressors(training: Training, choices: Array) -> tuple[RegressedSuccess, A
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
-        values, weight = choices[rows, i], training.weight[rows]
-        name = training.names[i]
-        regressed[rows, i], own = regress(training.solver, gram, values, weight, name)
+        machine = success_machine(training.solver, choices[rows, i], training.weight[rows])
+        regressed[rows, i], own = regress(machine, gram, training.names[i])
         regressors.append(own)
         gram.release()
     return RegressedSuccess(regressors), regressed

@@ -1,13 +1,14 @@
 """SimpleMKL: weights on the simplex, by reduced gradient."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.global_weights import learn_weights
 from lokl.estimators._base.rules import POSITIVE
 from lokl.models import GatedMachine
 from lokl.models.described import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, Attributes
-from lokl.optimizers import Simplex, reduced_gradient
+from lokl.optimizers import Simplex, Step, level, reduced_gradient
 
 
 @settings
@@ -26,13 +27,12 @@ class _SimpleMKL(Rounds):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        return learn_weights(
-            self,
-            training,
-            lambda machines, gram, base: reduced_gradient(
-                Simplex(machines=machines, gram=gram, base=base), self.learn_tol
-            ),
-        )
+        return learn_weights(self, training, self._path)
+
+    def _path(self, **common: Any) -> Iterator[Step]:
+        objective = Simplex(**common)
+        search = reduced_gradient if objective.first is None else level
+        return search(objective, self.learn_tol)
 
 
 @settings

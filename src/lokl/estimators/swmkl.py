@@ -9,7 +9,7 @@ from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl.estimators._base import Classifier, Regressor, Training, setting, settings
 from lokl.estimators._base.rules import one_of
-from lokl.estimators._base.success import SuccessLearner, at_training, learn_success
+from lokl.estimators._base.success import SuccessLearner, at_training, learn_success, memory_left
 from lokl.gates import Weighted
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
@@ -82,13 +82,19 @@ class _SwMKL(SuccessLearner):
             success[own.alone.rows, i] = own.success
         # What is laid out for single kernels is done with: its memory goes to the combined one.
         del judged, own
-        gram = training.gram(H, pair_normalized=self.psd in ("none", "clip", "shift"))
+        gram = training.gram(
+            H,
+            share=memory_left(training),
+            pair_normalized=self.psd in ("none", "clip", "shift"),
+        )
         if self.psd == "clip":
             solution = _clipped(training, gram)
         elif self.psd == "shift":
             solution = _shifted(training, gram)
         else:
-            solution = training.machines().solve(gram)
+            # The published kernel is not positive semidefinite: starts may lead elsewhere.
+            resume = None if self.psd == "none" else "machines"
+            solution = training.machines(resume=resume).solve(gram)
         params = np.ones((1, training.n_kernels))
         return training.model(SuccessGate(trust), params, solution, success_=success)
 

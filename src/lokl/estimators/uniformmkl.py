@@ -17,7 +17,7 @@ class _UniformMKL(FixedKernel):
     def _learn(self, training: Training) -> GatedMachine:
         gate, params = self._gate(training)
         gram = training.gram(gate.at(training.samples, params))
-        return training.model(gate, params, training.machines().solve(gram))
+        return training.model(gate, params, training.machines(resume="machines").solve(gram))
 
 
 @settings

@@ -2,6 +2,7 @@
 
 from lokl.optimizers.closed_form import closed_form
 from lokl.optimizers.gate_objective import GateObjective
+from lokl.optimizers.level import level
 from lokl.optimizers.line_search import line_search
 from lokl.optimizers.objective import Evaluation, Objective, Step
 from lokl.optimizers.product_objective import ProductObjective
@@ -25,6 +26,7 @@ __all__ = [
     "SumOfWeights",
     "WeightObjective",
     "closed_form",
+    "level",
     "line_search",
     "reduced_gradient",
     "spectral",

@@ -21,6 +21,8 @@ from lokl.solvers import Machines
 _NOTHING = 1e-5
 # Weights on the simplex below this are set to zero.
 _ABSENT = 1e-8
+# Share of even weights that a weight on the norm ball starts from at least.
+_LEAST = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,7 @@ class WeightObjective(Objective[WeightEvaluation]):
     gram: GatedGram  # the kernels under the known gates alone
     base: Array  # the known gates, (n_samples, n_kernels[, rank])
     by_rank: bool = False  # whether each rank has weights of its own; else all share one group
+    first: Array | None = None  # weights of a similar problem to start from, (n_groups, n_kernels)
 
     is_certified = True
 
@@ -116,7 +119,12 @@ class NormBall(WeightObjective):
 
     def start(self) -> Array:
         groups, m = self.shape
-        return np.full((groups, m), m ** (-1.0 / self.p))
+        even = np.full((groups, m), m ** (-1.0 / self.p))
+        if self.first is None:
+            return even
+        # Rounds multiply the weights: what is nearly zero would take long to come back.
+        weights = np.maximum(self.first, _LEAST * even)
+        return np.asarray(weights / np.linalg.norm(weights, ord=self.p, axis=1, keepdims=True))
 
     def gap(self, evaluation: WeightEvaluation) -> float:
         S = evaluation.forms
@@ -134,7 +142,7 @@ class Simplex(WeightObjective):
 
     def start(self) -> Array:
         groups, m = self.shape
-        return np.full((groups, m), 1.0 / m)
+        return np.full((groups, m), 1.0 / m) if self.first is None else self.first
 
     def project(self, params: Array) -> Array:
         params = np.where(params < _ABSENT, 0.0, params)

@@ -24,6 +24,8 @@ _LARGE, _UNEVEN = 1e4, 1e3
 _AFTERWARDS = 3
 # Steps of one compiled call: short enough for Ctrl-C to be answered.
 _STEPS_A_CALL = 100_000
+# Fewer where all free coefficients can be moved at once in between.
+_STEPS_TO_CLIMB = 2000
 # Fewer where the caller wants to know as soon as the dual value passes a ceiling.
 _STEPS_TO_CEILING = 1000
 
@@ -83,8 +85,11 @@ class Exact(TolerantSolver):
         if self.working_set < 2:
             raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
         state = State.begin(gram, problem, start)
-        steps_a_call = _STEPS_A_CALL if np.isinf(ceiling) else _STEPS_TO_CEILING
         work = WorkingSet(gram, problem, self._size(gram))
+        steps_a_call = _STEPS_TO_CLIMB if work.is_whole else _STEPS_A_CALL
+        if np.isfinite(ceiling):
+            steps_a_call = _STEPS_TO_CEILING
+        climbed = True
         limit, rounds = float(self.max_iter), np.inf
         if limit < 0:
             limit = enough_steps(gram.n_samples, work.size)
@@ -95,6 +100,11 @@ class Exact(TolerantSolver):
             violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
             if violation <= self.tol or state.steps >= limit or state.rounds >= rounds:
                 break
+            if work.is_whole and not climbed:
+                work.climb(state)
+                climbed = True
+                continue
+            climbed = False
             if state.steps >= jump_at:
                 if not state.is_indefinite:
                     work.jump(state)

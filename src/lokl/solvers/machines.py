@@ -10,6 +10,7 @@ from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
 from lokl.solvers.problem import Dual, Problem
+from lokl.solvers.restart import restart
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,14 @@ class Machines:
         self.problems = list(problems)
         self._finest = solver.tolerance
         self._last: list[Array | None] = [None] * len(self.problems) if start is None else [*start]
+        self._solved: list[Dual] = []
+
+    def resume(self, earlier: "Machines") -> "Machines":
+        """Start the first solve where machines of the same samples at other costs have ended."""
+        ended = (earlier._solved, earlier.problems, self.problems)
+        if len({len(part) for part in ended}) == 1:
+            self._last = [restart(*own) for own in zip(*ended, strict=True)]
+        return self
 
     def refine(self, tolerance: float) -> bool:
         """Leave this violation from now on, but no less than the solver was made for.
@@ -104,5 +113,5 @@ class Machines:
             ceiling -= duals[-1].objective
             if ceiling < 0:
                 return None
-        self._last = [dual.coef for dual in duals]
+        self._last, self._solved = [dual.coef for dual in duals], duals
         return Solution(duals, gram)

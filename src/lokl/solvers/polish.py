@@ -15,7 +15,8 @@ from lokl.solvers.problem import Problem
 
 _LARGEST = 200
 _ROUNDS = 20
-_RIDGE = 1e-11
+# By the bytes of a number, in units of the largest diagonal entry.
+_RIDGES = {8: 1e-11, 4: 1e-7}
 
 
 @dataclass
@@ -42,29 +43,14 @@ def polish(
     exact : float
         Violation that counts as none.
     """
-    coef = coef.copy()
-    lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
-    upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
-    best = None
+    best, coef = None, coef.copy()
+    lower, upper = _sides(problem, coef)
     for _ in range(_ROUNDS):
-        free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
-        if not 2 <= len(free) <= _LARGEST:
+        stride = _stride(matrix, problem, coef, gradient, lower, upper)
+        if stride is None:
             return best
-        change = _newton(matrix, problem, coef, gradient, free)
-        if change is None:
-            return best
-        room = np.where(change > 0, upper[free] - coef[free], coef[free] - lower[free])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(change != 0, room / np.abs(change), np.inf)
-        step = min(1.0, float(reach.min()))
-        moved = coef[free] + step * change
-        if step < 1.0:
-            # The nearest bound is hit: these coefficients are not free after all.
-            blocked = reach <= step
-            moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
-        gradient = gradient - (moved - coef[free]) @ matrix[free]
-        coef[free] = moved
-        if step == 1.0:
+        coef, gradient, is_whole = stride
+        if is_whole:
             up, down = problem.violations(coef, gradient)
             violation = float(up.max() - down.min())
             if best is not None and violation > 0.5 * best.violation:
@@ -73,6 +59,60 @@ def polish(
             if violation <= exact:
                 return best
     return best
+
+
+def climb(
+    matrix: Array, problem: Problem, coef: Array, gradient: Array
+) -> tuple[Array, Array] | None:
+    """Go to the best values of the free coefficients, or to where too many have met a bound.
+
+    The objective rises on the way. Pair moves need many steps where a few coefficients are free and
+    their matrix is nearly singular, as under a linear kernel of large cost; there, this needs few.
+    Returns coefficients and gradient; None where it does not apply.
+    """
+    found, coef = None, coef.copy()
+    lower, upper = _sides(problem, coef)
+    for _ in range(_ROUNDS):
+        stride = _stride(matrix, problem, coef, gradient, lower, upper)
+        if stride is None:
+            return found
+        coef, gradient, is_whole = stride
+        found = coef, gradient
+        if is_whole:
+            return found
+    return found
+
+
+def _sides(problem: Problem, coef: Array) -> tuple[Array, Array]:
+    """Bounds of the coefficients that keep their sign where the slope jumps at zero."""
+    lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
+    upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
+    return lower, upper
+
+
+def _stride(
+    matrix: Array, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
+) -> tuple[Array, Array, bool] | None:
+    """Newton's step of the free coefficients up to the nearest bound, and whether it was whole."""
+    free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
+    if not 2 <= len(free) <= _LARGEST:
+        return None
+    change = _newton(matrix, problem, coef, gradient, free)
+    if change is None:
+        return None
+    room = np.where(change > 0, upper[free] - coef[free], coef[free] - lower[free])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(change != 0, room / np.abs(change), np.inf)
+    step = min(1.0, float(reach.min()))
+    moved = coef[free] + step * change
+    if step < 1.0:
+        # The nearest bound is hit: these coefficients are not free after all.
+        blocked = reach <= step
+        moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
+    gradient = gradient - (moved - coef[free]) @ matrix[free]
+    coef = coef.copy()
+    coef[free] = moved
+    return coef, gradient, step == 1.0
 
 
 def _newton(
@@ -84,8 +124,9 @@ def _newton(
     Repeated rows make the matrix singular; a tiny ridge leaves the split between them symmetric,
     and repetition removes its effect on everything else.
     """
-    system = matrix[free[:, np.newaxis], free]
-    system.flat[:: len(free) + 1] += _RIDGE * system.diagonal().max()
+    ridge = _RIDGES[matrix.dtype.itemsize]
+    system = matrix[free[:, np.newaxis], free].astype(np.float64, copy=False)
+    system.flat[:: len(free) + 1] += ridge * system.diagonal().max()
     sides = np.ones((len(free), 2), order="F")
     sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
     # LAPACK is called directly: the checks of scipy.linalg.solve cost more than so small a system.

@@ -8,7 +8,7 @@ from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
 from lokl.solvers.interior import interior
-from lokl.solvers.polish import polish
+from lokl.solvers.polish import climb, polish
 from lokl.solvers.problem import Problem
 
 _smo = CompiledModule("lokl.solvers._smo")
@@ -107,6 +107,15 @@ class WorkingSet:
         if not self.is_whole or self.matrix.dtype != np.float64:
             return np.inf
         return _EASY + self.size**2 // 3
+
+    def climb(self, state: State) -> None:
+        """Move all free coefficients at once, where that raises the objective."""
+        problem = self.problem
+        found = climb(self.matrix, problem, state.coef, state.gradient)
+        if found is not None and problem.objective(*found) > problem.objective(
+            state.coef, state.gradient
+        ):
+            state.coef, state.gradient = found
 
     def jump(self, state: State) -> None:
         """Go to the optimum by interior point steps, or at least nearer to it."""

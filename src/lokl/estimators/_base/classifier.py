@@ -77,7 +77,9 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
-        data = self._read(X, y, sample_weight)
+        return self._fit_data(self._read(X, y, sample_weight))
+
+    def _fit_data(self, data: Any) -> Any:
         training, model = self._fit_classes(data)
         if self._trust_from_labels:
             warn_if_trust_repeats_labels(self, data, training, model)

@@ -23,4 +23,9 @@ def find_clusters(
 ) -> tuple[Clusters, Array]:
     """Divide the training samples as the settings of a method say."""
     how = Clustering(learner.n_clusters, learner.clustering, learner.sample_size, sharpness)
-    return how.find(training.kernels, training.names, training.samples, training.rng)
+    rng = training.rng
+    return training.earlier.part(
+        "clusters",
+        lambda: how.find(training.kernels, training.names, training.samples, rng),
+        rng,
+    )

@@ -3,7 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from lokl._samples import Samples
 from lokl._tables import labelled
 from lokl._threads import one_pool
 from lokl.estimators._base.absent_views import with_absent_views
+from lokl.estimators._base.earlier import Earlier
 from lokl.estimators._base.finite import answer, check_learned
 from lokl.estimators._base.kernel_params import PREFIX, nested_parameters, with_parameters
 from lokl.estimators._base.ladders import warn_of_useless_widths, warn_of_weight_at_the_end
@@ -38,6 +39,9 @@ from lokl.solvers.by_name import SOLVERS
 
 logger = logging.getLogger("lokl")
 
+# What scikit-learn notes about the columns of the data.
+_FEATURES = ("n_features_in_", "feature_names_in_")
+
 
 @dataclass(frozen=True, eq=False)
 class _Data:
@@ -48,6 +52,18 @@ class _Data:
     weight: Array
     kernels: dict[str, Kernel]
     frame: Any  # X as given, where it has column names
+    features: dict[str, Any]  # attributes that tell number and names of the columns
+    earlier: Earlier = field(default_factory=Earlier)
+    tolerance: float = 0.0  # of the solver, where it may be looser than the settings say
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """Samples that count and kernels bound to them."""
+
+    rows: Array
+    kernels: list[Kernel]
+    samples: Samples
 
 
 Stated = tuple[list[tuple[Array, Array]], dict[str, Any]]
@@ -123,6 +139,10 @@ class Learner(BaseEstimator, ABC):
         """Turn decisions (n_samples, n_tasks) into what `predict` returns."""
 
     @abstractmethod
+    def _fit_data(self, data: Any) -> Any:
+        """Learn from checked data; the end of `fit`."""
+
+    @abstractmethod
     def _problem(self, target: Array, cost: Array) -> Problem:
         """Return the dual problem of one class or target."""
 
@@ -145,16 +165,29 @@ class Learner(BaseEstimator, ABC):
         """
         return self.kernels
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
-        """Check settings and data."""
+    def _check(self) -> None:
+        """Raise where settings are not allowed."""
         check_settings(self)
         self._check_together()
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
+        """Check settings and data."""
+        self._check()
         frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
         views = self._takes_missing_views()
         missing = views and all(k.is_view for k in named.values())
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
-        return _Data(X, y, check_weights(sample_weight, X), named, frame)
+        features = {name: vars(self)[name] for name in _FEATURES if name in vars(self)}
+        return _Data(X, y, check_weights(sample_weight, X), named, frame, features)
+
+    def _see(self, data: "_Data") -> None:
+        """Note the columns of data that an estimator with the same kernels has checked."""
+        for name in _FEATURES:
+            if name in data.features:
+                setattr(self, name, data.features[name])
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def _fit(
         self, data: "_Data", targets: list[tuple[Array, Array]], **known: Any
@@ -174,7 +207,9 @@ class Learner(BaseEstimator, ABC):
                 check_learned(learned)
                 # Only where all kernels are views may samples lack one.
                 views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
-                off_centre = find_off_centre(training) if views and model.one_intercept else ()
+                off_centre: tuple[str, ...] = ()
+                if views and model.one_intercept:
+                    off_centre = data.earlier.part("off centre", lambda: find_off_centre(training))
             warn_of_weight_at_the_end(training.kernels, learned.get("weights_"))
         kept = {"_model": model.without_training(), "_off_centre": off_centre}
         publish(self, {**known, **learned, **kept})
@@ -189,7 +224,25 @@ class Learner(BaseEstimator, ABC):
         return training, model
 
     def _training(self, data: "_Data", targets: list[tuple[Array, Array]]) -> Training:
-        """Bind kernels to the samples that count, and state the problems."""
+        """State the problems of samples with the kernels bound to them."""
+        ready = data.earlier.part("samples", lambda: self._bind(data))
+        problems = [self._problem(t[ready.rows], cost[ready.rows]) for t, cost in targets]
+        solver = chosen_solver(self)
+        if data.tolerance > solver.tolerance > 0:
+            solver = solver.with_tolerance(data.tolerance)
+        return Training(
+            ready.samples,
+            ready.rows,
+            ready.kernels,
+            list(data.kernels),
+            problems,
+            solver,
+            check_random_state(self.random_state),
+            data.earlier,
+        )
+
+    def _bind(self, data: "_Data") -> "_Ready":
+        """Bind kernels to the samples that count."""
         X, frame, names = data.X, data.frame, list(data.kernels)
         # A weight of zero is the same as no row at all, for scales and for the solver.
         rows = np.flatnonzero(data.weight > 0)
@@ -210,9 +263,7 @@ class Learner(BaseEstimator, ABC):
             training=True,
         )
         warn_of_useless_widths(kernels, samples)
-        problems = [self._problem(t[rows], cost[rows]) for t, cost in targets]
-        rng = check_random_state(self.random_state)
-        return Training(samples, rows, kernels, names, problems, chosen_solver(self), rng)
+        return _Ready(rows, kernels, samples)
 
     def _samples(self, X: Any) -> Samples:
         """Check new samples against those of training."""

@@ -1,18 +1,99 @@
-"""Estimators that differ only in their costs, fitted one after the other on the same samples."""
+"""Fits on the same samples that differ in what errors cost, each from what the last one left."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from lokl._checks import check_positive
+from lokl.estimators._base.alike import alike
+from lokl.estimators._base.earlier import Earlier
+from lokl.estimators._base.learner import Learner
+from lokl.estimators._base.refit import all_or_nothing
 
-def fit_line(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> Iterator[Any]:
-    """Fit estimators that differ only in `C`, `epsilon` and `class_weight`; yield each when fitted.
+# Settings in which estimators of one line may differ.
+_COSTS = ("C", "epsilon", "class_weight")
+
+
+def fit_line(
+    estimators: Iterable[Learner],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    tolerance: float | None = None,
+) -> Iterator[Learner]:
+    """Fit estimators on the same samples one after the other, and yield each when it is fitted.
+
+    Estimators of one method that differ only in `C`, `epsilon` or `class_weight` share samples,
+    kernels, stored rows and all that does not depend on the cost, and each starts from where the
+    last one ended; rising costs are the fastest order. Every model is the one that `fit` would
+    give, up to the tolerance of the solver, with the same warnings. An estimator that differs in
+    more from the one before it begins anew.
 
     Parameters
     ----------
-    estimators : sequence of estimators
-        In ascending order of `C`.
-    X, y : samples and targets
-    sample_weight : array of shape (n_samples,) or None
+    estimators : iterable of estimators
+    X, y, sample_weight
+        As for `fit`.
+    tolerance : float, optional
+        Tolerance of the solver where it is looser than that of the estimator: enough to tell which
+        cost is best, not for the model that is kept.
+
+    Returns
+    -------
+    iterator of estimators
+        Where a fit fails, ``next`` raises its error and leaves that estimator as it was; the
+        ``next`` after that goes on with the estimators that follow.
     """
-    for estimator in estimators:
-        yield estimator.fit(X, y, sample_weight)
+    if tolerance is not None:
+        check_positive("tolerance", tolerance)
+    return _Line(estimators, (X, y, sample_weight), tolerance)
+
+
+class _Line:
+    """The iterator; a generator would end with the first error."""
+
+    def __init__(self, estimators: Iterable[Learner], given: Any, tolerance: float | None):
+        self._estimators = iter(estimators)
+        self._given = given
+        self._tolerance = 0.0 if tolerance is None else float(tolerance)
+        self._settings: Any = None  # of the estimators that share the data
+        self._data: Any = None
+
+    def __iter__(self) -> Iterator[Learner]:
+        return self
+
+    def __next__(self) -> Learner:
+        try:
+            estimator = next(self._estimators)
+        except StopIteration:
+            # Nobody will ask for what is stored.
+            self._data = None
+            raise
+        fitted: Learner = _fit(estimator, self)
+        return fitted
+
+    def read(self, estimator: Any) -> Any:
+        """Check the data, or take what an estimator like this one has checked."""
+        settings = _other_settings(estimator)
+        if self._data is not None and alike(self._settings, settings):
+            estimator._check()
+            estimator._see(self._data)
+        else:
+            # What is stored goes before the new comes.
+            self._data = None
+            checked = estimator._read(*self._given)
+            self._settings = settings
+            self._data = replace(checked, earlier=Earlier(lasting=True), tolerance=self._tolerance)
+        return self._data
+
+
+@all_or_nothing
+def _fit(estimator: Any, line: _Line) -> Any:
+    return estimator._fit_data(line.read(estimator))
+
+
+def _other_settings(estimator: Any) -> dict[str, Any]:
+    """All that estimators of one line have in common."""
+    settings = estimator.get_params(deep=False)
+    return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}

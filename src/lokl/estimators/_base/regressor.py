@@ -40,7 +40,9 @@ class Regressor(RegressorMixin, Learner):
         -------
         self
         """
-        data = self._read(X, y, sample_weight)
+        return self._fit_data(self._read(X, y, sample_weight))
+
+    def _fit_data(self, data: Any) -> Any:
         targets, known = self._stated(data.y, data.weight)
         self._fit(data, targets, **known)
         return self

@@ -25,6 +25,8 @@ from lokl.solvers.losses import check_regression
 # Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
 _COST, _TUBE = 1.0, 0.1
 _FOLDS = 5
+# Share of the memory for matrices of single kernels that stay from one fit to the next.
+_FOR_KERNELS_ALONE = 0.5
 # What numpy may say is set for each thread.
 _quiet = np.errstate(all="ignore")
 
@@ -71,6 +73,7 @@ class KernelAlone:
     number: int  # of the kernel
     rows: Array  # training samples that have its view
     gram: GatedGram  # of these samples
+    kept: bool  # whether its rows stay in memory for fits that follow
     solution: Solution
     decision: Array  # (len(rows), n_tasks), by which success is judged
 
@@ -123,7 +126,7 @@ class _Judge:
     def machines(self, i: int) -> KernelAlone:
         """Solve the machines of kernel `i` alone, and give the memory of its rows back."""
         alone = self._alone(i)
-        alone.gram.release()
+        _release(alone, alone.gram)
         return alone
 
     @_quiet
@@ -145,15 +148,30 @@ class _Judge:
     def _alone(self, i: int) -> KernelAlone:
         training = self.training
         rows = training.samples.rows_seen_by(i)
-        inner = self.solver.inner_products(training.samples.seen_by(i).filled)
-        gram = inner.gated([training.kernels[i]])
+        gram, kept = self._gram(i)
         problems = [problem.take(rows) for problem in training.problems]
-        solution = Machines(self.solver, problems).solve(gram)
+        machines = training.earlier.resumed(("alone", i), Machines(self.solver, problems))
+        solution = machines.solve(gram)
         decision = solution.decision
         if self.learner.success == "cv":
             folds = folds_for(problems, _FOLDS, self.seed)
             decision = held_out_decisions(self.solver, gram, problems, folds)
-        return KernelAlone(i, rows, gram, solution, decision)
+        return KernelAlone(i, rows, gram, kept, solution, decision)
+
+    def _gram(self, i: int) -> tuple[GatedGram, bool]:
+        """Matrix of kernel `i`, and whether it stays in memory for fits that follow."""
+        training = self.training
+
+        def make(solver: Solver) -> GatedGram:
+            inner = solver.inner_products(training.samples.seen_by(i).filled)
+            return inner.gated([training.kernels[i]])
+
+        if training.earlier.lasting:
+            smaller = self.solver.with_share_of_memory(_FOR_KERNELS_ALONE / training.n_kernels)
+            gram = training.earlier.part(("matrix alone", i), lambda: make(smaller))
+            if gram.fits:
+                return gram, True
+        return make(self.solver), False
 
     def _regress(self, alone: KernelAlone, success: Array) -> JudgedKernel:
         """Regress success, on the same rows unless another kernel is asked for."""
@@ -163,16 +181,32 @@ class _Judge:
         if isinstance(kernel, Kernel):
             gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
         name = training.names[alone.number]
-        regressed, regressor = regress(self.solver, gram, success, weight, name)
-        gram.release()
+        machine = success_machine(self.solver, success, weight)
+        machine = training.earlier.resumed(("success", alone.number), machine)
+        regressed, regressor = regress(machine, gram, name)
+        _release(alone, gram)
         return JudgedKernel(alone, success, regressed, regressor)
 
 
-def regress(
-    solver: Solver, gram: GatedGram, values: Array, weight: Array, name: str
-) -> tuple[Array, Expansion]:
-    """Regress values on samples under one kernel; return them there, and anywhere."""
-    dual = solver.solve(gram, epsilon_insensitive(values, _COST * weight, _TUBE))
+def _release(alone: KernelAlone, gram: GatedGram) -> None:
+    """Give the memory of rows back, unless fits follow that have room for them."""
+    if not alone.kept:
+        gram.release()
+
+
+def memory_left(training: Training) -> float:
+    """Share of the memory that kernels alone leave to the rest of a fit."""
+    return 1.0 - _FOR_KERNELS_ALONE if training.earlier.lasting else 1.0
+
+
+def success_machine(solver: Solver, values: Array, weight: Array) -> Machines:
+    """Return the machine that regresses values on samples."""
+    return Machines(solver, [epsilon_insensitive(values, _COST * weight, _TUBE)])
+
+
+def regress(machine: Machines, gram: GatedGram, name: str) -> tuple[Array, Expansion]:
+    """Regress the values of a machine under one kernel; return them there, and anywhere."""
+    dual = machine.solve(gram).duals[0]
     kernel = average_kernel(gram.kernels, [name])
     expansion = Expansion.make(kernel, gram, dual.coef[:, np.newaxis], dual.intercept)
     return dual.decision, expansion

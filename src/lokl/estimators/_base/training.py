@@ -1,13 +1,14 @@
 """What a method learns from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
 from lokl._samples import Samples, sample_weight
+from lokl.estimators._base.earlier import Earlier
 from lokl.gates import Gate
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.kernels import Kernel
@@ -27,6 +28,7 @@ class Training:
     problems: list[Problem]
     solver: Solver
     rng: np.random.RandomState
+    earlier: Earlier = field(default_factory=Earlier)
 
     @property
     def n_samples(self) -> int:
@@ -50,14 +52,34 @@ class Training:
     def is_classification(self) -> bool:
         return self.problems[0].is_classification
 
-    def gram(self, gates: Array, *, keep: bool = False, pair_normalized: bool = False) -> GatedGram:
-        """Make the matrix of all kernels under some gates; with `keep`, gates will move."""
-        inner = self.solver.inner_products(self.samples.filled, keep=keep)
+    def gram(
+        self,
+        gates: Array,
+        *,
+        keep: bool = False,
+        share: float = 1.0,
+        pair_normalized: bool = False,
+    ) -> GatedGram:
+        """Make the matrix of all kernels under some gates, in a share of the memory.
+
+        With `keep`, gates will move.
+        """
+        solver = self.solver if share == 1.0 else self.solver.with_share_of_memory(share)
+        inner = self.earlier.part(
+            "inner products", lambda: solver.inner_products(self.samples.filled, keep=keep)
+        )
         return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
 
-    def machines(self, problems: Sequence[Problem] | None = None) -> Machines:
-        """Return the machines of these problems, of all classes or targets where None."""
-        return Machines(self.solver, self.problems if problems is None else problems)
+    def machines(
+        self, problems: Sequence[Problem] | None = None, *, resume: Hashable = None
+    ) -> Machines:
+        """Return the machines of these problems, of all classes or targets where None.
+
+        In a line of fits they begin where machines of the name `resume` have ended: only for
+        methods whose answer does not depend on where they begin.
+        """
+        machines = Machines(self.solver, self.problems if problems is None else problems)
+        return machines if resume is None else self.earlier.resumed(resume, machines)
 
     def model(
         self,

@@ -1,0 +1,82 @@
+"""What earlier fits on the same samples have left for the next."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lokl._notices import Notice, apart, together
+from lokl.estimators._base.alike import alike
+from lokl.solvers import Machines
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A part, what was warned of while it was made, and the random numbers it took."""
+
+    value: Any
+    notices: dict[str, Notice]
+    before: Any  # state of the generator
+    after: Any
+
+
+@dataclass(eq=False)
+class Earlier:
+    """Parts, machines and weights of the fits before this one in a line; nothing in other fits.
+
+    Fits of a line differ only in what errors cost. What does not depend on that is made once, as a
+    *part*; what does is a *start*: where the last fit ended, the next begins. A fit whose answer
+    depends on where it begins takes no start.
+    """
+
+    lasting: bool = False  # whether fits follow that may use it
+    _parts: dict[Hashable, _Made] = field(default_factory=dict)
+    _machines: dict[Hashable, Machines] = field(default_factory=dict)
+    _ended: dict[Hashable, Any] = field(default_factory=dict)
+
+    def part(
+        self, name: Hashable, make: Callable[[], Part], rng: np.random.RandomState | None = None
+    ) -> Part:
+        """Return what does not depend on the cost, made by the first fit that needs it.
+
+        Every fit draws the same random numbers and gives the same warnings as if it had made the
+        part itself: from another state of the generator it is made anew.
+        """
+        if not self.lasting:
+            return make()
+        before = _state(rng)
+        found = self._parts.get(name)
+        if found is None or not alike(found.before, before):
+            # What was made for another state need not stay in memory until its successor is there.
+            self._parts.pop(name, None)
+            value, notices = apart(make)
+            found = self._parts[name] = _Made(value, notices, before, _state(rng))
+        if rng is not None:
+            rng.set_state(found.after)
+        copies = {kind: replace(notice) for kind, notice in found.notices.items()}
+        made: Part = together((found.value, copies))
+        return made
+
+    def resumed(self, name: Hashable, machines: Machines) -> Machines:
+        """Let machines begin where those of the same name ended in the last fit."""
+        if not self.lasting:
+            return machines
+        last = self._machines.get(name)
+        self._machines[name] = machines
+        return machines if last is None else machines.resume(last)
+
+    def start(self, name: Hashable) -> Any:
+        """Return where the last fit ended; None where there was none."""
+        return self._ended.get(name)
+
+    def end(self, name: Hashable, value: Any) -> None:
+        """Leave what the next fit shall start from."""
+        if self.lasting:
+            self._ended[name] = value
+
+
+def _state(rng: np.random.RandomState | None) -> Any:
+    return None if rng is None else rng.get_state(legacy=False)
