@@ -2,21 +2,41 @@
 
 import time
 from collections.abc import Iterator
+from numbers import Real
 from traceback import format_exc
 from typing import Any
 
 from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.line import fit_line
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_step
 from lokl.selection.work import Cell, Cells, Task, Worker
+from lokl.solvers import Solver
 
 # Settings that change the costs of a problem and nothing else.
 COSTS = ("C", "epsilon", "class_weight")
+
+# Selection needs ranks, not digits: machines of many samples are solved to so many times the
+# tolerance of the estimator.
+_MANY_SAMPLES, _COARSER = 1000, 10.0
+
+
+def coarse_tolerance(solver: Solver, n_samples: int) -> float | None:
+    """Tolerance of a solver that is enough to compare candidates; None for one that has none."""
+    return solver.tolerance * (_COARSER if n_samples > _MANY_SAMPLES else 1.0) or None
+
+
+def solver_of(model: Any) -> Solver | None:
+    """Solver of an estimator; None where its settings are not allowed, as its fit will tell."""
+    try:
+        return chosen_solver(model)
+    except (TypeError, ValueError):
+        return None
 
 
 class LineFits(Worker):
@@ -44,7 +64,10 @@ def _fold(task: Task, split: int, line: list[int]) -> Iterator[Cell]:
     weight = _check_method_params(task.X, task.fit_params, train).get("sample_weight")
     left = list(line)
     while left:
-        fits = fit_line([task.configured(candidate) for candidate in left], X, y, weight)
+        models = [_with_share_of_memory(task, candidate) for candidate in left]
+        solver = solver_of(models[0])
+        loose = None if solver is None else coarse_tolerance(solver, _num_samples(X))
+        fits = fit_line(models, X, y, weight, tolerance=loose)
         fitted: Any = None
         for candidate in tuple(left):
             left.remove(candidate)
@@ -57,6 +80,16 @@ def _fold(task: Task, split: int, line: list[int]) -> Iterator[Cell]:
                 yield _failed(task, candidate, split, time.perf_counter() - start)
                 break
             yield _scored(task, candidate, split, fitted, learned, scored, start)
+
+
+def _with_share_of_memory(task: Task, candidate: int) -> Any:
+    """Return a configured estimator that leaves memory to all folds, which advance together."""
+    model, share = task.configured(candidate), 1.0 / len(task.splits)
+    if isinstance(model.solver, Solver):
+        return model.set_params(solver=model.solver.with_share_of_memory(share))
+    if isinstance(model.cache_size, Real):
+        model.set_params(cache_size=share * model.cache_size)
+    return model
 
 
 def _scored(

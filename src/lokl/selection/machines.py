@@ -26,15 +26,14 @@ from lokl.estimators.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_threads, threads_for
 from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
-from lokl.selection.lines import COSTS, LineFits
+from lokl.selection.lines import COSTS, LineFits, coarse_tolerance, solver_of
 from lokl.selection.matrices import Matrices, bound_in_folds, matrices_that_fit
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath
 
-# Selection needs ranks, not digits: machines of many samples are solved to so many times the
-# tolerance of the estimator.
-_MANY_SAMPLES, _COARSER = 1000, 10.0
+# Tolerances below this are for optima that are polished, which those of selection are not.
+_FINE = 1e-4
 
 
 class SharedMachines(Worker):
@@ -121,8 +120,8 @@ def _read(task: Task, model: Any) -> Any:
 
 def _room(task: Task, model: Any) -> int:
     """How many matrices may be held at a time."""
-    solver = chosen_solver(model)
-    if not isinstance(solver, Exact) or solver.max_iter >= 0:
+    solver = solver_of(model)
+    if not isinstance(solver, Exact) or solver.max_iter >= 0 or solver.tol < _FINE:
         return 0
     return matrices_that_fit(_num_samples(task.X), solver.cache_size)
 
@@ -178,8 +177,8 @@ class _Fold:
         """Return the decisions of a candidate about all samples, and what the targets told."""
         data, (train, _) = self.data, self.task.splits[self.split]
         n_samples = len(data.weight)
-        tolerance = chosen_solver(model).tolerance
-        tolerance *= _COARSER if n_samples > _MANY_SAMPLES else 1.0
+        tolerance = coarse_tolerance(chosen_solver(model), n_samples)
+        assert tolerance is not None
         key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
         if key not in self.stated:
             # The cost itself comes later: classes are then looked at once.
