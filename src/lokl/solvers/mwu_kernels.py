@@ -63,7 +63,8 @@ def kernel_shares(
         ``upper - lower <= epsilon * upper`` ends the rounds.
     rate : {"scale_free", "faithful"}, default="scale_free"
         Of learning: relative to the largest norm, or the published ``-log(1 - epsilon)``, which
-        is meant for kernels of trace one and stops after ``2 log(n) / epsilon^2`` rounds.
+        is meant for kernels of trace one. The published rounds are counted beforehand,
+        ``2 log(n) / epsilon^2``, and end there whatever the gap.
     cache_size : float, default=64
         Megabytes for stored rows.
     max_iter : int, default=1000000
@@ -86,9 +87,10 @@ def kernel_shares(
         state.advance(min(check, max_iter), speed, rate != "faithful")
         found = state.shares(speed, rate != "faithful", epsilon)
         yield found
-        if found.dual.converged:
+        ended = state.rounds >= max_iter
+        if found.dual.converged and (ended or rate != "faithful"):
             return
-        if state.rounds >= max_iter:
+        if ended:
             tell(
                 "unconverged shares",
                 f"multiplicative weights stopped after {state.rounds} rounds with a relative gap "
