@@ -91,15 +91,18 @@ def kernel_shares(
         if found.dual.converged and (ended or rate != "faithful"):
             return
         if ended:
-            tell(
-                "unconverged shares",
-                f"multiplicative weights stopped after {state.rounds} rounds with a relative gap "
-                f"of {found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; raise max_iter or "
-                "epsilon",
-                ConvergenceWarning,
-            )
+            _warn_of_gap(found, state.rounds, epsilon)
             return
         check = state.rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * state.rounds))
+
+
+def _warn_of_gap(found: Shares, rounds: int, epsilon: float) -> None:
+    tell(
+        "unconverged shares",
+        f"multiplicative weights stopped after {rounds} rounds with a relative gap of "
+        f"{found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; raise max_iter or epsilon",
+        ConvergenceWarning,
+    )
 
 
 class _Rounds:
