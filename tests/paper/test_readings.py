@@ -160,8 +160,11 @@ def test_the_command_shows_both_readings_side_by_side(tmp_path, lokl_data):
     recorded = ["reproduce", "table4", "--quick", "--recorded", "--json", "-o", str(tmp_path)]
     shown = json.loads(runner.invoke(app, recorded).stdout)
     assert [entry["reading"] for entry in shown["entries"]] == ["paper"] * 2 + ["lokl"] * 2
-    shown = json.loads(runner.invoke(app, [*recorded, "--reading", "lokl"]).stdout)
+    # A look at one of them leaves the page of both as it is.
+    before = (tmp_path / "table4-quick.md").read_bytes()
+    shown = json.loads(runner.invoke(app, [*recorded, "--reading", "LOKL"]).stdout)
     assert [entry["reading"] for entry in shown["entries"]] == ["lokl"] * 2
+    assert (tmp_path / "table4-quick.md").read_bytes() == before
     # Kernels of trace one name one class at every width.
     gammas = {}
     for ties in ("smallest", "largest"):

@@ -32,7 +32,7 @@ def test_tables_follow_from_the_records(records, name):
 
 def test_every_result_is_shown_and_there():
     page = (DOCS / "paper.md").read_text()
-    for figure in ("figure1", "figure2"):
+    for figure in ("figure1", "figure2", "agreement"):
         assert f"results/{figure}.svg" in page
         for ending in ("png", "svg"):
             assert (RESULTS / f"{figure}.{ending}").stat().st_size > 0

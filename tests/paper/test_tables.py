@@ -288,7 +288,7 @@ def test_the_command_writes_tables_and_goes_on(tmp_path, lokl_data):
         (["table9"], "unknown table or figure 'table9'"),
         (["table2", "--datasets", "Mushrom"], "did you mean 'Mushroom'"),
         (["table2", "--methods", "magic"], "unknown method 'magic'"),
-        (["table2", "--reading", "magic"], "unknown reading 'magic'"),
+        (["table2", "--reading", "magic"], "choose one of (paper, lokl, both)"),
         (["table2", "--ties", "magic"], "unknown choice of ties 'magic'"),
         (["agreement"], "run a table first"),
         (["table3", "--recorded"], "has no records of table3"),

@@ -135,7 +135,7 @@ def reproduce(
                 recorded=recorded,
                 download=download,
                 repeats=repeats,
-                readings=_readings(reading),
+                reading=reading,
                 ties=ties,
                 sets=datasets,
                 methods=methods,
@@ -164,13 +164,6 @@ def _warn(experiment: Any) -> None:
         typer.echo(f"left out: {data}: {why}", err=True)
     for warning in experiment.other_versions():
         typer.echo(f"warning: {warning}", err=True)
-
-
-def _readings(word: str | None) -> list[str] | None:
-    """Readings that an option names, None where it is not given."""
-    if word is None:
-        return None
-    return ["paper", "lokl"] if word == "both" else [word]
 
 
 def _finish(

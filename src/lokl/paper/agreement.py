@@ -23,9 +23,10 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
             own = [entry for entry in drawn if entry.reading == reading]
             if own:
                 _draw(axes, own, f"C{k}", reading)
-        axes.axline((50.0, 50.0), slope=1.0, color="0.7", zorder=0)
         axes.set(title=table.title, xlabel="published", ylabel="ours")
         if drawn:
+            equal = drawn[0].published
+            axes.axline((equal, equal), slope=1.0, color="0.7", zorder=0)
             axes.legend(title="reading")
     return figure
 

@@ -4,7 +4,7 @@ import json
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,9 +20,16 @@ from lokl.paper.cells import Cell
 from lokl.paper.figures import figure1, figure2, measure_memory, with_least
 from lokl.paper.files import replace_file, write_figure, write_table
 from lokl.paper.lock import only_run
-from lokl.paper.plan import FULL_RUN, TABLES, make_cells, nearest, paper_names, recorded_cells
+from lokl.paper.plan import (
+    FULL_RUN,
+    TABLES,
+    make_cells,
+    named_readings,
+    nearest,
+    paper_names,
+    recorded_cells,
+)
 from lokl.paper.published import SETS
-from lokl.paper.readings import READINGS
 from lokl.paper.records import RecordFile
 from lokl.paper.runner import overhead, run
 from lokl.paper.tables import TIES, ResultTable, make_table
@@ -53,9 +60,9 @@ class Experiment:
 
     `folder` has ``records.jsonl`` and gets everything that is written. With `recorded`, tables show
     the records that there are, instead of all cells. `repeats` and `settings` are those of
-    :func:`make_cells`; with no `readings` and no `selection` a run has the reading "paper" and the
-    paper's choice of widths, that of "all" also chooses them nested for Table 2, and what is
-    recorded is shown in all readings. Fits and files are made inside of
+    :func:`make_cells`. With no `reading` ("both" is all of them) and no `selection`, a run has the
+    reading "paper" and the paper's choice of widths, that of "all" also chooses them nested for
+    Table 2, and what is recorded is shown in all readings. Fits and files are made inside of
     ``with experiment.at_work()``.
     """
 
@@ -67,7 +74,7 @@ class Experiment:
         recorded: bool = False,
         download: bool = True,  # data sets that are not on this machine
         repeats: int | None = None,
-        readings: Sequence[str] | None = None,
+        reading: str | None = None,
         selection: str | None = None,
         ties: str = "smallest",
         **settings: Any,
@@ -79,20 +86,21 @@ class Experiment:
         # Data sets that are left out, and why.
         self.lacking: dict[str, str] = {}
         self._ties = nearest("choice of ties", ties, TIES)
-        self._shown_readings = tuple(readings or READINGS)
-        self._settings = settings
+        self._shown_readings = named_readings(reading or "both")
+        self._settings = dict(settings)
         self._recorded_only = recorded
         self._download = download
         parts = ("sets", "methods", "gammas", "dictionaries")
-        self._writes = not (recorded and any(settings.get(part) for part in parts))
+        chosen = reading is not None or any(settings.get(part) for part in parts)
+        self._writes = not (recorded and chosen)
         # By the name of its files: a table and how widths are chosen for it.
         self._parts = dict(self._named(part) for part in _parts_of(self.name, selection))
         if recorded:
             self.cells = self._cells_with_records()
             return
-        settings = {"readings": readings or ("paper",), "repeats": repeats, **settings}
+        settings["readings"] = named_readings(reading or "paper")
         cells = {
-            part: make_cells(table, selection=how, **settings)
+            part: make_cells(table, selection=how, repeats=repeats, **settings)
             for part, (table, how) in self._parts.items()
         }
         needed = {cell.data for own in cells.values() for cell in own}

@@ -73,6 +73,12 @@ def paper_names(sets: Sequence[str] | None) -> list[str]:
     return [files.get(name) or nearest("data set", name, SETS) for name in names]
 
 
+def named_readings(word: str) -> tuple[str, ...]:
+    """Return the readings that a word means: one of them, or "both"."""
+    word = nearest("reading", word, (*READINGS, "both"))
+    return tuple(READINGS) if word == "both" else (word,)
+
+
 def make_cells(
     table: str,
     *,
