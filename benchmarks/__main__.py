@@ -20,6 +20,7 @@ NAMES = (
     "accuracy",
     "multiview",
     "ldmkl_settings",
+    "ldmkl_tolerance",
     "simplemkl",
     "mklpy",
     "mwu",

@@ -79,7 +79,7 @@ def record(**changes):
 def recorded(tmp_path):
     """Options that show the table of one fit, without a fit."""
     RecordFile(tmp_path / "records.jsonl").add(record())
-    return ["table2", "--recorded", "-o", str(tmp_path)]
+    return ["table2", "--recorded", "--seed", "0", "-o", str(tmp_path)]
 
 
 @pytest.mark.parametrize("options", [[], ["--recorded"]])

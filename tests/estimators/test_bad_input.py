@@ -60,7 +60,7 @@ SETTINGS = [
     ({"kernels": 3}, "kernels must be a list or mapping of kernels, got 3"),
     ({"kernels": [RBF(0)]}, "gamma must be a positive finite number, got 0"),
     ({"kernels": [RBF(-2.0)]}, "gamma must be a positive finite number, got -2.0"),
-    ({"kernels": [RBF("auto")]}, "gamma must be a number, 'scale' or 'median', got 'auto'"),
+    ({"kernels": [RBF("best")]}, "number, 'scale' or 'auto' or 'median', got 'best'"),
     ({"kernels": [Polynomial(0)]}, "degree must be a positive integer, got 0"),
     ({"kernels": [Polynomial(2, 1.0, -1.0)]}, "coef0 must be finite and not negative, got -1"),
     ({"kernels": [RBF(1.0).normalized("size")]}, "how must be one of .*, got 'size'"),

@@ -64,6 +64,17 @@ def test_scale_is_the_gamma_of_scikit_learn(as_given, seed, n, shift):
 
 
 @either
+@given(seed=seeds, n=st.integers(2, 40))
+def test_auto_is_the_gamma_of_scikit_learn(as_given, seed, n):
+    X = as_given(np.random.default_rng(seed).normal(size=(n, 3)))
+    expected = SVC(gamma="auto").fit(X, np.arange(n) % 2)._gamma
+    for kernel in (RBF("auto"), Polynomial(gamma="auto"), Sigmoid("auto")):
+        assert kernel.bind(X).gamma == expected
+    # Of the columns that the kernel reads, not of all.
+    assert RBF("auto").on([0, 2]).bind(X).kernel.gamma == 0.5
+
+
+@either
 @given(seed=seeds, n=st.integers(2, 60))
 def test_median_is_in_the_middle_of_the_squared_distances(as_given, seed, n):
     X = np.random.default_rng(seed).normal(size=(n, 3))

@@ -72,7 +72,9 @@ def test_a_record_that_tables_cannot_show_is_named(tmp_path, name, failed):
     record = done(CELLS[0], error="it failed" if failed else None)
     lacking = {key: value for key, value in record.items() if key != name}
     needed = not failed or name not in ("accuracy", "support", "fit_seconds")
-    for changed, words in ((lacking, f"it lacks {name}"), ({**record, name: []}, f"its {name} is")):
+    changes = [(lacking, f"it lacks {name}"), ({**record, name: []}, f"its {name} is")]
+    # Records that name no reading are old, and belong to the one that there was.
+    for changed, words in changes[name == "reading" :]:
         path.write_text(json.dumps(changed) + "\n")
         if needed:
             with pytest.raises(ValueError, match=rf"line 1 is no record \({words}"):

@@ -138,6 +138,10 @@ def test_the_published_rate_has_a_budget_of_rounds():
     assert found.dual.n_iter == np.ceil(2 * np.log(30) / 0.04)
     optimum = conic_optimum([K / 30.0 for K in grams], y, 1000.0)
     assert found.lower <= optimum <= found.upper
+    # At a low cost the gap is reached at once, and the rounds go on.
+    *_, found = kernel_shares(unit, squared_hinge(y, 0.1), epsilon=0.2, rate="faithful")
+    assert found.dual.converged
+    assert found.dual.n_iter == np.ceil(2 * np.log(30) / 0.04)
 
 
 def test_a_machine_under_learned_shares_is_that_of_the_single_kernel_solver():

@@ -9,10 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 # Columns that are always shown, and others in the order in which they are added if there is room.
-_NEEDED = ("set", "method", "ours", "published", "difference", "gamma")
-_WELCOME = ("fit s", "splits", "published s", "fit MB", "kernels")
+_NEEDED = ("set", "method", "reading", "ours", "published", "difference", "gamma")
+_WELCOME = ("splits", "each expert", "fit s", "kernels", "published s", "fit MB")
 # Characters of a line in a file or a pipe, which have no width of their own.
 _UNLIMITED = 160
+# Characters of the two edges of a table.
+_EDGES = 2
 
 
 def stop(reason: object, code: int) -> NoReturn:
@@ -30,14 +32,14 @@ def show_table(table: Any) -> None:
         console = Console(width=_UNLIMITED)
     texts = [{name: _text(shown) for name, shown in row.items()} for row in table.rows()]
     width = {name: max(len(name), *(len(row[name]) for row in texts)) + 2 for name in COLUMNS}
-    names = set(_NEEDED)
+    names, room = set(_NEEDED), console.width - _EDGES
     for name in _WELCOME:
-        if sum(width[own] for own in names) + width[name] <= console.width:
+        if sum(width[own] for own in names) + width[name] <= room:
             names.add(name)
     shown = Table(title=table.title, caption=LEGEND, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in COLUMNS:
         if name in names:
-            left = name in ("set", "method", "kernels")
+            left = name in ("set", "method", "reading", "kernels")
             shown.add_column(name, justify="left" if left else "right", no_wrap=True)
     before = None
     for row in texts:
@@ -48,6 +50,8 @@ def show_table(table: Any) -> None:
         cells = {**row, "set": Text()} if same else row
         shown.add_row(*(cells[name] for name in COLUMNS if name in names))
     console.print(shown)
+    for own in table.agreement():
+        console.print(str(own), highlight=False)
 
 
 def _text(shown: Any) -> Text:

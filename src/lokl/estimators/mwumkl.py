@@ -58,7 +58,8 @@ class MWUMKLClassifier(Rounds, Classifier):
     rate: str = setting(
         "scale_free",
         one_of(*RATES),
-        "Of learning: relative to the kernels' scale, or as published, for kernels of trace one.",
+        "Of learning: relative to the kernels' scale, or as published, for kernels of trace one "
+        "and with ``2 log(n) / epsilon^2`` rounds whatever the gap.",
     )
     solver: Any = "mwu"
     max_iter: int = 1_000_000

@@ -77,8 +77,8 @@ class Polynomial(DotKernel):
     Parameters
     ----------
     degree : int, default=2
-    gamma : float or "scale", default=1.0
-        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
+    gamma : float, "scale" or "auto", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``, as in scikit-learn.
     coef0 : float, default=1.0
         Non-negative; 0 keeps only products of exactly `degree` features.
     """
@@ -91,7 +91,9 @@ class Polynomial(DotKernel):
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if not isinstance(self.gamma, str):
             return self
-        return Polynomial(self.degree, _learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+        return Polynomial(
+            self.degree, _learned_gamma(self.gamma, X, weight, "scale", "auto"), self.coef0
+        )
 
     def formula(self) -> Formula:
         if not isinstance(self.degree, Integral) or self.degree < 1:
@@ -109,9 +111,10 @@ class RBF(DotKernel):
 
     Parameters
     ----------
-    gamma : float, "scale" or "median", default="scale"
-        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn, "median" the reciprocal of
-        the median squared distance between training samples (of at most 1000 of them).
+    gamma : float, "scale", "auto" or "median", default="scale"
+        "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features`` as in scikit-learn,
+        of the columns that the kernel reads; "median" is the reciprocal of the median squared
+        distance between training samples (of at most 1000 of them).
     """
 
     def __init__(self, gamma: Any = "scale"):
@@ -121,7 +124,7 @@ class RBF(DotKernel):
         if not isinstance(self.gamma, str):
             self.formula()
             return self
-        return RBF(_learned_gamma(self.gamma, X, weight, "scale", "median"))
+        return RBF(_learned_gamma(self.gamma, X, weight, "scale", "auto", "median"))
 
     def formula(self) -> Formula:
         return Formula(GAUSSIAN, _known_gamma(self))
@@ -177,8 +180,8 @@ class Sigmoid(DotKernel):
 
     Parameters
     ----------
-    gamma : float or "scale", default=1.0
-        "scale" is ``1 / (n_features * X.var())`` as in scikit-learn.
+    gamma : float, "scale" or "auto", default=1.0
+        "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``, as in scikit-learn.
     coef0 : float, default=0.0
     """
 
@@ -191,7 +194,7 @@ class Sigmoid(DotKernel):
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if not isinstance(self.gamma, str):
             return self
-        return Sigmoid(_learned_gamma(self.gamma, X, weight, "scale"), self.coef0)
+        return Sigmoid(_learned_gamma(self.gamma, X, weight, "scale", "auto"), self.coef0)
 
     def formula(self) -> Formula:
         if not isinstance(self.coef0, Real) or not np.isfinite(self.coef0):
@@ -238,6 +241,8 @@ def _learned_gamma(word: str, X: Any, weight: Array | None, *known: str) -> floa
         words = " or ".join(repr(own) for own in known)
         raise ValueError(f"gamma must be a number, {words}, got {word!r}")
     X = as_samples(X)
+    if word == "auto":
+        return 1.0 / max(X.shape[1], 1)
     spread = _spread(X, weight) if word == "scale" else _median_distance(X, weight)
     # Samples that do not differ leave the width open; scikit-learn takes 1 as well. Data whose
     # squares overflow is refused where samples are read, with the number of the sample.

@@ -4,12 +4,14 @@ from lokl.paper.cells import Cell, run_cell
 from lokl.paper.environment import environment
 from lokl.paper.plan import TABLES, make_cells, recorded_cells
 from lokl.paper.published import PUBLISHED, SETS, Value
+from lokl.paper.readings import READINGS
 from lokl.paper.records import RecordFile
 from lokl.paper.runner import overhead, run
 from lokl.paper.tables import ResultTable, make_table
 
 __all__ = [
     "PUBLISHED",
+    "READINGS",
     "SETS",
     "TABLES",
     "Cell",

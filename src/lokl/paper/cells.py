@@ -16,6 +16,7 @@ from lokl._memory import Peak
 from lokl._threads import one_thread
 from lokl.datasets import load
 from lokl.paper.methods import GAMMAS, build
+from lokl.paper.readings import FIRST_READING, READINGS
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Cell:
         Seed of splits and models.
     rows : int or None
         Use only so many rows, drawn at random once for all splits.
+    reading : str
+        Of the paper, for which the fit is made; one of ``READINGS``.
     """
 
     data: str
@@ -54,6 +57,7 @@ class Cell:
     C: float = 1.0
     seed: int = 0
     rows: int | None = None
+    reading: str = FIRST_READING
 
     @property
     def key(self) -> str:
@@ -69,13 +73,18 @@ class Cell:
 _TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
 # Types of JSON that a value may have. What every record has:
 _NEEDED = {
-    **dict.fromkeys(("data", "method", "dictionary", "selection", "solver"), _TEXT),
+    **dict.fromkeys(("data", "method", "dictionary", "selection", "solver", "reading"), _TEXT),
     **dict.fromkeys(("split", "C", "seed"), _NUMBER),
     **dict.fromkeys(("gamma", "rows"), _NUMBER + _NOTHING),
     "error": _TEXT + _NOTHING,
 }
 # What tables show of a cell that did not fail:
 _DONE = {**_NEEDED, **dict.fromkeys(("accuracy", "support", "fit_seconds"), _NUMBER)}
+
+
+def with_reading(record: Any) -> Any:
+    """Return a record that names its reading; old ones do not, as there was one only."""
+    return {"reading": FIRST_READING, **record} if isinstance(record, dict) else record
 
 
 def check_record(record: Any) -> None:
@@ -91,6 +100,9 @@ def check_record(record: Any) -> None:
         # By type, not by isinstance: true is no number.
         if type(value) not in types or (type(value) is float and not math.isfinite(value)):
             raise ValueError(f"its {name} is {value!r:.40}")
+    if record["reading"] not in READINGS:
+        known = ", ".join(READINGS)
+        raise ValueError(f"its reading is {record['reading']!r:.40}, which is none of {known}")
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -122,6 +134,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
     return {
         "accuracy": float(np.mean(labels == y_test)),
         "support": float(model.support_fraction_),
+        "expert_support": _expert_support(model, len(y)),
         "select_seconds": select_seconds,
         "fit_seconds": fit_seconds,
         "predict_seconds": predict_seconds,
@@ -129,6 +142,14 @@ def _measure(cell: Cell) -> dict[str, Any]:
         "predict_memory": predict_memory,
         "chosen_gamma": gamma,
     }
+
+
+def _expert_support(model: Any, n_samples: int) -> float | None:
+    """Mean share of support points of a vote's experts, whose union is the model's support."""
+    experts = getattr(model, "experts_", None)
+    if experts is None:
+        return None
+    return float(np.mean([len(expert.support) for expert in experts]) / n_samples)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float | None, Any]:

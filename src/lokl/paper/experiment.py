@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,27 @@ import joblib
 from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
 from lokl.inspection.plotting import pyplot
+from lokl.paper.agreement import agreement_figure
 from lokl.paper.cells import Cell
 from lokl.paper.figures import figure1, figure2, measure_memory, with_least
 from lokl.paper.files import replace_file, write_figure, write_table
 from lokl.paper.lock import only_run
-from lokl.paper.plan import TABLES, make_cells, nearest, paper_names, recorded_cells
+from lokl.paper.plan import (
+    FULL_RUN,
+    TABLES,
+    make_cells,
+    named_readings,
+    nearest,
+    paper_names,
+    recorded_cells,
+)
 from lokl.paper.published import SETS
 from lokl.paper.records import RecordFile
 from lokl.paper.runner import overhead, run
-from lokl.paper.tables import ResultTable, make_table
+from lokl.paper.tables import TIES, ResultTable, make_table
 
-_FIGURES = ("figure1", "figure2")
+# The last one is ours: all results against the published ones.
+_FIGURES = ("figure1", "figure2", "agreement")
 # Seconds; a shorter run spends much of its time on starting processes.
 _LONG = 60.0
 
@@ -50,7 +60,10 @@ class Experiment:
 
     `folder` has ``records.jsonl`` and gets everything that is written. With `recorded`, tables show
     the records that there are, instead of all cells. `repeats` and `settings` are those of
-    :func:`make_cells`. Fits and files are made inside of ``with experiment.at_work()``.
+    :func:`make_cells`. With no `reading` ("both" is all of them) and no `selection`, a run has the
+    reading "paper" and the paper's choice of widths, that of "all" also chooses them nested for
+    Table 2, and what is recorded is shown in all readings. Fits and files are made inside of
+    ``with experiment.at_work()``.
     """
 
     def __init__(
@@ -61,6 +74,9 @@ class Experiment:
         recorded: bool = False,
         download: bool = True,  # data sets that are not on this machine
         repeats: int | None = None,
+        reading: str | None = None,
+        selection: str | None = None,
+        ties: str = "smallest",
         **settings: Any,
     ):
         self.name = nearest("table or figure", name, [*TABLES, *_FIGURES, "all"])
@@ -69,22 +85,41 @@ class Experiment:
         self.records = RecordFile(folder / "records.jsonl")
         # Data sets that are left out, and why.
         self.lacking: dict[str, str] = {}
-        self._settings = settings
+        self._ties = nearest("choice of ties", ties, TIES)
+        self._shown_readings = named_readings(reading or "both")
+        self._settings = dict(settings)
         self._recorded_only = recorded
         self._download = download
         parts = ("sets", "methods", "gammas", "dictionaries")
-        self._writes = not (recorded and any(settings.get(part) for part in parts))
-        tables = [table for table in TABLES if self.name in (table, "all")]
+        chosen = reading is not None or any(settings.get(part) for part in parts)
+        self._writes = not (recorded and chosen)
+        # By the name of its files: a table and how widths are chosen for it.
+        self._parts = dict(self._named(part) for part in _parts_of(self.name, selection))
         if recorded:
-            self.cells = {table: self._cells_with_records(table) for table in tables}
+            self.cells = self._cells_with_records()
             return
-        cells = {table: make_cells(table, repeats=repeats, **settings) for table in tables}
+        settings["readings"] = named_readings(reading or "paper")
+        cells = {
+            part: make_cells(table, selection=how, repeats=repeats, **settings)
+            for part, (table, how) in self._parts.items()
+        }
         needed = {cell.data for own in cells.values() for cell in own}
         self.lacking = fetch_missing(needed, download)
         self.cells = {
-            table: [cell for cell in own if cell.data not in self.lacking]
-            for table, own in cells.items()
+            part: [cell for cell in own if cell.data not in self.lacking]
+            for part, own in cells.items()
         }
+
+    def _named(self, part: tuple[str, str]) -> tuple[str, tuple[str, str]]:
+        """Name a table after the settings that differ from the paper's."""
+        table, selection = part
+        marks = (
+            None if selection == "paper" else selection,
+            self._settings.get("solver"),
+            None if self._ties == TIES[0] else self._ties,
+            "quick" if self._settings.get("quick") else None,
+        )
+        return "-".join([table, *(mark for mark in marks if mark)]), part
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -98,15 +133,23 @@ class Experiment:
                 self.records = RecordFile(self.records.path)
             yield
 
-    def _cells_with_records(self, table: str) -> list[Cell]:
-        cells = recorded_cells(table, self.records, **self._settings)
-        found = [cell for cell in cells if cell in self.records]
-        if not found:
+    def _cells_with_records(self) -> dict[str, list[Cell]]:
+        """Cells of all parts that have records; a table must have some, of all tables one."""
+        found = {part: self._recorded(*what) for part, what in self._parts.items()}
+        found = {part: cells for part, cells in found.items() if cells}
+        if self._parts and not found:
+            made = {(r["reading"], r["seed"]) for r in self.records}
+            there = ", ".join(f"{reading} of seed {seed}" for reading, seed in sorted(made))
             raise ValueError(
-                f"{self.records.path} has no records of {table} with these settings; "
-                "run it once without --recorded"
+                f"{self.records.path} has no records of {self.name} with these settings "
+                f"(readings there: {there or 'none'}); run it once without --recorded"
             )
         return found
+
+    def _recorded(self, table: str, selection: str) -> list[Cell]:
+        settings = {"readings": self._shown_readings, "selection": selection, **self._settings}
+        cells = recorded_cells(table, self.records, **settings)
+        return [cell for cell in cells if cell in self.records]
 
     def other_versions(self) -> list[str]:
         """Say which data sets of the fits are not the known ones.
@@ -122,13 +165,13 @@ class Experiment:
                     load(name, download=False)
         return [str(warning.message) for warning in caught]
 
-    def count_missing(self, table: str) -> int:
+    def count_missing(self, part: str) -> int:
         """Return the number of cells of a table that have no record yet."""
-        return sum(cell not in self.records for cell in self.cells[table])
+        return sum(cell not in self.records for cell in self.cells[part])
 
-    def run(self, table: str, jobs: int, backend: str, on_record: Any) -> TableRun:
+    def run(self, part: str, jobs: int, backend: str, on_record: Any) -> TableRun:
         """Do the cells of a table that have no record yet, as :func:`lokl.paper.run` does."""
-        cells, records = self.cells[table], self.records
+        cells, records = self.cells[part], self.records
         missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
         begun = time.perf_counter()
         found = run(cells, records, jobs=jobs, backend=backend, on_record=on_record)
@@ -138,26 +181,24 @@ class Experiment:
         if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
         errors = [str(record["error"]) for record in found if record["error"] is not None]
-        made = make_table(table, found)
+        made = make_table(self._parts[part][0], found, self._ties)
         return TableRun(
             made, len(found), len(new), len(errors), seconds, extra, sorted(set(errors))
         )
 
-    def write(self, table: ResultTable) -> None:
+    def write(self, part: str, table: ResultTable) -> None:
         """Write the files of a table, unless it shows a chosen part of the records only."""
         if self._writes:
-            selection, solver = (self._settings.get(name) for name in ("selection", "solver"))
-            quick = "quick" if self._settings.get("quick") else None
-            marks = (None if selection == "paper" else selection, solver, quick)
-            write_table(self.folder, table, marks)
+            write_table(self.folder, part, table)
 
     def draw(self, figure: str) -> dict[str, Any]:
         """Draw a figure, write its files, and return their paths and what it shows."""
         # Fails without matplotlib before minutes of measurements, not after.
         pyplot()
         if figure == "figure1":
-            drawn = figure1(self._settings.get("seed", 0))
-            return {"name": figure, "files": write_figure(self.folder, figure, drawn)}
+            return {"name": figure, "files": write_figure(self.folder, figure, figure1())}
+        if figure == "agreement":
+            return self._draw_agreement()
         sets = paper_names(self._settings.get("sets"))
         lacking = fetch_missing({SETS[name].name for name in sets}, self._download)
         measured = measure_memory([name for name in sets if SETS[name].name not in lacking])
@@ -165,6 +206,30 @@ class Experiment:
         replace_file(self.folder / f"{figure}.json", json.dumps(shown, indent=1).encode())
         files = write_figure(self.folder, figure, figure2(measured))
         return {"name": figure, "measured": shown, "files": files}
+
+    def _draw_agreement(self) -> dict[str, Any]:
+        """Draw what is recorded of all tables."""
+        cells = {table: self._recorded(table, "paper") for table in TABLES}
+        tables = [
+            make_table(table, [self.records.of(cell) for cell in own], self._ties)
+            for table, own in cells.items()
+            if own
+        ]
+        if not tables:
+            raise ValueError(
+                f"{self.records.path} has no records with these settings to compare with the "
+                "published numbers; run a table first"
+            )
+        counts = {made.name: [asdict(own) for own in made.agreement()] for made in tables}
+        files = write_figure(self.folder, "agreement", agreement_figure(tables))
+        return {"name": "agreement", "agreement": counts, "files": files}
+
+
+def _parts_of(name: str, selection: str | None) -> list[tuple[str, str]]:
+    """Tables of an experiment, and how widths are chosen for each."""
+    if selection is None:
+        return [part for part in FULL_RUN if name == "all" or part == (name, "paper")]
+    return [(table, selection) for table in TABLES if name in (table, "all")]
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,8 @@ def replace_file(path: Path, content: bytes) -> None:
         raise
 
 
-def write_table(folder: Path, table: ResultTable, marks: Iterable[str | None] = ()) -> None:
-    """Write a table as Markdown, CSV and JSON; the JSON says what its numbers depend on.
-
-    Marks are settings that differ from the paper's; they become a part of the file names.
-    """
-    name = "-".join([table.name, *(mark for mark in marks if mark)])
+def write_table(folder: Path, name: str, table: ResultTable) -> None:
+    """Write a table as Markdown, CSV and JSON; the JSON says what its numbers depend on."""
     for ending, text in (
         ("md", table.markdown()),
         ("csv", table.csv()),

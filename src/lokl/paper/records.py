@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from lokl.paper.cells import Cell, check_record
+from lokl.paper.cells import Cell, check_record, with_reading
 from lokl.paper.files import replace_file
 
 # Seconds after which lines are forced onto the disk: a process that is killed loses no line, a
@@ -94,7 +94,7 @@ class RecordFile:
     def _read(self, path: Path, text: bytes) -> None:
         for number, line in enumerate(text.splitlines(), 1):
             try:
-                record = json.loads(line)
+                record = with_reading(json.loads(line))
                 check_record(record)
             except ValueError as reason:
                 raise ValueError(

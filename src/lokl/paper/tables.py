@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
-from lokl.paper.plan import TABLES, TableSpec, nearest
+from lokl.paper.plan import TABLES, nearest
 from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold_rule, is_ahead
+from lokl.paper.readings import READINGS
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Entry:
 
     set: str
     method: str
+    reading: str = ""  # of the paper
+    counted: bool = False  # stands for the published number, and is not a variant beside it
     mean: float | None = None  # over the splits; None where all cells failed
     spread: float | None = None
     published: float | None = None
@@ -27,9 +30,11 @@ class Entry:
     breaks_rule: bool = False  # printed in bold although the paper's own rule would not
     breaks_rule_seconds: bool = False
     difference: float | None = None
-    outside: bool = False  # farther from the published mean than its deviation and rounding
+    # Published deviations that the difference is within, but for rounding: 1, 2, or 3 if farther.
+    within: int | None = None
     bold: bool = False  # ahead of all other methods by both deviations: the paper's rule
     accuracy: float | None = None  # in %, also where the table shows another quantity
+    expert_support: float | None = None  # in %, mean over experts, whose union is the support
     fit_seconds: float | None = None  # mean of a fit
     fit_memory: float | None = None  # most MB that a fit added to its process
     dictionary: str | None = None
@@ -52,6 +57,22 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """How many results of a reading are near the published ones."""
+
+    reading: str
+    cells: int  # that have a published number
+    within_one: int  # published deviation of it
+    within_two: int
+
+    def __str__(self) -> str:
+        return (
+            f"Reading {self.reading!r}: {self.within_one} of {self.cells} within one published "
+            f"deviation, {self.within_two} within two."
+        )
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """A finished table."""
 
@@ -67,7 +88,18 @@ class ResultTable:
         """Return the table as Markdown."""
         rows = [[shown.markdown() for shown in row.values()] for row in self.rows()]
         lines = [f"| {' | '.join(row)} |" for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
-        return "\n".join([f"**{self.title}**", "", *lines, "", LEGEND, ""])
+        counts = [line for own in self.agreement() for line in (str(own), "")]
+        return "\n".join([f"**{self.title}**", "", *lines, "", *counts, LEGEND, ""])
+
+    def agreement(self) -> list[Agreement]:
+        """Count for each reading how many results are near the published ones."""
+        found = []
+        for reading in dict.fromkeys(entry.reading for entry in self.entries):
+            own = [e for e in self.entries if e.reading == reading and e.counted]
+            within = [e.within for e in own if e.published is not None]
+            if within:
+                found.append(Agreement(reading, len(within), _near(within, 1), _near(within, 2)))
+        return found
 
     def csv(self) -> str:
         """Return the table as CSV."""
@@ -79,16 +111,24 @@ class ResultTable:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as plain values."""
-        return asdict(self)
+        return {**asdict(self), "agreement": [asdict(own) for own in self.agreement()]}
+
+
+def _near(within: list[int | None], most: int) -> int:
+    return sum(own is not None and own <= most for own in within)
 
 
 # Most published means have one decimal.
 _ROUNDING = 0.05
+# Marks of differences beyond one and two published deviations.
+_FAR: dict[int | None, str] = {2: "*", 3: "‡"}
+TIES = ("smallest", "largest")
 
 LEGEND = (
     "Mean (standard deviation) over the splits. Bold: better than all others of the set by both "
-    "deviations. *: farther from the published mean than its deviation. †: printed in bold, "
-    "against the paper's own rule."
+    "deviations. *: farther from the published mean than its deviation, ‡: than two of them. †: "
+    "printed in bold, against the paper's own rule. Each expert: mean support of the machines of a "
+    "vote, whose support is the union. Counted is one method for each number of the paper."
 )
 
 
@@ -107,9 +147,13 @@ def _row(entry: Entry) -> dict[str, Shown]:
     return {
         "set": Shown(entry.set),
         "method": Shown(entry.method),
+        "reading": Shown(entry.reading),
         "ours": Shown(ours, entry.bold),
         "published": Shown(theirs, entry.published_bold, "†" if breaks else ""),
-        "difference": Shown(difference, mark="*" if entry.outside else ""),
+        "difference": Shown(difference, mark=_FAR.get(entry.within, "")),
+        "each expert": Shown(
+            "-" if entry.expert_support is None else f"{entry.expert_support:.2f}"
+        ),
         "fit s": Shown("-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}"),
         "published s": Shown(seconds, entry.published_bold_seconds, "†" if breaks_seconds else ""),
         "fit MB": Shown("-" if entry.fit_memory is None else memory),
@@ -122,58 +166,75 @@ def _row(entry: Entry) -> dict[str, Shown]:
 COLUMNS = tuple(_row(Entry("", "")))
 
 
-def make_table(table: str, records: Iterable[dict[str, Any]]) -> ResultTable:
-    """Sum up the records of a table's cells."""
+def make_table(
+    table: str, records: Iterable[dict[str, Any]], ties: str = "smallest"
+) -> ResultTable:
+    """Sum up the records of a table's cells.
+
+    Of widths with equal accuracy the smallest or the largest gamma is shown, as `ties` says.
+    """
     spec = TABLES[nearest("table", table, TABLES)]
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    largest = nearest("choice of ties", ties, TIES) == "largest"
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     titles = {value.name: name for name, value in SETS.items()}
     for record in records:
         name = titles.get(record["data"], record["data"])
-        groups.setdefault((name, record["method"]), []).append(record)
-    entries = [_entry(table, spec, *key, group) for key, group in groups.items()]
+        groups.setdefault((name, record["method"], record["reading"]), []).append(record)
+    entries = []
+    for (name, method, reading), group in groups.items():
+        entry = _beside_published(table, Entry(name, method, reading), group[0]["solver"])
+        entries.append(_summed_up(entry, spec.quantity, group, largest))
     return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
-def _entry(
-    table: str, spec: TableSpec, name: str, method: str, group: list[dict[str, Any]]
-) -> Entry:
+def _beside_published(table: str, entry: Entry, solver: str) -> Entry:
+    """Add what the paper has; variants of a method stand beside its published result, too."""
+    base = entry.method.split(",")[0]
+    published = PUBLISHED[table].get(entry.set, {}).get(base)
+    if published is None:
+        return entry
+    return replace(
+        entry,
+        counted=READINGS[entry.reading].method(base, solver) == entry.method,
+        published=published.mean,
+        published_spread=published.spread,
+        published_seconds=published.seconds,
+        published_bold=published.bold,
+        published_bold_seconds=published.bold_seconds,
+        breaks_rule=breaks_bold_rule(table, entry.set, base),
+        breaks_rule_seconds=(table, entry.set, base) in OVERLAPPING_TIMES,
+    )
+
+
+def _summed_up(entry: Entry, quantity: str, group: list[dict[str, Any]], largest: bool) -> Entry:
+    """Add means over the splits of the best setting."""
     settings: dict[Any, list[dict[str, Any]]] = {}
     for record in group:
         if record["error"] is None:
             settings.setdefault((record["dictionary"], record["gamma"]), []).append(record)
-    # Variants of a method stand beside its published result.
-    base = method.split(",")[0]
-    published = PUBLISHED[table].get(name, {}).get(base)
-    entry = Entry(name, method, failures=sum(record["error"] is not None for record in group))
-    if published:
-        entry = replace(
-            entry,
-            published=published.mean,
-            published_spread=published.spread,
-            published_seconds=published.seconds,
-            published_bold=published.bold,
-            published_bold_seconds=published.bold_seconds,
-            breaks_rule=breaks_bold_rule(table, name, base),
-            breaks_rule_seconds=(table, name, base) in OVERLAPPING_TIMES,
-        )
+    entry = replace(entry, failures=sum(record["error"] is not None for record in group))
     if not settings:
         return entry
-    # As in the paper: the setting with the best mean accuracy on the test parts, and of equal ones
-    # the smallest gamma. One with fewer splits than others is not done yet: its mean may be luck.
+    # As in the paper: the setting with the best mean accuracy on the test parts. One with fewer
+    # splits than others is not done yet: its mean may be luck.
     most = max(len(own) for own in settings.values())
+    sign = 1.0 if largest else -1.0
     (dictionary, gamma), best = max(
         (item for item in settings.items() if len(item[1]) == most),
-        key=lambda item: (fmean(r["accuracy"] for r in item[1]), -(item[0][1] or 0.0)),
+        key=lambda item: (fmean(r["accuracy"] for r in item[1]), sign * (item[0][1] or 0.0)),
     )
-    values = [100.0 * record[spec.quantity] for record in best]
+    values = [100.0 * record[quantity] for record in best]
     mean = fmean(values)
+    difference = None if entry.published is None else mean - entry.published
+    experts = [v for r in best if (v := r.get("expert_support")) is not None]
     return replace(
         entry,
         mean=mean,
         spread=stdev(values) if len(values) > 1 else 0.0,
-        difference=None if published is None else mean - published.mean,
-        outside=published is not None and abs(mean - published.mean) > published.spread + _ROUNDING,
+        difference=difference,
+        within=None if difference is None else _deviations(difference, entry.published_spread),
         accuracy=100.0 * fmean(record["accuracy"] for record in best),
+        expert_support=100.0 * fmean(experts) if experts else None,
         fit_seconds=fmean(record["fit_seconds"] for record in best),
         fit_memory=max((m for r in best if (m := r.get("fit_memory")) is not None), default=None),
         dictionary=dictionary,
@@ -182,11 +243,18 @@ def _entry(
     )
 
 
+def _deviations(difference: float, spread: float | None) -> int:
+    """1 or 2 where a difference is within so many published deviations and rounding, else 3."""
+    far = (count for count in (1, 2) if abs(difference) <= count * (spread or 0.0) + _ROUNDING)
+    return next(far, 3)
+
+
 def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
-    """Set bold by the paper's rule: ahead of every other method by both deviations."""
+    """Set bold by the paper's rule: ahead of all others of the reading by both deviations."""
     marked = []
     for entry in entries:
-        rivals = [e for e in entries if e.set == entry.set and e is not entry]
+        same = [e for e in entries if (e.set, e.reading) == (entry.set, entry.reading)]
+        rivals = [e for e in same if e is not entry]
         others = [(e.mean, e.spread or 0.0) for e in rivals if e.mean is not None]
         if entry.mean is not None and others:
             bold = is_ahead(entry.mean, entry.spread or 0.0, others, lower)

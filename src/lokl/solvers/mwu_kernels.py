@@ -64,7 +64,8 @@ def kernel_shares(
         ``upper - lower <= epsilon * upper`` ends the rounds.
     rate : {"scale_free", "faithful"}, default="scale_free"
         Of learning: relative to the largest norm, or the published ``-log(1 - epsilon)``, which
-        is meant for kernels of trace one and stops after ``2 log(n) / epsilon^2`` rounds.
+        is meant for kernels of trace one. The published rounds are counted beforehand,
+        ``2 log(n) / epsilon^2``, and end there whatever the gap.
     cache_size : float, default=64
         Megabytes for stored rows.
     max_iter : int, default=1000000
@@ -87,19 +88,24 @@ def kernel_shares(
         state.advance(min(check, max_iter), speed, rate != "faithful")
         found = state.shares(speed, rate != "faithful", epsilon)
         yield found
-        if found.dual.converged:
+        ended = state.rounds >= max_iter
+        if found.dual.converged and (ended or rate != "faithful"):
             return
         starved = state.fetches >= state.most_fetches
-        if state.rounds >= max_iter or starved:
+        if ended or starved:
             remedy = few_rows(cache_size, state.fetches) if starved else "raise max_iter or epsilon"
-            tell(
-                "unconverged shares",
-                f"multiplicative weights stopped after {state.rounds} rounds with a relative gap "
-                f"of {found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; {remedy}",
-                ConvergenceWarning,
-            )
+            _warn_of_gap(found, state.rounds, epsilon, remedy)
             return
         check = state.rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * state.rounds))
+
+
+def _warn_of_gap(found: Shares, rounds: int, epsilon: float, remedy: str) -> None:
+    tell(
+        "unconverged shares",
+        f"multiplicative weights stopped after {rounds} rounds with a relative gap of "
+        f"{found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; {remedy}",
+        ConvergenceWarning,
+    )
 
 
 class _Rounds:
