@@ -24,6 +24,10 @@ NAMES = (
     "simplemkl",
     "mklpy",
     "mwu",
+    "search",
+    "search_small",
+    "search_methods",
+    "search_large",
     "runner",
 )
 

@@ -15,6 +15,7 @@ from lokl.estimators._base.line import fit_line
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_step
+from lokl.selection.judged import judged, sees_predictions_only
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Solver
 
@@ -97,15 +98,22 @@ def _scored(
 ) -> Cell:
     train, test = task.splits[split]
     end = time.perf_counter()
-    test_scores = _scores(task, fitted, scored, test)
+    decision = None
+    if sees_predictions_only(task.scorers):
+        # Decisions are worth keeping, and scorers need nothing else.
+        decision = fitted._decisions(scored[0])
+    test_scores = _scores(task, fitted, scored, test, decision)
     score_seconds = time.perf_counter() - end
     train_scores = _scores(task, fitted, learned, train) if task.return_train_score else None
-    return Cell(candidate, split, test_scores, train_scores, end - start, score_seconds)
+    return Cell(
+        candidate, split, test_scores, train_scores, end - start, score_seconds, decision=decision
+    )
 
 
-def _scores(task: Task, fitted: Any, samples: Any, rows: Any) -> Any:
+def _scores(task: Task, fitted: Any, samples: Any, rows: Any, decision: Any = None) -> Any:
     of_rows = _check_method_params(task.X, task.score_params, rows)
-    return _score(fitted, *samples, task.scorers, of_rows, task.error_score)
+    model = fitted if decision is None else judged(fitted, [(samples[0], decision)])
+    return _score(model, *samples, task.scorers, of_rows, task.error_score)
 
 
 def _failed(task: Task, candidate: int, split: int, seconds: float) -> Cell:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
-from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
@@ -25,6 +24,7 @@ from lokl.estimators._base.learner import Learner
 from lokl.selection.assignment import assign, who_takes
 from lokl.selection.grid import coordinates
 from lokl.selection.in_step import in_step
+from lokl.selection.judged import sees_predictions_only
 from lokl.selection.work import Cell, Cells, Task, Worker
 
 
@@ -50,7 +50,7 @@ class LastSteps(Worker):
             and isinstance(task.configured(candidate)[-1], Learner)
             and set(task.fit_params) <= {f"{_prefix(task)}sample_weight"}
             and not get_config()["enable_metadata_routing"]
-            and _sees_predictions_only(task.scorers)
+            and sees_predictions_only(task.scorers)
         )
 
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
@@ -160,9 +160,3 @@ def _stacked(parts: list[Any]) -> Any:
         library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
         return library.concat(parts)
     return np.concatenate(parts)
-
-
-def _sees_predictions_only(scorers: Any) -> bool:
-    """Whether scorers ask the last step the same as the pipeline; a function may look inside."""
-    each = scorers._scorers.values() if isinstance(scorers, _MultimetricScorer) else [scorers]
-    return all(isinstance(scorer, _BaseScorer | _PassthroughScorer) for scorer in each)

@@ -12,7 +12,8 @@ from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _check_method_params, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from lokl._arrays import Array
 from lokl._notices import Collected
@@ -33,6 +34,7 @@ from lokl.selection.edges import warn_of_edges
 from lokl.selection.rounds import Rounds, final_scores, last_round
 from lokl.selection.rule import RULES, choose
 from lokl.selection.table import Row, cv_results
+from lokl.selection.winner import calibration_of
 from lokl.selection.work import Task
 
 
@@ -52,6 +54,13 @@ def _check_refit(name: str, value: Any) -> None:
 def _check_error_score(name: str, value: Any) -> None:
     if value != "raise" and (isinstance(value, bool) or not isinstance(value, Real)):
         raise ValueError(f"{name} must be a number or 'raise', got {value!r}")
+
+
+def _has_probabilities(search: Any) -> bool:
+    """Whether the winner has probabilities, or decisions that were calibrated."""
+    if getattr(search, "calibration_", None) is not None:
+        return True
+    return hasattr(getattr(search, "best_estimator_", search.estimator), "predict_proba")
 
 
 @settings
@@ -252,7 +261,44 @@ class KernelSearchCV(BaseSearchCV):
         found.update(best_index_=best, best_params_=params)
         if self.refit:
             found.update(_refitted(task, params))
+            found["calibration_"] = calibration_of(task, rows[best].cells or [])
         return found
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, from the held-out decisions of the winner: no other fit.
+
+        A classifier that has probabilities of its own gives these.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        if self.calibration_ is None:
+            return np.asarray(self.best_estimator_.predict_proba(X))
+        return self.calibration_.probabilities(self.best_estimator_.decision_function(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : array of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        if self.calibration_ is None:
+            return np.asarray(self.best_estimator_.predict_log_proba(X))
+        return self.calibration_.log_probabilities(self.best_estimator_.decision_function(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -273,6 +319,10 @@ class KernelSearchCV(BaseSearchCV):
             "cv_results_": ("dict of arrays", "All scores and times, as in ``GridSearchCV``."),
             "scorer_": ("function or dict", "What scored."),
             "n_splits_": ("int", "Number of folds."),
+            "calibration_": (
+                "Calibration or None",
+                "Turns decisions of the winner into probabilities; None where these are unknown.",
+            ),
             "refit_time_": ("float", "Seconds that the last fit took."),
             "multimetric_": ("bool", "Whether there are several scores."),
             "classes_": ("array of shape (n_classes,)", ""),

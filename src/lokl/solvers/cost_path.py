@@ -91,4 +91,4 @@ class CostPath:
         else:
             intercept = problem.least_loss_intercept(coef, gradient)
         decision = problem.target - gradient - problem.ridge * coef + intercept
-        return Stop(decision, coef, intercept, steps, violation, curvature)
+        return Stop(decision, coef.copy(), intercept, steps, violation, curvature)

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
 from lokl._checks import check_not_negative
-from lokl.estimators._base.finite import answer, check_costs
+from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.label_trust import warn_if_trust_repeats_labels
 from lokl.estimators._base.learner import Learner, Stated
 from lokl.estimators._base.probabilities import NoProbabilities
@@ -161,8 +161,7 @@ class Classifier(ClassifierMixin, Learner):
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
             Positive values speak for ``classes_[1]``, or for the class of the column.
         """
-        samples = self._to_decide(X)
-        decision = answer(self._model.decide, samples)
+        decision = self._decisions(X)
         return decision[:, 0] if self._is_flat() else decision
 
     def predict(self, X: Any) -> Array:
@@ -176,7 +175,7 @@ class Classifier(ClassifierMixin, Learner):
         -------
         labels : array of shape (n_samples,)
         """
-        return self._answers(answer(self._model.decide, self._to_decide(X)))
+        return self._answers(self._decisions(X))
 
     def _answers(self, decision: Array) -> Array:
         if not self._is_flat():

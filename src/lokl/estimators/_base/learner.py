@@ -282,6 +282,10 @@ class Learner(BaseEstimator, ABC):
         warn_if_shifted(self._off_centre, samples)
         return samples
 
+    def _decisions(self, X: Any) -> Array:
+        """Decisions about new samples, (n_samples, n_tasks)."""
+        return answer(self._model.decide, self._to_decide(X))
+
     def gate(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample.
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
-from lokl.estimators._base.finite import answer, check_costs
+from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.learner import Learner, Stated
 from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import NOT_NEGATIVE
@@ -77,7 +77,7 @@ class Regressor(RegressorMixin, Learner):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        return self._answers(answer(self._model.decide, self._to_decide(X)))
+        return self._answers(self._decisions(X))
 
     def _answers(self, decision: Array) -> Array:
         return decision[:, 0] if self._one_target else decision

@@ -1,0 +1,115 @@
+"""Machines on a stored matrix along rising costs: each is the optimum, wherever it started."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost
+
+from lokl.solvers import hinge
+from lokl.solvers._stored import raise_costs, subtract_stored
+from lokl.solvers.cost_path import CostPath
+
+losses = pytest.mark.parametrize("loss", LOSSES)
+seeds = st.integers(0, 2**16)
+TOL = 1e-6
+
+
+def violation(problem, coef, gradient):
+    up, down = problem.violations(coef, gradient)
+    return up.max() - down.min()
+
+
+@losses
+@given(seed=seeds, n=st.integers(2, 30))
+def test_each_stop_is_the_optimum_of_an_interior_point_method(loss, seed, n):
+    factor = mixed_cost(seed, n)
+    path, before = None, None
+    for cost in (0.1, 0.4, 3.0, 50.0):
+        K, problem = make(seed, loss, n, cost * factor)
+        path = CostPath(K, TOL) if path is None else path
+        stop = path.solve(problem, 0.0 if before is None else cost / before)
+        before = cost
+        assert stop.violation <= TOL
+        assert (problem.lower <= stop.coef).all()
+        assert (stop.coef <= problem.upper).all()
+        scale = max(np.abs(stop.coef).max(), 1.0)
+        assert abs(stop.coef.sum()) < 1e-10 * n * scale
+        np.testing.assert_allclose(
+            dual_value(K, problem, stop.coef), best_value(K, problem), rtol=1e-4, atol=1e-4
+        )
+        np.testing.assert_allclose(
+            stop.decision, K @ stop.coef + stop.intercept, rtol=1e-8, atol=1e-8 * scale
+        )
+
+
+@given(seed=seeds)
+def test_samples_without_cost_are_left_out_and_decided(seed):
+    rng = np.random.RandomState(seed)
+    n = 40
+    K, problem = make(seed, "hinge", n, np.ones(n))
+    kept = rng.permutation(n)[:30]
+    y = problem.target
+    if len(np.unique(y[kept])) < 2:
+        return
+    cost = np.zeros(n)
+    cost[kept] = 2.0
+    whole = CostPath(K, TOL).solve(hinge(y, cost))
+    part = CostPath(np.ascontiguousarray(K[np.ix_(kept, kept)]), TOL).solve(hinge(y[kept], 2.0))
+    assert not whole.coef[np.setdiff1d(np.arange(n), kept)].any()
+    expected = K[:, kept] @ part.coef + part.intercept
+    np.testing.assert_allclose(whole.decision, expected, atol=1e-3)
+
+
+def test_single_precision_of_many_samples_agrees_with_double():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(1500, 5))
+    y = np.sign(X[:, 0] + 0.5 * rng.normal(size=1500))
+    squares = ((X[:, np.newaxis] - X) ** 2).sum(axis=2)
+    K = np.exp(-0.2 * squares)
+    single, double = CostPath(K.astype(np.float32), 1e-3), CostPath(K, 1e-3)
+    before = np.inf
+    for cost in (0.01, 1.0, 100.0):
+        problem = hinge(y, cost)
+        first, second = (path.solve(problem, cost / before) for path in (single, double))
+        before = cost
+        np.testing.assert_allclose(first.decision, second.decision, atol=5e-3)
+
+
+def test_equal_violators_do_not_crowd_out_larger_ones():
+    # All samples of a class alike, and a matrix near the identity: most gradients are ties.
+    n = 1400
+    y = np.where(np.arange(n) % 4 == 0, 1.0, -1.0)
+    K = np.eye(n, dtype=np.float32)
+    problem = hinge(y, 0.01)
+    stop = CostPath(K, 1e-3).solve(problem)
+    assert stop.violation <= 1e-3
+    np.testing.assert_allclose(stop.coef[y > 0], 0.01)
+
+
+@given(seed=seeds, ratio=st.sampled_from([1.5, 4.0, 100.0]))
+def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
+    K, problem = make(seed, "hinge", 30, mixed_cost(seed, 30))
+    path = CostPath(K, TOL)
+    path.solve(problem)
+    coef, gradient = (part.copy() for part in path._machine)
+    raised = problem.weighted(np.full(30, ratio))
+    boxes = (problem.lower, problem.upper), (raised.lower, raised.upper)
+    raise_costs(K, (coef, gradient), problem.target, *boxes, 0.0, ratio, TOL)
+    scale = max(np.abs(coef).max(), 1.0)
+    assert (raised.lower <= coef).all()
+    assert (coef <= raised.upper).all()
+    assert abs(coef.sum()) <= 1e-9 * scale
+    np.testing.assert_allclose(gradient, problem.target - K @ coef, atol=1e-8 * scale)
+
+
+@given(seed=seeds, n=st.integers(1, 1200), count=st.integers(0, 9))
+def test_rows_are_subtracted(seed, n, count):
+    rng = np.random.RandomState(seed)
+    matrix = rng.normal(size=(n, n))
+    matrix += matrix.T
+    index, change = rng.randint(n, size=count), rng.normal(size=count)
+    gradient = rng.normal(size=n)
+    expected = gradient - matrix[:, index] @ change
+    subtract_stored(matrix, index, change, gradient)
+    np.testing.assert_allclose(gradient, expected, atol=1e-9)
