@@ -9,9 +9,11 @@ from lokl._arrays import Array
 # Value, gradient and a positive semidefinite curvature at some numbers.
 Smooth = Callable[[Array], tuple[float, Array, Array]]
 
-_ROUNDS, _HALVINGS = 200, 40
+_ROUNDS, _HALVINGS = 200, 20
 _FLAT = 1e-11
 _LEAST_CURVATURE = 1e-10
+# A step that promises less than this, relative to the value, is the last.
+_ROUNDING = 1e-15
 
 
 def minimize_in_box(function: Smooth, start: Array, lower: Array, upper: Array) -> Array:
@@ -32,6 +34,10 @@ def minimize_in_box(function: Smooth, start: Array, lower: Array, upper: Array) 
         own = curvature[np.ix_(free, free)]
         lift = _LEAST_CURVATURE * max(float(own.diagonal().max()), 1.0)
         step[free] = -np.linalg.solve(own + lift * np.eye(len(free)), gradient[free])
+        if -float(gradient @ step) <= _ROUNDING * max(abs(value), 1e-3):
+            # Values can no longer tell which is better; the gradient still can.
+            x = np.clip(x + step, lower, upper)
+            break
         found = _along(function, x, value, step, lower, upper)
         if found is None:
             steepest = np.where(held, 0.0, -gradient)
