@@ -51,7 +51,7 @@ class Part:
 
     def some(self, share: float) -> Any:
         n = len(self.X)
-        return self.rng.choice(n, int(round(share * n)), replace=False)
+        return self.rng.choice(n, round(share * n), replace=False)
 
     def conflict(self) -> Any:
         X = self.noisy(0.1)

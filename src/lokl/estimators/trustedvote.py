@@ -101,8 +101,8 @@ class _TrustedVote(Learner):
             panels.append(self._weighed(panel, question, heard, rng))
             successes.append(success)
         experts = [
-            replace(own.expert, success=tuple(one[i] for one in successes if one[i] is not None))
-            for i, own in enumerate(made)
+            replace(own.expert, success=tuple(s for s in learned if s is not None))
+            for own, learned in zip(made, zip(*successes, strict=True), strict=True)
         ]
         support = [own.expert.support for own in made]
         support.append(np.flatnonzero((together.coef != 0).any(axis=1)))
@@ -112,9 +112,7 @@ class _TrustedVote(Learner):
             experts,
             panels,
             together.intercept,
-            Support.at(
-                places[np.argsort(training.rows[places])], training.samples, training.rows
-            ),
+            Support.at(places[np.argsort(training.rows[places])], training.samples, training.rows),
             together.objective + sum(solution.objective for solution in solved),
             max(1, *(solution.n_iter for solution in solved)),
         )

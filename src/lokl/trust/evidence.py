@@ -38,7 +38,8 @@ class Evidence:
         bounded = np.log(whole)
         posterior = softmax(np.log(prior) + bounded.sum(axis=1))
         trust = np.einsum("ny,niy->ni", posterior, spoken / whole)
-        return cls(bounded, trust)
+        # Without doubt, it is one but for rounding.
+        return cls(bounded, np.minimum(trust, 1.0))
 
 
 def bound(chances: Array, prior: Array, doubt: float) -> Array:

@@ -13,7 +13,8 @@ _FAMILIAR, _STRANGE = 5, 0.05
 _PSEUDO = 5.0
 _LEAST_CHANCE = 1e-3
 _LARGEST_LOCAL = 3.0
-_UNIT = 1e-6
+# Relative differences of a diagonal that count as none.
+_CONSTANT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,29 +63,34 @@ class Neighbours:
 class Closeness:
     """How close two samples are in the eyes of a kernel, from 0 to 1.
 
-    A kernel of unit diagonal says so itself. Of others it is ``exp(-D / median D)`` with the
-    squared distance ``D`` in feature space.
+    With ``D`` the squared distance in feature space it is ``exp(-D / median D)``. A kernel whose
+    diagonal is constant says so itself, but for a factor: ``1 - D / (2 diagonal)``, which is the
+    kernel over its diagonal.
     """
 
-    spread: float | None  # the median of D; None for a unit diagonal
+    spread: float
+    is_exponential: bool
 
     @classmethod
     def of(cls, diag: Array, some: Array, block: Array) -> "Closeness":
         """Choose it for training samples, by the values `block` of the kernel among `some`."""
-        if (np.abs(diag - 1.0) <= _UNIT).all():
-            return cls(None)
+        if diag[0] > 0 and (np.abs(diag - diag[0]) <= _CONSTANT * diag[0]).all():
+            return cls(2.0 * float(diag[0]), False)
         own = diag[some]
         upper = np.triu_indices(len(some), 1)
         distances = (own[:, np.newaxis] + own - 2.0 * block)[upper]
         median = float(np.median(distances)) if distances.size else 0.0
-        return cls(median if median > 0 else 1.0)
+        return cls(median if median > 0 else 1.0, True)
 
     def __call__(self, K: Array, diag: Array, others: Array) -> Array:
         """Closeness (n_samples, n_others) from kernel values and both diagonals."""
-        if self.spread is None:
-            return np.maximum(K, 0.0)
-        D = np.maximum(diag[:, np.newaxis] + others - 2.0 * K, 0.0)
-        return np.asarray(np.exp(-D / self.spread))
+        relative = (-2.0 / self.spread) * K
+        relative += ((diag / self.spread)[:, np.newaxis]).astype(K.dtype)
+        relative += (others / self.spread).astype(K.dtype)
+        np.maximum(relative, 0.0, out=relative)
+        if self.is_exponential:
+            return np.asarray(np.exp(-relative))
+        return np.maximum(1.0 - relative, 0.0)
 
 
 @dataclass(frozen=True)

@@ -112,9 +112,7 @@ class Panel:
         """Turn decisions into probabilities."""
         chances = np.stack(
             [
-                expert.chances(
-                    self.outcomes, heard.decision[:, i], heard.local[:, i, self.number]
-                )
+                expert.chances(self.outcomes, heard.decision[:, i], heard.local[:, i, self.number])
                 for i, expert in enumerate(self.experts)
             ],
             axis=1,

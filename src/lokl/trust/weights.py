@@ -63,14 +63,16 @@ def wrong_views(
     ranked = present[:, order]
     chosen = (rng.uniform(size=n) * ranked.sum(axis=1)).astype(np.intp)
     place = (np.cumsum(ranked, axis=1) > chosen[:, np.newaxis]).argmax(axis=1)
-    view, draw = np.where(present.sum(axis=1) > 1, order[place], -1), rng.uniform(size=n)
+    view = np.where(present.sum(axis=1) > 1, order[place], -1)
+    draw: Array = rng.uniform(size=n)
     for i in range(m):
         has = np.where(present[:, i], weight, 0.0)
         for outcome in np.unique(truth[view == i]):
             rows = np.flatnonzero((view == i) & (truth == outcome))
             mass = np.cumsum(np.where(truth == outcome, 0.0, has))
             if mass[-1] > 0:
-                found = np.searchsorted(mass, draw[rows] * mass[-1], side="right")
+                wanted = draw[rows] * mass[-1]
+                found = np.searchsorted(mass, wanted, side="right")
                 donors[rows, i] = np.minimum(found, n - 1)
     return donors
 
@@ -107,9 +109,9 @@ class _VoteLoss:
         value = -self.share @ np.log(right) + _PULL * float(away @ away)
         mean = np.einsum("ny,niy->ni", p, self.terms)
         gradient = self.share @ (mean - self.terms[rows, :, self.truth]) + 2.0 * _PULL * away
-        centred = (self.terms - mean[:, :, np.newaxis]) * np.sqrt(
-            self.share[:, np.newaxis] * p
-        )[:, np.newaxis]
+        centred = (self.terms - mean[:, :, np.newaxis]) * np.sqrt(self.share[:, np.newaxis] * p)[
+            :, np.newaxis
+        ]
         tall = centred.transpose(1, 0, 2).reshape(len(w), -1)
         curvature = tall @ tall.T + 2.0 * _PULL * np.eye(len(w))
         return float(value), gradient, curvature

@@ -96,7 +96,7 @@ class ExpertSchool:
 
     def _expert(self, i: int, solver: Solver) -> HeldOutExpert:
         training = self.training
-        rows, tasks = training.samples.rows_seen_by(i), len(training.problems)
+        rows = training.samples.rows_seen_by(i)
         if len(rows) == 0:
             return self._nobody(i)
         inner = solver.inner_products(training.samples.seen_by(i).filled)
@@ -168,7 +168,7 @@ class ExpertSchool:
             nothing,
             np.zeros(tasks),
             None,
-            Closeness(None),
+            Closeness(1.0, True),
             None,
             (),
             self.n_neighbors,
