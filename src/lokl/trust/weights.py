@@ -64,7 +64,7 @@ def wrong_views(
     chosen = (rng.uniform(size=n) * ranked.sum(axis=1)).astype(np.intp)
     place = (np.cumsum(ranked, axis=1) > chosen[:, np.newaxis]).argmax(axis=1)
     view = np.where(present.sum(axis=1) > 1, order[place], -1)
-    draw: Array = rng.uniform(size=n)
+    draw = np.asarray(rng.uniform(size=n))
     for i in range(m):
         has = np.where(present[:, i], weight, 0.0)
         for outcome in np.unique(truth[view == i]):
