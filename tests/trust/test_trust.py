@@ -10,7 +10,7 @@ from lokl.trust.calibration import _Likelihood, calibrate
 from lokl.trust.evidence import Evidence, disagreement
 from lokl.trust.neighbourhood import Closeness, LocalSuccess, Neighbours, Novelty
 from lokl.trust.newton import minimize_in_box
-from lokl.trust.outcomes import Cells, Classes, softmax
+from lokl.trust.outcomes import Cells, Classes, log_softmax, softmax
 from lokl.trust.weights import _VoteLoss, wrong_views
 
 seeds = given(seed=st.integers(0, 2**16))
@@ -181,3 +181,9 @@ def test_copies_have_one_view_of_another_class(seed, m):
     assert present[donors[rows, views], views].all()
     assert present[rows, views].all()
     assert not moved[present.sum(axis=1) == 1].any()
+
+
+def test_logs_of_probabilities_are_finite_where_these_are_zero():
+    scores = np.array([[0.0, 1.0, 2.0], [0.0, -2000.0, 0.0]])
+    np.testing.assert_allclose(np.exp(log_softmax(scores)), softmax(scores))
+    assert log_softmax(scores)[1, 1] == pytest.approx(-2000.0 - np.log(2.0))

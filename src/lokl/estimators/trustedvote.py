@@ -1,5 +1,6 @@
 """Trusted vote: calibrated experts, each trusted where it knows the sample and fits the others."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from lokl.solvers.held_out import folds_for
 from lokl.solvers.saturation import warn_if_saturated
 from lokl.trust.calibration import Calibration, calibrate
 from lokl.trust.neighbourhood import LocalSuccess
-from lokl.trust.outcomes import Cells, Classes, Outcomes, softmax
+from lokl.trust.outcomes import Cells, Classes, Outcomes, log_softmax
 from lokl.trust.panel import Heard, Panel
 from lokl.trust.weights import with_learned_weights
 
@@ -80,8 +81,9 @@ class _TrustedVote(Learner):
 
     _model_kind: ClassVar[type[Model]] = TrustedVote
 
+    @abstractmethod
     def _questions(self, training: Training) -> list[_Question]:
-        raise NotImplementedError
+        """What is voted on: the classes, or each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
         training = distinct(training)
@@ -280,10 +282,7 @@ class TrustedVoteClassifier(_TrustedVote, Classifier):
         probabilities : array of shape (n_samples, n_classes)
             In the order of ``classes_``; rows sum to one.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            decision = np.column_stack([np.zeros_like(decision), decision])
-        return softmax(decision)
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log of the probability of each class.
@@ -296,7 +295,10 @@ class TrustedVoteClassifier(_TrustedVote, Classifier):
         -------
         log_probabilities : array of shape (n_samples, n_classes)
         """
-        return np.asarray(np.log(self.predict_proba(X)))
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            decision = np.column_stack([np.zeros_like(decision), decision])
+        return log_softmax(decision)
 
 
 @settings

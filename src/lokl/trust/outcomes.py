@@ -184,3 +184,9 @@ def softmax(scores: Array) -> Array:
     p = np.exp(scores - scores.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
     return np.asarray(p)
+
+
+def log_softmax(scores: Array) -> Array:
+    """Logs of these probabilities, finite where the probability itself is rounded to zero."""
+    below = scores - scores.max(axis=-1, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=-1, keepdims=True)))
