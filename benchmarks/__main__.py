@@ -19,6 +19,7 @@ NAMES = (
     "localized",
     "accuracy",
     "multiview",
+    "trust",
     "ldmkl_settings",
     "ldmkl_tolerance",
     "simplemkl",

@@ -289,11 +289,18 @@ class Report:
         return 1 if failed else 0
 
 
-def main(run: Callable[[Options, Report], None]) -> None:
-    """Run one benchmark as a command and exit."""
+def main(
+    run: Callable[[Any, Report], None],
+    options: Options | None = None,
+    more_options: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> None:
+    """Run one benchmark as a command and exit; it may have options of its own."""
     name = Path(sys.argv[0]).stem
     about = sys.modules["__main__"].__doc__ or ""
-    options = parser(about).parse_args(namespace=Options())
+    known = parser(about)
+    if more_options is not None:
+        more_options(known)
+    options = known.parse_args(namespace=Options() if options is None else options)
     report = Report(name)
     if not options.bare:
         show_machine()

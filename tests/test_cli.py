@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lokl import __version__
+from lokl._methods import METHODS
 from lokl.cli.app import app
 
 runner = CliRunner()
@@ -58,7 +59,8 @@ def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch):
 def test_demo_records_are_json_and_repeatable():
     arguments = ["demo", "--data", "iris", "--data", "wine", "--repeats", "2", "--json"]
     first, second = (json.loads(runner.invoke(app, arguments).stdout) for _ in range(2))
-    assert [r["data"] for r in first] == ["iris"] * 16 + ["wine"] * 16
+    count = 3 + len(METHODS)  # single kernels, and all methods
+    assert [r["data"] for r in first] == ["iris"] * count + ["wine"] * count
     for a, b in zip(first, second, strict=True):
         assert {**a, "fit_seconds": 0} == {**b, "fit_seconds": 0}
         assert a["accuracy"] > 0.8

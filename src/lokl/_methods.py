@@ -102,4 +102,10 @@ METHODS: tuple[Method, ...] = (
         "pairs count where class probabilities agree",
         "localized, rounds, own gate, scales alone",
     ),
+    _method(
+        "trusted vote",
+        "TrustedVote",
+        "a vote of calibrated experts, trusted where they know the sample",
+        "regression, localized, vote, scales alone",
+    ),
 )

@@ -14,7 +14,7 @@ from lokl._methods import METHODS
 from lokl._samples import Samples
 from lokl.gram import InnerProducts
 from lokl.kernels import RBF, presence
-from lokl.models import GatedMachine, Model, Vote
+from lokl.models import GatedMachine, Model, TrustedVote, Vote
 
 NAMES = [name for method in METHODS for name in method.classes]
 # Gates on forty samples learn what they like.
@@ -120,7 +120,7 @@ def test_kinds_of_models_follow_the_list_of_methods():
     for method in METHODS:
         X, y = data(method.classifier)
         model = getattr(lokl, method.classifier)(two_views(), random_state=0).fit(X, y)._model
-        assert isinstance(model, Vote if method.can("vote") else GatedMachine)
+        assert isinstance(model, (Vote, TrustedVote) if method.can("vote") else GatedMachine)
 
 
 @given(seed=st.integers(0, 1000), n=st.integers(1, 9), as_csr=st.booleans())

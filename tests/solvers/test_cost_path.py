@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost
+from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost, some_point
 
 from lokl.solvers import hinge
-from lokl.solvers._stored import raise_costs, subtract_stored
+from lokl.solvers._climb import climb
+from lokl.solvers._raise_costs import raise_costs
+from lokl.solvers._whole import subtract_stored
 from lokl.solvers.cost_path import CostPath
 
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -101,6 +103,22 @@ def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
     assert (coef <= raised.upper).all()
     assert abs(coef.sum()) <= 1e-9 * scale
     np.testing.assert_allclose(gradient, problem.target - K @ coef, atol=1e-8 * scale)
+
+
+@losses
+@given(seed=seeds)
+def test_free_coefficients_climb_together(loss, seed):
+    K, problem = make(seed, loss, 60, 100.0)
+    coef = some_point(problem, seed)
+    gradient = problem.target - K @ coef - problem.ridge * coef
+    before = dual_value(K, problem, coef)
+    climb(K, (coef, gradient), (problem.lower, problem.upper), problem.epsilon, problem.ridge, TOL)
+    assert dual_value(K, problem, coef) >= before - 1e-9 * abs(before)
+    assert (problem.lower <= coef).all()
+    assert (coef <= problem.upper).all()
+    assert abs(coef.sum()) <= 1e-9 * max(np.abs(coef).sum(), 1.0)
+    expected = problem.target - K @ coef - problem.ridge * coef
+    np.testing.assert_allclose(gradient, expected, atol=1e-8 * max(np.abs(coef).max(), 1.0))
 
 
 @given(seed=seeds, n=st.integers(1, 1200), count=st.integers(0, 9))

@@ -165,3 +165,19 @@ def test_targets_that_are_not_one_finite_number_a_sample_are_an_error(target):
 def test_epsilon_out_of_range_is_named(epsilon):
     with pytest.raises(ValueError, match=f"epsilon must be finite and not negative, got {epsilon}"):
         epsilon_insensitive(np.array([1.0, 2.0]), 1.0, epsilon)
+
+
+@losses
+@given(seed=seeds)
+def test_equal_samples_are_one_sample_of_their_cost_together(loss, seed):
+    cost = mixed_cost(seed, 9)
+    _, problem = make(seed, loss, n=9, C=cost)
+    np.testing.assert_allclose(problem.cost, cost)
+    rows = np.random.RandomState(seed).randint(9, size=25)
+    first, inverse = np.unique(rows, return_index=True, return_inverse=True)[1:]
+    merged = problem.take(rows).merged(first, inverse)
+    times = np.bincount(rows, minlength=9)[np.unique(rows)]
+    expected = problem.take(np.unique(rows)).weighted(times.astype(float))
+    for name in ("target", "lower", "upper", "ridge"):
+        np.testing.assert_allclose(getattr(merged, name), getattr(expected, name))
+    np.testing.assert_allclose(merged.cost, times * cost[np.unique(rows)])

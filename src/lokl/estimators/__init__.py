@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lokl.estimators.simplemkl import SimpleMKLRegressor as SimpleMKLRegressor
     from lokl.estimators.swmkl import SwMKLClassifier as SwMKLClassifier
     from lokl.estimators.swmkl import SwMKLRegressor as SwMKLRegressor
+    from lokl.estimators.trustedvote import TrustedVoteClassifier as TrustedVoteClassifier
+    from lokl.estimators.trustedvote import TrustedVoteRegressor as TrustedVoteRegressor
     from lokl.estimators.uniformmkl import UniformMKLClassifier as UniformMKLClassifier
     from lokl.estimators.uniformmkl import UniformMKLRegressor as UniformMKLRegressor
 

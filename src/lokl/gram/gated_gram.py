@@ -175,11 +175,14 @@ class GatedGram:
         return self.cross(index, index)
 
     def cross(self, rows: Array, columns: Array) -> Array:
-        """``K[rows][:, columns]``, out of stored rows where they are there."""
+        """``K[rows][:, columns]``, out of the whole matrix or stored rows where they are there."""
+        memory = self.inner.memory
+        mine = memory.belongs_to(self.points)
+        if mine and memory.whole is not None:
+            return np.asarray(memory.whole[np.ix_(rows, columns)])
         out = np.empty((len(rows), len(columns)), dtype=self.dtype)
         missing = np.arange(len(rows))
-        memory = self.inner.memory
-        stored = memory.rows if memory.belongs_to(self.points) else None
+        stored = memory.rows if mine else None
         if stored is not None:
             slots = stored.slots(rows)
             held = np.flatnonzero(slots >= 0)

@@ -112,9 +112,6 @@ class Vote(Model):
     def trust(self, samples: Samples) -> Array:
         return softmax_trust(self.success(samples), self.temperature, self.clip)
 
-    def trust_of(self, gates: Array) -> Array:
-        return gates
-
     def without_training(self) -> "Vote":
         return replace(self, gates=None)
 

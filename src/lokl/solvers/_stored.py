@@ -10,7 +10,9 @@ the interpreter, so that threads solve machines side by side.
 import numpy as np
 from numba import njit
 
+from lokl.solvers._climb import climb
 from lokl.solvers._smo import _offsets, smo
+from lokl.solvers._whole import copy_out, subtract_stored
 
 # Told to users while a loop is compiled.
 PURPOSES = {"solve_stored": "selection"}
@@ -19,16 +21,12 @@ PURPOSES = {"solve_stored": "selection"}
 # is compiled to be called from C.
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 _INNER = {**_LOOP, "no_cpython_wrapper": True}
-_SUMS = {"nsz", "contract"}
-
-# Columns of the gradient that are updated at a time.
-_TILE = 512
 # Working sets are solved to this share of the violation, and never finer than half the tolerance.
 _SHARE = 0.1
 # Steps in one working set: far more than it needs.
 _STEPS = 100_000
-# Where the next solution is looked for, after the costs have risen.
-STAY, SCALE_ALL, RAISE_BOUNDED = 0, 1, 2
+# Pair moves after which all free coefficients are moved together.
+_STEPS_TO_CLIMB = 5000
 
 
 @njit(**_LOOP)
@@ -67,17 +65,22 @@ def solve_stored(matrix, machine, box, epsilon, ridge, tol, size, max_steps):
     own_lower, own_upper = np.empty(size), np.empty(size)
     change = np.empty(size)
     count = steps = 0
+    climb_at = _STEPS_TO_CLIMB
     curvature = np.inf
     while True:
         best, low = _extremes(coef, gradient, lower, upper, epsilon)
         violation = best - low
         if violation <= tol or steps >= max_steps:
             break
+        if steps >= climb_at:
+            climb_at = steps + _STEPS_TO_CLIMB
+            climb(matrix, machine, box, epsilon, ridge, tol)
+            continue
         if count == 0:
             _rank_free(coef, lower, upper, rank)
         span = (best, low, 0.5 * tol)
         count = _choose(coef, gradient, lower, upper, epsilon, rank, span, chosen, index)
-        _copy_out(matrix, index, count, ridge, small)
+        copy_out(matrix, index, count, ridge, small)
         middle = 0.5 * (best + low)
         for a in range(count):
             j = index[a]
@@ -186,156 +189,3 @@ def _take_largest(values, who, found, room, chosen):
                 chosen[who[q]] = True
                 taken += 1
     return taken
-
-
-@njit(**_INNER)
-def _copy_out(matrix, index, count, ridge, small):
-    """Write the rows and columns of a working set, with its ridge."""
-    for a in range(count):
-        source, target = matrix[index[a]], small[a]
-        for b in range(count):
-            target[b] = source[index[b]]
-        target[a] += ridge[index[a]]
-
-
-@njit(**_LOOP, fastmath=_SUMS)
-def subtract_stored(matrix, index, change, gradient):
-    """``gradient -= matrix[:, index] @ change`` for a symmetric matrix.
-
-    Four rows are added up in the precision of the matrix, whose own rounding is as large, and then
-    in float64.
-    """
-    n, count, real = gradient.shape[0], index.shape[0], matrix.dtype.type
-    total = np.empty(_TILE)
-    for start in range(0, n, _TILE):
-        stop = min(start + _TILE, n)
-        width = stop - start
-        for j in range(width):
-            total[j] = 0.0
-        k = 0
-        while k + 4 <= count:
-            a, b, c, d = (
-                real(change[k]),
-                real(change[k + 1]),
-                real(change[k + 2]),
-                real(change[k + 3]),
-            )
-            x = matrix[index[k], start:stop]
-            y = matrix[index[k + 1], start:stop]
-            z = matrix[index[k + 2], start:stop]
-            w = matrix[index[k + 3], start:stop]
-            for j in range(width):
-                total[j] += a * x[j] + b * y[j] + c * z[j] + d * w[j]
-            k += 4
-        while k < count:
-            a = real(change[k])
-            x = matrix[index[k], start:stop]
-            for j in range(width):
-                total[j] += a * x[j]
-            k += 1
-        for j in range(width):
-            gradient[start + j] -= total[j]
-
-
-@njit(**_LOOP)
-def raise_costs(matrix, machine, target, before, box, epsilon, ratio, tol):
-    """Move a solution towards that of the same problem with all bounds multiplied.
-
-    Tried are to stay; to scale all coefficients, as far as the objective grows; and to raise those
-    at their bounds alone, as far as it grows. Each is right somewhere: the first where no
-    coefficient is at its bound, the second where all are, the third in between. The one with the
-    fewest violations is taken.
-
-    Parameters
-    ----------
-    matrix, machine, epsilon, tol
-        As in `solve_stored`.
-    target : array of shape (n,)
-    before, box : tuple of arrays of shape (n,)
-        Bounds of the solution, and those that hold now: `ratio` times larger.
-    ratio : float
-        Above 1.
-    """
-    coef, gradient = machine
-    n = coef.shape[0]
-    linear = quadratic = 0.0
-    for j in range(n):
-        linear += target[j] * coef[j] - epsilon * abs(coef[j])
-        quadratic += coef[j] * (target[j] - gradient[j])
-    fewest, way = _violators(coef, gradient, box, epsilon, tol), STAY
-    scaled, scaled_gradient = np.empty(n), np.empty(n)
-    factor = min(max(linear / quadratic, 1.0), ratio) if quadratic > 0.0 else 1.0
-    if factor > 1.0:
-        for j in range(n):
-            scaled[j] = min(max(factor * coef[j], box[0][j]), box[1][j])
-            scaled_gradient[j] = target[j] - factor * (target[j] - gradient[j])
-        count = _violators(scaled, scaled_gradient, box, epsilon, tol)
-        if count < fewest:
-            fewest, way = count, SCALE_ALL
-    raised, raised_gradient = _raise_bounded(matrix, machine, before, box, epsilon, ratio)
-    if _violators(raised, raised_gradient, box, epsilon, tol) < fewest:
-        way = RAISE_BOUNDED
-    for j in range(n):
-        if way == SCALE_ALL:
-            coef[j], gradient[j] = scaled[j], scaled_gradient[j]
-        elif way == RAISE_BOUNDED:
-            coef[j], gradient[j] = raised[j], raised_gradient[j]
-    return way
-
-
-@njit(**_INNER)
-def _raise_bounded(matrix, machine, before, box, epsilon, ratio):
-    """Raise the coefficients that were at their bounds, those of the weaker side all the way."""
-    coef, gradient = machine
-    n = coef.shape[0]
-    step = np.zeros(n)
-    plus = minus = 0.0
-    for j in range(n):
-        if coef[j] != 0.0 and (coef[j] <= before[0][j] or coef[j] >= before[1][j]):
-            step[j] = (ratio - 1.0) * coef[j]
-            plus += max(step[j], 0.0)
-            minus -= min(step[j], 0.0)
-    raised, raised_gradient = coef.copy(), gradient.copy()
-    if plus == 0.0 or minus == 0.0:
-        return raised, raised_gradient
-    index, change = np.empty(n, np.int64), np.empty(n)
-    count = 0
-    for j in range(n):
-        if step[j] != 0.0:
-            # The sum of all coefficients stays zero.
-            step[j] *= min(1.0, minus / plus) if step[j] > 0.0 else min(1.0, plus / minus)
-            index[count], change[count] = j, step[j]
-            count += 1
-    product = np.zeros(n)
-    subtract_stored(matrix, index[:count], change[:count], product)
-    slope = curve = 0.0
-    for k in range(count):
-        j = index[k]
-        slope += change[k] * gradient[j] - epsilon * abs(change[k])
-        curve -= change[k] * product[j]
-    length = min(max(slope / curve, 0.0), 1.0) if curve > 0.0 else 1.0
-    for j in range(n):
-        raised[j] = min(max(coef[j] + length * step[j], box[0][j]), box[1][j])
-        raised_gradient[j] = gradient[j] + length * product[j]
-    return raised, raised_gradient
-
-
-@njit(**_INNER)
-def _violators(coef, gradient, box, epsilon, tol):
-    """Number of samples that do not agree with the intercept of the free ones."""
-    n = coef.shape[0]
-    free = np.empty(n)
-    count = 0
-    for j in range(n):
-        if box[0][j] < coef[j] < box[1][j] and coef[j] != 0.0:
-            free[count] = gradient[j] - (epsilon if coef[j] > 0.0 else -epsilon)
-            count += 1
-    if count == 0:
-        return n
-    intercept = np.median(free[:count])
-    violators = 0
-    for j in range(n):
-        rise, fall = _offsets(coef[j], box[0][j], box[1][j], epsilon)
-        if gradient[j] + rise - intercept > tol or intercept - gradient[j] - fall > tol:
-            violators += 1
-    return violators

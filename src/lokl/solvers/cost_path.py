@@ -10,6 +10,7 @@ from lokl.solvers.limits import enough_steps
 from lokl.solvers.problem import Problem
 
 _stored = CompiledModule("lokl.solvers._stored")
+_raise_costs = CompiledModule("lokl.solvers._raise_costs")
 
 # Samples of a working set: its small matrix stays in the second cache of a core.
 _WORKING_SET = 512
@@ -64,7 +65,7 @@ class CostPath:
             before = self._last
             coef, gradient = self._machine
             gradient += (before.ridge - problem.ridge) * coef
-            _stored.raise_costs(
+            _raise_costs.raise_costs(
                 self.matrix,
                 self._machine,
                 problem.target,

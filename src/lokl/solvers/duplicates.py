@@ -25,7 +25,7 @@ class Distinct:
     @classmethod
     def of(cls, X: Any, problem: Problem) -> "Distinct":
         """Find equal rows with equal labels."""
-        names = _names(X, problem.target)
+        names = names_of_rows(X, problem.target)
         _, rows, inverse = np.unique(names, return_index=True, return_inverse=True)
         cost = np.divide(
             1.0, problem.ridge, out=np.zeros_like(problem.ridge), where=problem.ridge > 0
@@ -41,8 +41,8 @@ class Distinct:
         return replace(dual, coef=coef, decision=dual.decision[self.inverse])
 
 
-def _names(X: Any, target: Array) -> Array:
-    """Bytes that are equal for equal samples with equal targets."""
+def names_of_rows(X: Any, target: Array) -> Array:
+    """Bytes that are equal for equal samples with equal targets, of which there may be several."""
     if is_sparse(X):
         starts, stops = X.indptr[:-1], X.indptr[1:]
         parts = [

@@ -5,7 +5,7 @@ same for all folds, and the gradient that a solver keeps of all samples holds th
 those it left out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
+from lokl.solvers.machines import Solution
 from lokl.solvers.problem import Problem
 
 # Numbers of the samples that are learned from, and of those that are left out.
@@ -75,3 +76,16 @@ def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold
         if np.unique(codes, return_counts=True)[1].min() >= count:
             kind = StratifiedKFold
     return list(kind(count, shuffle=True, random_state=seed).split(np.zeros((n, 1)), codes))
+
+
+def held_out_machines(
+    solver: Solver, gram: GatedGram, problems: Sequence[Problem], folds: Iterable[Fold]
+) -> Iterator[tuple[Array, Solution]]:
+    """Yield the samples that a fold leaves out, and all machines that have not seen them.
+
+    For those who ask more of these machines than their decisions, such as the parts of single
+    kernels; arguments as in :func:`held_out_decisions`.
+    """
+    for kept, left in folds:
+        duals = [solver.solve(gram, problem.only(kept)) for problem in problems]
+        yield left, Solution(duals, gram)

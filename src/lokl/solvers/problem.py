@@ -105,6 +105,23 @@ class Problem:
             self.ridge[index],
         )
 
+    @property
+    def cost(self) -> Array:
+        """What an error of each sample costs, 0 for one that is absent."""
+        bound = np.maximum(-self.lower, self.upper)
+        ridge = np.divide(1.0, self.ridge, out=np.zeros_like(bound), where=self.ridge > 0)
+        return np.where(np.isinf(bound), ridge, bound)
+
+    def merged(self, first: Array, inverse: Array) -> "Problem":
+        """Return the problem of distinct samples, equal ones with their costs added up.
+
+        `first` is one sample of each kind, `inverse` the kind of every sample.
+        """
+        kinds = len(first)
+        total = np.bincount(inverse, weights=self.cost, minlength=kinds)
+        ratio = np.divide(total, self.cost[first], out=np.zeros(kinds), where=total > 0)
+        return self.take(first).weighted(ratio)
+
     def weighted(self, factor: Array) -> "Problem":
         """Return the problem with the cost of every sample multiplied."""
         taken = factor > 0

@@ -58,8 +58,9 @@ class Classifier(ClassifierMixin, Learner):
     _is_common = True
     _learned: ClassVar[Attributes] = {"classes_": ("array of shape (n_classes,)", "")}
 
-    predict_proba = NoProbabilities()
-    predict_log_proba = NoProbabilities()
+    # Methods with probabilities have methods of these names.
+    predict_proba: ClassVar[Any] = NoProbabilities()
+    predict_log_proba: ClassVar[Any] = NoProbabilities()
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

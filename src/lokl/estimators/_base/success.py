@@ -1,19 +1,18 @@
 """Where does each kernel succeed? One machine and one regressor of its success for each kernel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._notices import apart, together
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.old_names import old_name, value_of
 from lokl.estimators._base.rules import Rule, one_of
 from lokl.estimators._base.settings import setting, settings
 from lokl.estimators._base.solver_choice import chosen_solver
+from lokl.estimators._base.threads import in_threads, jobs_for
 from lokl.estimators._base.training import Training
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
@@ -93,24 +92,16 @@ def learn_success(learner: SuccessLearner, training: Training) -> list[JudgedKer
 
     Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
     """
-    jobs = 1 if learner.n_jobs is None else joblib.effective_n_jobs(learner.n_jobs)
-    jobs = min(jobs, training.n_kernels)
+    jobs = jobs_for(learner.n_jobs, training.n_kernels)
     solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
     judge = _Judge(learner, training, solver, int(training.rng.randint(2**31 - 1)))
     numbers = [(i,) for i in range(training.n_kernels)]
     if training.is_classification:
-        return _in_threads(jobs, judge.classes, numbers)
+        return in_threads(jobs, judge.classes, numbers)
     # What counts as close is known only when all kernels have been tried.
-    machines = _in_threads(jobs, judge.machines, numbers)
+    machines = in_threads(jobs, judge.machines, numbers)
     scale = _common_scale(training, machines)
-    return _in_threads(jobs, judge.targets, [(alone, scale) for alone in machines])
-
-
-def _in_threads(jobs: int, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Any:
-    """Results of a function for several arguments; warnings are told by this thread."""
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
-    returned = parallel(joblib.delayed(apart)(function, *arguments) for arguments in calls)
-    return [together(own) for own in returned]
+    return in_threads(jobs, judge.targets, [(alone, scale) for alone in machines])
 
 
 @dataclass(frozen=True, eq=False)
