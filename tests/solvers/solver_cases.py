@@ -135,7 +135,13 @@ def plain_smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
         i = int(up.argmax())
         violation = up[i] - down.min()
         if violation <= tol or steps == max_steps:
-            return coef, gradient, steps, violation, smallest
+            return (
+                coef,
+                gradient,
+                steps,
+                violation if up[i] == -np.inf else max(violation, 0.0),
+                smallest,
+            )
         curvature = diag[i] + diag - 2 * Q[i]
         k = int((np.maximum(up[i] - down, 0) ** 2 / np.maximum(curvature, 1e-12)).argmax())
         smallest = min(smallest, curvature[k])

@@ -141,7 +141,7 @@ def test_arguments_are_left_alone(read_only):
         ((whole_gram(np.eye(40)), None, Y), {}, "Gram matrix has 40 samples, y has 50"),
         ((np.eye(50)[:, :40], None, Y), {}, r"square over all samples, got shape \(50, 40\)"),
         ((np.triu(np.ones((50, 50))), None, Y), {}, "is symmetric, but entries differ by 1"),
-        ((np.full((50, 50), np.nan), None, Y), {}, "contains NaN"),
+        ((np.full((50, 50), np.nan), None, Y), {}, "finite, but row 0, column 0 is nan"),
         (("circle", X, Y), {}, "unknown kernel 'circle'; give a Kernel or one of linear"),
         (([], X, Y), {}, "kernels is empty"),
         ((RBF(-1.0), X, Y), {}, "gamma must be a positive finite number, got -1"),

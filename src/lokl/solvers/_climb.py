@@ -12,6 +12,9 @@ from lokl.solvers._whole import copy_out, subtract_stored
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 _INNER = {**_LOOP, "no_cpython_wrapper": True}
 
+# Told to users while a loop is compiled; this one is compiled within another.
+PURPOSES: dict[str, str] = {}
+
 # At most so many directions are tried.
 _DIRECTIONS = 60
 # Free coefficients for which it pays, and whose matrix is not too large.

@@ -3,7 +3,8 @@
 """Compiled sequential minimal optimisation on one small matrix."""
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 # Told to users while a loop is compiled.
 PURPOSES = {"smo": "the exact solver"}
@@ -12,6 +13,8 @@ PURPOSES = {"smo": "the exact solver"}
 # is compiled to be called from C.
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 _INNER = {**_LOOP, "no_cpython_wrapper": True}
+# Numbers among which the largest is found before it is looked up where it is.
+_PIECE = 64
 
 
 @njit(**_LOOP, fastmath={"nnan", "nsz", "contract"})
@@ -27,13 +30,16 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     Bounds are kept as offsets of plus or minus infinity, so that the loops have no branches. All
     that is looked at in every step has the precision of `gradient`: in float32 twice as much of it
     is handled at a time. Any number may be added to the gradient beforehand.
-    Returns the number of steps, the largest gain left (``max(up) - min(down)``) and the smallest
-    ``Q_ii + Q_jj - 2 Q_ij`` met, which is negative where `Q` is indefinite.
+    Returns the number of steps, the largest gain left (``max(up) - min(down)``, and 0 where that is
+    negative) and the smallest ``Q_ii + Q_jj - 2 Q_ij`` met, which is negative where `Q` is
+    indefinite.
     """
     n, real = coef.shape[0], gradient.dtype.type
     none, least, two, infinite = real(0.0), real(1e-12), real(2.0), real(np.inf)
     rise, fall = np.empty(n, gradient.dtype), np.empty(n, gradient.dtype)
+    up, slopes = np.empty(n, gradient.dtype), np.empty(n, gradient.dtype)
     gain, diag = np.empty(n, gradient.dtype), np.empty(n, gradient.dtype)
+    up_bits, slope_bits, gain_bits = _as_integers(up), _as_integers(slopes), _as_integers(gain)
     for j in range(n):
         rise[j], fall[j] = _offsets(coef[j], lower[j], upper[j], epsilon)
         diag[j] = Q[j, j]
@@ -41,31 +47,24 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     move, violation, smallest = none, infinite, infinite
     while True:
         first, second = Q[i], Q[k]
-        best = -infinite
         for j in range(n):
             g = gradient[j] - move * (first[j] - second[j])
             gradient[j] = g
-            best = max(best, g + rise[j])
+            up[j] = g + rise[j]
+        i = _largest_signed(up_bits, gain_bits)
+        best = up[i]
         violation = -infinite
         if best == -infinite:
             break
-        i = 0
-        while gradient[i] + rise[i] != best:
-            i += 1
         first, own = Q[i], diag[i]
-        most = real(-1.0)
         for j in range(n):
-            slope = best - (gradient[j] + fall[j])
-            violation = max(violation, slope)
-            slope = max(slope, none)
-            g = slope * slope / max(own + diag[j] - two * first[j], least)
-            gain[j] = g
-            most = max(most, g)
-        if violation <= tol or steps >= max_steps or most <= none:
+            slope = max(best - (gradient[j] + fall[j]), none)
+            slopes[j] = slope
+            gain[j] = slope * slope / max(own + diag[j] - two * first[j], least)
+        violation = slopes[_largest(slope_bits)]
+        k = _largest(gain_bits)
+        if violation <= tol or steps >= max_steps or gain[k] <= none:
             break
-        k = 0
-        while gain[k] != most:
-            k += 1
         curvature = own + diag[k] - two * first[k]
         smallest = min(smallest, curvature)
         slope = best - (gradient[k] + fall[k])
@@ -76,6 +75,51 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
         rise[k], fall[k] = _offsets(coef[k], lower[k], upper[k], epsilon)
         steps += 1
     return steps, float(violation), float(smallest)
+
+
+def _as_integers(values):
+    """The bits of an array of floats, as integers of the same size."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(_as_integers, inline="always")
+def _bits(values):
+    if values.dtype == types.float32:
+        return lambda values: values.view(np.int32)
+    return lambda values: values.view(np.int64)
+
+
+@njit(**_INNER)
+def _largest(bits):
+    """Place of the first of the largest of floats that are not negative, given their bits.
+
+    The bits of such floats have the order of the floats, and the largest of many integers is found
+    eight at a time; of floats one by one, since these might be no numbers.
+    """
+    n, most, place = bits.shape[0], bits[0], 0
+    for start in range(0, n, _PIECE):
+        stop = min(start + _PIECE, n)
+        own = bits[start]
+        for j in range(start, stop):
+            own = max(own, bits[j])
+        if own > most:
+            most, place = own, start
+    while bits[place] != most:
+        place += 1
+    return place
+
+
+@njit(**_INNER)
+def _largest_signed(bits, room):
+    """Do the same with floats of any sign; `room` is overwritten."""
+    one = bits.dtype.type(1)
+    shift = bits.dtype.type(8 * bits.itemsize - 1)
+    # All bits but the sign.
+    size = ~(one << shift)
+    for j in range(bits.shape[0]):
+        # The larger the size of a negative number, the smaller it is.
+        room[j] = bits[j] ^ ((bits[j] >> shift) & size)
+    return _largest(room)
 
 
 @njit(**_INNER)

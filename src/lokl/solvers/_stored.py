@@ -54,21 +54,15 @@ def solve_stored(matrix, machine, box, epsilon, ridge, tol, size, max_steps):
     violation, steps, curvature
         As `smo` has them.
     """
-    coef, gradient = machine
-    lower, upper = box
-    n = coef.shape[0]
+    n = machine[0].shape[0]
     size = min(size, n)
-    index, chosen = np.empty(size, np.int64), np.zeros(n, np.bool_)
-    rank = np.zeros(n, np.int8)
+    # Rank 2 are free samples of the last working set, 1 others of it that moved.
+    index, rank = np.empty(size, np.int64), np.empty(n, np.int8)
     small = np.empty((size, size), matrix.dtype)
-    own_coef, own_gradient = np.empty(size), np.empty(size, matrix.dtype)
-    own_lower, own_upper = np.empty(size), np.empty(size)
-    change = np.empty(size)
-    count = steps = 0
-    climb_at = _STEPS_TO_CLIMB
-    curvature = np.inf
+    _rank_free(machine[0], box, rank)
+    steps, climb_at, curvature = 0, _STEPS_TO_CLIMB, np.inf
     while True:
-        best, low = _extremes(coef, gradient, lower, upper, epsilon)
+        best, low = _extremes(machine, box, epsilon)
         violation = best - low
         if violation <= tol or steps >= max_steps:
             break
@@ -76,74 +70,83 @@ def solve_stored(matrix, machine, box, epsilon, ridge, tol, size, max_steps):
             climb_at = steps + _STEPS_TO_CLIMB
             climb(matrix, machine, box, epsilon, ridge, tol)
             continue
-        if count == 0:
-            _rank_free(coef, lower, upper, rank)
-        span = (best, low, 0.5 * tol)
-        count = _choose(coef, gradient, lower, upper, epsilon, rank, span, chosen, index)
-        copy_out(matrix, index, count, ridge, small)
+        count = _choose(machine, box, epsilon, rank, (best, low, 0.5 * tol), index)
+        inner_tol = max(0.5 * tol, _SHARE * violation)
         middle = 0.5 * (best + low)
-        for a in range(count):
-            j = index[a]
-            own_coef[a], own_gradient[a] = coef[j], gradient[j] - middle
-            own_lower[a], own_upper[a] = lower[j], upper[j]
-        taken, _, smallest = smo(
-            small,
-            own_coef[:count],
-            own_gradient[:count],
-            own_lower[:count],
-            own_upper[:count],
-            epsilon,
-            max(0.5 * tol, _SHARE * violation),
-            _STEPS,
+        taken, moved, smallest = _improve(
+            matrix, machine, box, epsilon, ridge, index[:count], small, rank, middle, inner_tol
         )
         steps += taken
         curvature = min(curvature, smallest)
-        moved = 0
-        for a in range(count):
-            j, u = index[a], own_coef[a]
-            step = u - coef[j]
-            free = lower[j] < u < upper[j] and u != 0.0
-            rank[j] = 2 if free else (1 if step != 0.0 else 0)
-            if step != 0.0:
-                coef[j] = u
-                gradient[j] -= ridge[j] * step
-                index[moved], change[moved] = j, step
-                moved += 1
         if moved == 0:
             break
-        subtract_stored(matrix, index[:moved], change[:moved], gradient)
     return violation, steps, curvature
 
 
 @njit(**_INNER)
-def _extremes(coef, gradient, lower, upper, epsilon):
+def _improve(matrix, machine, box, epsilon, ridge, index, small, rank, middle, tol):
+    """Solve a working set and carry its moves over to all samples.
+
+    `middle` is taken from the gradient, so that what is left of it has few digits. Returns steps,
+    samples that moved, and the smallest curvature.
+    """
+    coef, gradient = machine
+    count = index.shape[0]
+    copy_out(matrix, index, count, ridge, small)
+    own_coef, own_gradient = np.empty(count), np.empty(count, matrix.dtype)
+    own_lower, own_upper = np.empty(count), np.empty(count)
+    for a in range(count):
+        j = index[a]
+        own_coef[a], own_gradient[a] = coef[j], gradient[j] - middle
+        own_lower[a], own_upper[a] = box[0][j], box[1][j]
+    steps, _, curvature = smo(
+        small, own_coef, own_gradient, own_lower, own_upper, epsilon, tol, _STEPS
+    )
+    change, places = np.empty(count), np.empty(count, np.int64)
+    moved = 0
+    for a in range(count):
+        j, u = index[a], own_coef[a]
+        step = u - coef[j]
+        free = own_lower[a] < u < own_upper[a] and u != 0.0
+        rank[j] = 2 if free else (1 if step != 0.0 else 0)
+        if step != 0.0:
+            coef[j] = u
+            gradient[j] -= ridge[j] * step
+            places[moved], change[moved] = j, step
+            moved += 1
+    subtract_stored(matrix, places[:moved], change[:moved], gradient)
+    return steps, moved, curvature
+
+
+@njit(**_INNER)
+def _extremes(machine, box, epsilon):
     """Largest gain of raising a coefficient, and smallest loss of lowering one."""
+    coef, gradient = machine
     best, low = -np.inf, np.inf
     for j in range(coef.shape[0]):
-        rise, fall = _offsets(coef[j], lower[j], upper[j], epsilon)
+        rise, fall = _offsets(coef[j], box[0][j], box[1][j], epsilon)
         best = max(best, gradient[j] + rise)
         low = min(low, gradient[j] + fall)
     return best, low
 
 
 @njit(**_INNER)
-def _rank_free(coef, lower, upper, rank):
+def _rank_free(coef, box, rank):
     """In a start from another solution, the free samples are those that will move."""
     for j in range(coef.shape[0]):
-        rank[j] = 2 if (lower[j] < coef[j] < upper[j] and coef[j] != 0.0) else 0
+        rank[j] = 2 if (box[0][j] < coef[j] < box[1][j] and coef[j] != 0.0) else 0
 
 
 @njit(**_INNER)
-def _choose(coef, gradient, lower, upper, epsilon, rank, span, chosen, index):
+def _choose(machine, box, epsilon, rank, span, index):
     """Choose a working set, in rising order: half of it the last one's, half violators.
 
-    `rank` is 2 for free samples of the last set and 1 for others that moved. Returns their number.
+    Ranks are used up. Returns the number of samples.
     """
+    coef, gradient = machine
     n, size = coef.shape[0], index.shape[0]
     best, low, least = span
-    count = 0
-    for j in range(n):
-        chosen[j] = False
+    count, chosen = 0, np.zeros(n, np.bool_)
     for wanted in (2, 1):
         for j in range(n):
             if rank[j] == wanted and count < size // 2:
@@ -155,7 +158,7 @@ def _choose(coef, gradient, lower, upper, epsilon, rank, span, chosen, index):
     for rising in (True, False):
         found = 0
         for j in range(n):
-            rise, fall = _offsets(coef[j], lower[j], upper[j], epsilon)
+            rise, fall = _offsets(coef[j], box[0][j], box[1][j], epsilon)
             value = gradient[j] + rise - low if rising else best - gradient[j] - fall
             if value > least and not chosen[j]:
                 values[found], who[found] = value, j

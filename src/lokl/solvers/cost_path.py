@@ -12,8 +12,8 @@ from lokl.solvers.problem import Problem
 _stored = CompiledModule("lokl.solvers._stored")
 _raise_costs = CompiledModule("lokl.solvers._raise_costs")
 
-# Samples of a working set: its small matrix stays in the second cache of a core.
-_WORKING_SET = 512
+# Samples of a working set: its small matrix stays in the caches of a core.
+_WORKING_SET = 768
 
 
 @dataclass(frozen=True, eq=False)

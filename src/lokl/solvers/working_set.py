@@ -21,6 +21,8 @@ _FEW = 64
 _SHARPEN, _EXACT = 8, 1e-12
 # Rounds without progress that end a solve.
 _PATIENCE = 200
+# Gradients up to so many times the tolerance may be moved in single precision.
+_DIGITS = 1e5
 # Steps after which a small problem counts as a hard one, for which there are interior point steps.
 _EASY = 10_000
 
@@ -218,11 +220,21 @@ class WorkingSet:
         _smo.place_symmetric(matrix, free, self.gram.cross(new, index))
         matrix[free, free] += self.problem.ridge[new].astype(matrix.dtype)
 
+    def _local(self, gradient: Array, tol: float) -> Array:
+        """Gradient of the working set in the precision in which its pair moves are computed."""
+        if self.matrix.dtype == np.float64:
+            return gradient
+        # Any number may be added to all: half the digits are then enough for the differences.
+        centred = gradient - 0.5 * (gradient.min() + gradient.max())
+        if np.abs(centred).max() > _DIGITS * tol:
+            return gradient
+        return centred.astype(np.float32)
+
     def improve(self, state: State, tol: float, max_steps: float) -> bool:
         """Solve the working set and carry its moves over to the whole problem."""
         index, problem = self.index, self.problem
         count = len(index)
-        coef, gradient = state.coef[index], state.gradient[index]
+        coef, gradient = state.coef[index], self._local(state.gradient[index], tol)
         steps, _, curvature = _smo.smo(
             read_only(self.matrix),
             coef,
@@ -239,10 +251,13 @@ class WorkingSet:
         state.steps += steps
         state.rounds += 1
         state.curvature = min(state.curvature, curvature)
-        if count == self.gram.n_samples:
+        if count < self.gram.n_samples:
+            self.gram.subtract(index[moved], change[moved], state.gradient)
+            state.gradient[index] -= problem.ridge[index] * change
+        elif gradient.dtype == np.float64:
             state.gradient[index] = gradient
         else:
-            self.gram.subtract(index[moved], change[moved], state.gradient)
+            self.gram.subtract_whole(index[moved], change[moved], state.gradient)
             state.gradient[index] -= problem.ridge[index] * change
         free = (coef > problem.lower[index]) & (coef < problem.upper[index]) & (coef != 0)
         self._priority = 2.0 * free + (change != 0)

@@ -284,7 +284,9 @@ class Learner(BaseEstimator, ABC):
 
     def _decisions(self, X: Any) -> Array:
         """Decisions about new samples, (n_samples, n_tasks)."""
-        return answer(self._model.decide, self._to_decide(X))
+        # First, since it says so where the estimator is not fitted.
+        samples = self._to_decide(X)
+        return answer(self._model.decide, samples)
 
     def gate(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample.
