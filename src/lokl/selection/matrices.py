@@ -38,7 +38,8 @@ class Matrices:
     def of_folds(self, data: Any, trains: Sequence[Array]) -> list[GatedGram]:
         """Return the matrix of all samples for each fold; folds with the same kernels share one."""
         bound = bound_in_folds(data, trains)
-        made = {id(kernels): self._gram(data, kernels) for kernels in bound}
+        distinct = {id(kernels): kernels for kernels in bound}
+        made = {key: self._gram(data, kernels) for key, kernels in distinct.items()}
         return [made[id(kernels)] for kernels in bound]
 
     def give_back(self, grams: Sequence[GatedGram]) -> None:
