@@ -67,10 +67,14 @@ def _has_probabilities(search: Any) -> bool:
 class KernelSearchCV(BaseSearchCV):
     """Cross-validated search over a grid, with the contract of scikit-learn's ``GridSearchCV``.
 
-    Candidates of estimators of this library, alone or at the end of a pipeline, share work: those
+    Candidates of estimators of this library, alone or at the end of a pipeline, share work. Single
+    machines (``UniformMKL``) have one matrix for all costs and folds; of other methods, candidates
     that differ only in their costs are fitted one after the other, each from where the last one
-    ended, and transformers of a pipeline are fitted once for each fold. Other estimators are
-    fitted as ``GridSearchCV`` does.
+    ended. Transformers of a pipeline are fitted once for each fold. Other estimators are fitted as
+    ``GridSearchCV`` does.
+
+    Classifiers without probabilities of their own get them from the held-out decisions of the
+    winner.
 
     A warning tells where the best candidate lies on the edge of the grid.
 
@@ -139,7 +143,8 @@ class KernelSearchCV(BaseSearchCV):
     n_jobs: int | None = setting(
         None,
         JOBS,
-        "Fits at a time: folds in threads for estimators of this library, else processes.",
+        "Threads of single machines, None for one a core; of other estimators of this library, folds "
+        "in threads; else processes.",
     )
     error_score: Any = setting(
         np.nan,
