@@ -143,8 +143,8 @@ class KernelSearchCV(BaseSearchCV):
     n_jobs: int | None = setting(
         None,
         JOBS,
-        "Threads of single machines, None for one a core; of other estimators of this library, folds "
-        "in threads; else processes.",
+        "Threads of single machines, None for one a core; for other estimators of this library, "
+        "folds in threads; else processes.",
     )
     error_score: Any = setting(
         np.nan,
