@@ -305,6 +305,11 @@ class KernelSearchCV(BaseSearchCV):
             return np.asarray(self.best_estimator_.predict_log_proba(X))
         return self.calibration_.log_probabilities(self.best_estimator_.decision_function(X))
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the samples."""
+        return int(super().n_features_in_)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags = deepcopy(get_tags(self.estimator).target_tags)
