@@ -54,7 +54,7 @@ def test_an_interrupted_gram_still_has_the_right_rows(when, problem):
 
 
 LONG_FIT = """
-import logging, signal, sys
+import logging, signal, sys, warnings
 import numpy as np
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF
@@ -67,11 +67,15 @@ class Announce(logging.Handler):
         if record.msg.startswith("round"):
             print("round", flush=True)
 
-logging.getLogger("lokl").addHandler(Announce())
-logging.getLogger("lokl").setLevel(logging.DEBUG)
 rng = np.random.RandomState(0)
 X, y = rng.normal(size=(6000, 4)), rng.randint(0, 2, size=6000)
-model = UniformMKLClassifier([RBF(0.01)], C=1e6, tol=1e-6, cache_size=64)
+settings = {"C": 1e6, "tol": 1e-6, "cache_size": 64}
+model = UniformMKLClassifier([RBF(0.01)], **settings)
+# All loops are loaded by a short fit: an interrupt while numba loads one is lost in its callbacks.
+warnings.simplefilter("ignore")
+UniformMKLClassifier([RBF(0.01)], max_iter=3000, **settings).fit(X[:3000], y[:3000])
+logging.getLogger("lokl").addHandler(Announce())
+logging.getLogger("lokl").setLevel(logging.DEBUG)
 try:
     model.fit(X, y)
 except KeyboardInterrupt:

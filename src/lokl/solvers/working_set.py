@@ -21,8 +21,9 @@ _FEW = 64
 _SHARPEN, _EXACT = 8, 1e-12
 # Rounds without progress that end a solve.
 _PATIENCE = 200
-# Gradients up to so many times the tolerance may be moved in single precision.
-_DIGITS = 1e5
+# Gradients up to so many times the tolerance may be moved in single precision, under kernels whose
+# values are not larger than this.
+_DIGITS, _LARGE = 1e5, 16.0
 # Steps after which a small problem counts as a hard one, for which there are interior point steps.
 _EASY = 10_000
 
@@ -220,9 +221,10 @@ class WorkingSet:
         _smo.place_symmetric(matrix, free, self.gram.cross(new, index))
         matrix[free, free] += self.problem.ridge[new].astype(matrix.dtype)
 
-    def _local(self, gradient: Array, tol: float) -> Array:
+    def _local(self, state: State, index: Array, tol: float) -> Array:
         """Gradient of the working set in the precision in which its pair moves are computed."""
-        if self.matrix.dtype == np.float64:
+        gradient = state.gradient[index]
+        if self.matrix.dtype == np.float64 or state.scale > _LARGE:
             return gradient
         # Any number may be added to all: half the digits are then enough for the differences.
         centred = gradient - 0.5 * (gradient.min() + gradient.max())
@@ -234,7 +236,7 @@ class WorkingSet:
         """Solve the working set and carry its moves over to the whole problem."""
         index, problem = self.index, self.problem
         count = len(index)
-        coef, gradient = state.coef[index], self._local(state.gradient[index], tol)
+        coef, gradient = state.coef[index], self._local(state, index, tol)
         steps, _, curvature = _smo.smo(
             read_only(self.matrix),
             coef,

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from lokl._arrays import Array
+from lokl.estimators._base.earlier import Earlier
 from lokl.estimators._base.training import Training
 from lokl.gates import Constant
 from lokl.solvers.duplicates import names_of_rows
@@ -26,6 +27,8 @@ def distinct(training: Training) -> Training:
         samples=once.samples.take(order),
         rows=once.rows[order],
         problems=[problem.take(order) for problem in once.problems],
+        # What earlier fits have left belongs to samples in their own order.
+        earlier=Earlier(),
     )
 
 
@@ -36,6 +39,7 @@ def _merged(training: Training, first: Array, inverse: Array) -> Training:
         samples=replace(training.samples.take(first), weight=weight),
         rows=training.rows[first],
         problems=[problem.merged(first, inverse) for problem in training.problems],
+        earlier=Earlier(),
     )
 
 
