@@ -114,7 +114,9 @@ class Exact(TolerantSolver):
                 continue
             work.select(up, down, state.coef)
             # Working sets are solved loosely early on, to the tolerance itself near the end.
-            inner_tol = self.tol if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
+            # What they leave is a little less than that, where it is told in single precision.
+            finest = self.tol if work.is_precise else 0.9 * self.tol
+            inner_tol = finest if work.is_whole else max(0.5 * self.tol, 0.1 * violation)
             moved = work.improve(
                 state, inner_tol, min(min(limit, jump_at) - state.steps, steps_a_call)
             )

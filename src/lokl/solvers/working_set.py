@@ -105,9 +105,14 @@ class WorkingSet:
         return self.size >= self.gram.n_samples
 
     @property
+    def is_precise(self) -> bool:
+        """Whether pair moves are computed in double precision."""
+        return bool(self.matrix.dtype == np.float64)
+
+    @property
     def jump_at(self) -> float:
         """Number of pair moves that cost about as much as interior point steps would."""
-        if not self.is_whole or self.matrix.dtype != np.float64:
+        if not self.is_whole or not self.is_precise:
             return np.inf
         return _EASY + self.size**2 // 3
 
@@ -141,7 +146,7 @@ class WorkingSet:
 
     def sharpen(self, state: State, violation: float, limit: float) -> float:
         """Turn an approximate optimum of a small problem into the exact one."""
-        if self.matrix.dtype != np.float64:
+        if not self.is_precise:
             return violation
         exact = _EXACT * max(state.scale, 1.0)
         least, safe = violation, (state.coef.copy(), state.gradient.copy())
@@ -224,7 +229,7 @@ class WorkingSet:
     def _local(self, state: State, index: Array, tol: float) -> Array:
         """Gradient of the working set in the precision in which its pair moves are computed."""
         gradient = state.gradient[index]
-        if self.matrix.dtype == np.float64 or state.scale > _LARGE:
+        if self.is_precise or state.scale > _LARGE:
             return gradient
         # Any number may be added to all: half the digits are then enough for the differences.
         centred = gradient - 0.5 * (gradient.min() + gradient.max())
