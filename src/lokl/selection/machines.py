@@ -23,11 +23,17 @@ from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import Kernel
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_threads, threads_for
 from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
 from lokl.selection.lines import COSTS, LineFits, coarse_tolerance, solver_of
-from lokl.selection.matrices import Matrices, bound_in_folds, matrices_that_fit
+from lokl.selection.matrices import (
+    Matrices,
+    bound_in_folds,
+    count_distinct,
+    matrices_that_fit,
+)
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath
@@ -63,7 +69,7 @@ class SharedMachines(Worker):
     def lines_at_once(self, task: Task, line: list[int]) -> int:
         model = self._model(task, line[0])
         try:
-            needed = _matrices_needed(task, _read(task, model))
+            needed = count_distinct(_bound(task, _read(task, model)))
         except Exception:
             # Whatever is wrong is told when the line is run.
             return 1
@@ -76,10 +82,11 @@ class SharedMachines(Worker):
             data = _read(task, model)
             if self._matrices is None:
                 self._matrices = Matrices(chosen_solver(model).dtype)
-            if _matrices_needed(task, data) > _room(task, model):
+            bound = _bound(task, data)
+            if count_distinct(bound) > _room(task, model):
                 raise MemoryError("the matrices of all folds do not fit")
             with one_pool(data.X.shape[0]):
-                grams = self._matrices.of_folds(data, [train for train, _ in task.splits])
+                grams = self._matrices.of_folds(data, bound)
         except Exception:
             # Whatever is wrong is told by ordinary fits, candidate by candidate.
             yield from self._others.run(task, line, threads)
@@ -126,10 +133,9 @@ def _room(task: Task, model: Any) -> int:
     return matrices_that_fit(_num_samples(task.X), solver.cache_size)
 
 
-def _matrices_needed(task: Task, data: Any) -> int:
-    """How many matrices the folds of a line have."""
-    bound = bound_in_folds(data, [train for train, _ in task.splits])
-    return len({id(kernels) for kernels in bound})
+def _bound(task: Task, data: Any) -> list[list[Kernel]]:
+    """Kernels of each fold, bound to the samples that it learns from."""
+    return bound_in_folds(data, [train for train, _ in task.splits])
 
 
 @dataclass(eq=False)

@@ -35,9 +35,15 @@ class Matrices:
         # First touches of memory are dear, so what a line leaves is used by the next one.
         self._free: list[InnerProducts] = []
 
-    def of_folds(self, data: Any, trains: Sequence[Array]) -> list[GatedGram]:
-        """Return the matrix of all samples for each fold; folds with the same kernels share one."""
-        bound = bound_in_folds(data, trains)
+    def of_folds(self, data: Any, bound: Sequence[list[Kernel]]) -> list[GatedGram]:
+        """Return the matrix of all samples for each fold; folds with the same kernels share one.
+
+        Parameters
+        ----------
+        data : checked data of an estimator
+        bound : sequence of lists of kernels
+            Of each fold, as :func:`bound_in_folds` gives them.
+        """
         distinct = {id(kernels): kernels for kernels in bound}
         made = {key: self._gram(data, kernels) for key, kernels in distinct.items()}
         return [made[id(kernels)] for kernels in bound]
@@ -84,6 +90,11 @@ def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
         kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         found.append(next((known for known in found if same_kernels(known, kernels)), kernels))
     return found
+
+
+def count_distinct(bound: Sequence[list[Kernel]]) -> int:
+    """How many matrices the folds need."""
+    return len({id(kernels) for kernels in bound})
 
 
 def _equal(left: Any, right: Any) -> bool:
