@@ -9,7 +9,6 @@ from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost, some_
 from lokl.solvers import hinge
 from lokl.solvers._climb import climb
 from lokl.solvers._raise_costs import raise_costs
-from lokl.solvers._whole import subtract_stored
 from lokl.solvers.cost_path import CostPath
 
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -119,15 +118,3 @@ def test_free_coefficients_climb_together(loss, seed):
     assert abs(coef.sum()) <= 1e-9 * max(np.abs(coef).sum(), 1.0)
     expected = problem.target - K @ coef - problem.ridge * coef
     np.testing.assert_allclose(gradient, expected, atol=1e-8 * max(np.abs(coef).max(), 1.0))
-
-
-@given(seed=seeds, n=st.integers(1, 1200), count=st.integers(0, 9))
-def test_rows_are_subtracted(seed, n, count):
-    rng = np.random.RandomState(seed)
-    matrix = rng.normal(size=(n, n))
-    matrix += matrix.T
-    index, change = rng.randint(n, size=count), rng.normal(size=count)
-    gradient = rng.normal(size=n)
-    expected = gradient - matrix[:, index] @ change
-    subtract_stored(matrix, index, change, gradient)
-    np.testing.assert_allclose(gradient, expected, atol=1e-9)

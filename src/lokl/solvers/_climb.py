@@ -5,7 +5,7 @@
 import numpy as np
 from numba import njit
 
-from lokl.solvers._whole import copy_out, subtract_stored
+from lokl.gram._rows import subtract_rows
 
 # Functions that only loops call are compiled without what would unpack their arguments, and nothing
 # is compiled to be called from C.
@@ -145,4 +145,14 @@ def _take_over(matrix, machine, free, u, low, high, ridge):
             gradient[j] -= ridge[j] * step
             index[moved], change[moved] = j, step
             moved += 1
-    subtract_stored(matrix, index[:moved], change[:moved], gradient)
+    subtract_rows(0, gradient.shape[0], matrix, index[:moved], change[:moved], gradient)
+
+
+@njit(**_INNER)
+def copy_out(matrix, index, count, ridge, small):
+    """Write the rows and columns of a working set, with its ridge."""
+    for a in range(count):
+        source, target = matrix[index[a]], small[a]
+        for b in range(count):
+            target[b] = source[index[b]]
+        target[a] += ridge[index[a]]

@@ -5,8 +5,8 @@
 import numpy as np
 from numba import njit
 
+from lokl.gram._rows import subtract_rows
 from lokl.solvers._smo import _offsets
-from lokl.solvers._whole import subtract_stored
 
 # Functions that only loops call are compiled without what would unpack their arguments, and nothing
 # is compiled to be called from C.
@@ -90,7 +90,7 @@ def _raise_bounded(matrix, machine, before, box, epsilon, ratio):
             index[count], change[count] = j, step[j]
             count += 1
     product = np.zeros(n)
-    subtract_stored(matrix, index[:count], change[:count], product)
+    subtract_rows(0, product.shape[0], matrix, index[:count], change[:count], product)
     slope = curve = 0.0
     for k in range(count):
         j = index[k]

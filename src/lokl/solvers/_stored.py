@@ -10,9 +10,9 @@ the interpreter, so that threads solve machines side by side.
 import numpy as np
 from numba import njit
 
-from lokl.solvers._climb import climb
+from lokl.gram._rows import subtract_rows
+from lokl.solvers._climb import climb, copy_out
 from lokl.solvers._smo import _offsets, smo
-from lokl.solvers._whole import copy_out, subtract_stored
 
 # Told to users while a loop is compiled.
 PURPOSES = {"solve_stored": "selection"}
@@ -114,7 +114,7 @@ def _improve(matrix, machine, box, epsilon, ridge, index, small, rank, middle, t
             gradient[j] -= ridge[j] * step
             places[moved], change[moved] = j, step
             moved += 1
-    subtract_stored(matrix, places[:moved], change[:moved], gradient)
+    subtract_rows(0, gradient.shape[0], matrix, places[:moved], change[:moved], gradient)
     return steps, moved, curvature
 
 
