@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from lokl import LMKLClassifier, UniformMKLClassifier
-from lokl.datasets import make_two_regions, make_views
+from lokl.datasets import info, load, make_two_regions, make_views, spoil_views
 from lokl.kernels import RBF, Linear, per_view
 
 
@@ -86,3 +87,59 @@ def test_two_regions_are_repeatable():
 def test_bad_settings_of_two_regions(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         make_two_regions(**settings)
+
+
+def test_digits_described_in_four_ways():
+    digits, plain = load("digit_views"), load("digits")
+    assert digits.data.shape == (1797, info("digit_views").d)
+    assert tuple(digits.views) == info("digit_views").views
+    assert len(digits.feature_names) == digits.data.shape[1]
+    assert_array_equal(digits.target, plain.target)
+    assert_array_equal(digits.data[:, digits.views["pixels"]], plain.data)
+    widths = [digits.data[:, view].shape[1] for view in digits.views.values()]
+    assert sum(widths) == digits.data.shape[1]
+    # Sums over rows, columns or diagonals are the whole image, four times.
+    profiles = digits.data[:, digits.views["profiles"]].sum(axis=1)
+    assert_allclose(profiles, 4 * plain.data.sum(axis=1))
+    # The first number of the spectrum is the sum, too.
+    assert_allclose(digits.data[:, digits.views["spectrum"]][:, 0], plain.data.sum(axis=1))
+
+
+@given(
+    how=st.sampled_from(["swap", "noise", "missing"]),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_spoiled_views(how, share, seed):
+    X, y, views, _ = make_views(60, 3, random_state=seed)
+    given_X = X.copy()
+    Z, spoiled = spoil_views(X, y, views, how, share=share, random_state=seed)
+    assert_array_equal(X, given_X)
+    assert spoiled.sum() == round(share * len(X))
+    assert spoiled.sum(axis=1).max(initial=0) <= 1
+    for k, view in enumerate(views.values()):
+        same = (Z[:, view] == X[:, view]).all(axis=1)
+        assert_array_equal(same, ~spoiled[:, k])
+        lost = np.isnan(Z[:, view]).all(axis=1)
+        assert_array_equal(lost, spoiled[:, k] & (how == "missing"))
+        if how == "swap":
+            for row in np.flatnonzero(spoiled[:, k]):
+                donors = (X[:, view] == Z[row, view]).all(axis=1)
+                assert (y[donors] != y[row]).all()
+    again, _ = spoil_views(X, y, views, how, share=share, random_state=seed)
+    assert_array_equal(again, Z)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"how": "burn"}, "swap, noise, missing, got 'burn'"),
+        ({"share": 1.5}, "between 0 and 1, got 1.5"),
+        ({"y": np.zeros(60)}, "all samples have the same"),
+        ({"y": np.zeros(3)}, r"shapes \(60, 12\) and \(3,\)"),
+    ],
+)
+def test_bad_settings_of_spoiled_views(settings, words):
+    X, y, views, _ = make_views(60, 3, random_state=0)
+    with pytest.raises(ValueError, match=words):
+        spoil_views(**{"X": X, "y": y, "views": views, **settings})

@@ -5,6 +5,7 @@ from lokl.datasets.errors import DatasetError, MissingDatasetError
 from lokl.datasets.generators import make_two_regions, make_views
 from lokl.datasets.loader import load
 from lokl.datasets.registry import Record, available, info
+from lokl.datasets.spoiled import spoil_views
 
 __all__ = [
     "DatasetError",
@@ -16,4 +17,5 @@ __all__ = [
     "load",
     "make_two_regions",
     "make_views",
+    "spoil_views",
 ]

@@ -11,6 +11,7 @@ from sklearn import datasets
 from sklearn.utils import Bunch
 
 from lokl._arrays import is_sparse
+from lokl.datasets.digit_views import digit_views
 from lokl.datasets.download import fetch
 from lokl.datasets.errors import DatasetError, MissingDatasetError
 from lokl.datasets.formats import parse
@@ -82,9 +83,12 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
 
 
 def _bundled(record: Record) -> dict[str, Any]:
-    theirs = getattr(datasets, f"load_{record.name}")()
-    found = {key: theirs[key] for key in ("data", "target", "feature_names", "target_names")}
-    found["feature_names"] = list(theirs.feature_names)
+    if record.views:
+        found = digit_views()
+    else:
+        theirs = getattr(datasets, f"load_{record.name}")()
+        found = {key: theirs[key] for key in ("data", "target", "feature_names", "target_names")}
+        found["feature_names"] = list(theirs.feature_names)
     return {**found, "sha256": None, "checked": False}
 
 

@@ -81,6 +81,16 @@ _BUNDLED: tuple[tuple[str, int, tuple[int, ...], str], ...] = (
     ("wine", 13, (59, 71, 48), "UCI Wine"),
     ("iris", 4, (50, 50, 50), "Fisher 1936"),
 )
+_DIGIT_VIEWS = Record(
+    "digit_views",
+    sum(_DIGITS),
+    182,
+    dict(enumerate(_DIGITS)),
+    "UCI Optical Recognition of Digits, described in four ways",
+    _UCI,
+    "scikit-learn",
+    views=("pixels", "profiles", "spectrum", "edges"),
+)
 # In LIBSVM's format: name, samples, features, classes, source, which file is known.
 _LIBSVM: tuple[tuple[str, int, int, Classes, str, int], ...] = (
     ("a1a", 1605, 119, {-1: 1210, 1: 395}, "UCI Adult", _PUBLISHED),
@@ -169,6 +179,7 @@ def _records() -> Iterator[Record]:
     for name, d, counts, source in _BUNDLED:
         n, by_label = sum(counts), dict(enumerate(counts))
         yield Record(name, n, d, by_label, source, _UCI, "scikit-learn")
+    yield _DIGIT_VIEWS
     for name, n, d, classes, source, known in _LIBSVM:
         licence = _LICENCES.get(source, _UCI)
         url = None if known == _ELSEWHERE else _PAGE + name + _ENDINGS.get(name, "")
