@@ -325,3 +325,18 @@ def test_targets_of_any_size(y):
     span = max(np.ptp(y), 1e-5 * max(y))
     assert (found >= min(y) - 0.11 * span).all()
     assert (found <= max(y) + 0.11 * span).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_each_kernel_has_an_opinion_of_its_own(n_classes):
+    X, y = classes(n_classes=n_classes)
+    model = vote().fit(X, y)
+    new, truth = classes(100, n_classes=n_classes, seed=1)
+    said = model.opinions(new)
+    assert said.shape == (100, 4, n_classes)
+    np.testing.assert_allclose(said.sum(axis=2), 1.0)
+    assert ((model.classes_[said.argmax(axis=2)] == truth[:, np.newaxis]).mean(axis=0) > 0.7).all()
+    # Whoever cannot see a sample, or knows none like it, says how frequent the classes are.
+    new[0, columns(2)], new[1, columns(2)] = np.nan, 1e3
+    frequent = np.bincount(y) / len(y)
+    np.testing.assert_allclose(model.opinions(new)[:2, 2], [frequent, frequent], atol=1e-6)

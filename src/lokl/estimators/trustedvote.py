@@ -300,6 +300,23 @@ class TrustedVoteClassifier(_TrustedVote, Classifier):
             decision = np.column_stack([np.zeros_like(decision), decision])
         return log_softmax(decision)
 
+    def opinions(self, X: Any) -> Array:
+        """Probability of each class by the word of each kernel alone.
+
+        A kernel that cannot see a sample, or that has seen none like it, says how frequent the
+        classes are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        opinions : array of shape (n_samples, n_kernels, n_classes)
+            In the order of ``kernel_names_`` and ``classes_``; sums over classes are one.
+        """
+        return answer(self._model.opinions, self._samples(X))
+
 
 @settings
 class TrustedVoteRegressor(_TrustedVote, Regressor):

@@ -15,6 +15,7 @@ from lokl.kernels import Kernel
 from lokl.models.base import Model, Support
 from lokl.models.described import Attributes
 from lokl.trust.neighbourhood import Closeness, LocalSuccess, Neighbours, Novelty
+from lokl.trust.outcomes import Classes
 from lokl.trust.panel import Heard, Panel
 
 # Numbers of one block of samples: kernel values, and probabilities of all outcomes.
@@ -155,6 +156,15 @@ class TrustedVote(Model):
     def disagreement(self, samples: Samples) -> Array:
         """How far kernels contradict each other, (n_samples,)."""
         return self._mean(samples, lambda panel, heard: panel.disagreement(heard))
+
+    def opinions(self, samples: Samples) -> Array:
+        """Probabilities of the classes by each kernel alone, (n_samples, n_kernels, n_classes)."""
+
+        def ask(panel: Panel, heard: Heard) -> Array:
+            assert isinstance(panel.outcomes, Classes), "numeric targets have no classes"
+            return panel.outcomes.of_all_classes(panel.opinions(heard))
+
+        return self._of_all(samples, ask)
 
     def _of_all(self, samples: Samples, ask: Callable[[Panel, Heard], Array]) -> Array:
         """Answers of all panels side by side, block by block."""

@@ -102,6 +102,12 @@ class Classes(Outcomes):
     def parts(self, terms: Array, shares: Array) -> Array:
         return self._of_tasks(self._of_all(terms))
 
+    def of_all_classes(self, chances: Array) -> Array:
+        """Probabilities of all classes; those that nobody knows have none."""
+        full = np.zeros((*chances.shape[:-1], self.n_classes))
+        full[..., self.known] = chances
+        return full
+
     def _of_all(self, values: Array) -> Array:
         """Values of all classes; one that nobody knows is never likelier than any other."""
         full = np.repeat(values.min(axis=-1, keepdims=True), self.n_classes, axis=-1)

@@ -156,6 +156,15 @@ class Panel:
         """Probability that each kernel speaks to the matter, (n_samples, n_kernels)."""
         return self.opinion(self.testimony(heard)).trust
 
+    def opinions(self, heard: Heard) -> Array:
+        """Probabilities of the outcomes by each kernel alone, (n_samples, n_kernels, n_outcomes).
+
+        A kernel that cannot see a sample, or knows none like it, says how frequent outcomes are.
+        """
+        testimony = self.testimony(heard)
+        familiar = testimony.familiar[:, :, np.newaxis]
+        return np.asarray(familiar * testimony.chances + (1.0 - familiar) * self.outcomes.prior)
+
     def disagreement(self, heard: Heard) -> Array:
         """How far the kernels contradict each other, (n_samples,)."""
         testimony = self.testimony(heard)
