@@ -1,5 +1,24 @@
-"""Displays of fitted models; they need matplotlib, the extra ``plot``."""
+"""What a model has learned and how far it can be believed, in numbers and displays.
 
-from lokl.inspection.regions import plot_regions
+Displays need matplotlib, the extra ``plot``.
+"""
 
-__all__ = ["plot_regions"]
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.inspection.findings import Findings as Findings
+    from lokl.inspection.regions import plot_regions as plot_regions
+    from lokl.inspection.worth import ViewValue as ViewValue
+    from lokl.inspection.worth import view_value as view_value
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "Findings": "lokl.inspection.findings",
+        "ViewValue": "lokl.inspection.worth",
+        "plot_regions": "lokl.inspection.regions",
+        "view_value": "lokl.inspection.worth",
+    },
+)
