@@ -10,6 +10,8 @@ from lokl._exports import lazy_exports
 if TYPE_CHECKING:
     from lokl.inspection.findings import Findings as Findings
     from lokl.inspection.regions import plot_regions as plot_regions
+    from lokl.inspection.stability import GateStability as GateStability
+    from lokl.inspection.stability import gate_stability as gate_stability
     from lokl.inspection.worth import ViewValue as ViewValue
     from lokl.inspection.worth import view_value as view_value
 
@@ -17,7 +19,9 @@ __getattr__, __all__ = lazy_exports(
     __name__,
     {
         "Findings": "lokl.inspection.findings",
+        "GateStability": "lokl.inspection.stability",
         "ViewValue": "lokl.inspection.worth",
+        "gate_stability": "lokl.inspection.stability",
         "plot_regions": "lokl.inspection.regions",
         "view_value": "lokl.inspection.worth",
     },
