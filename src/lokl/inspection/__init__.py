@@ -9,20 +9,26 @@ from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
     from lokl.inspection.findings import Findings as Findings
+    from lokl.inspection.importance import view_importance as view_importance
     from lokl.inspection.regions import plot_regions as plot_regions
     from lokl.inspection.stability import GateStability as GateStability
     from lokl.inspection.stability import gate_stability as gate_stability
+    from lokl.inspection.weights import FeatureWeights as FeatureWeights
+    from lokl.inspection.weights import feature_weights as feature_weights
     from lokl.inspection.worth import ViewValue as ViewValue
     from lokl.inspection.worth import view_value as view_value
 
 __getattr__, __all__ = lazy_exports(
     __name__,
     {
+        "FeatureWeights": "lokl.inspection.weights",
         "Findings": "lokl.inspection.findings",
         "GateStability": "lokl.inspection.stability",
         "ViewValue": "lokl.inspection.worth",
+        "feature_weights": "lokl.inspection.weights",
         "gate_stability": "lokl.inspection.stability",
         "plot_regions": "lokl.inspection.regions",
+        "view_importance": "lokl.inspection.importance",
         "view_value": "lokl.inspection.worth",
     },
 )

@@ -143,7 +143,7 @@ def gate_stability(
     >>> from lokl.kernels import Linear, per_view
     >>> X, y, views, region = make_views(200, random_state=0)
     >>> model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
-    >>> found = gate_stability(model, X, y, n_repeats=3, cv=3, random_state=0)
+    >>> found = gate_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
     >>> bool(found.leader_change < 0.2)
     True
     """
