@@ -18,7 +18,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md", "docs/tuning.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md", "docs/tuning.md", "docs/views.md"])
 def test_python_blocks_run_one_after_the_other(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     assert blocks
