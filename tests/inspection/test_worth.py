@@ -176,7 +176,16 @@ def test_tables_are_data_frames_on_demand():
         value.views.row("view 9")
 
 
+def test_labels_may_be_words_and_rows_lists():
+    words = pd.Series(np.where(y == 1, "ill", "well"), dtype=object)
+    value = view_value(UniformMKLClassifier(KERNELS, C=10), X.tolist(), words, cv=FOLDS)
+    plain = view_value(UniformMKLClassifier(KERNELS, C=10), X, y, cv=FOLDS)
+    np.testing.assert_allclose(value.subsets["score"], plain.subsets["score"], atol=0.05)
+
+
 def test_errors_name_what_was_given():
+    with pytest.raises(ValueError, match="scoring must be the name of one score or a function"):
+        view_value(UniformMKLClassifier(KERNELS), X, y, scoring=["accuracy"])
     with pytest.raises(ValueError, match=r"takes an estimator of lokl, .* got SVC$"):
         view_value(SVC(), X, y)
     search = KernelSearchCV(UniformMKLClassifier(KERNELS), {"C": [1.0]}, cv=2).fit(X, y)

@@ -28,6 +28,21 @@ class Findings:
     columns : dict of str to array of shape (n_rows,)
         Numbers by name. Where ``x_low`` and ``x_high`` are there, they are the 95 % interval of
         ``x``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.inspection import view_importance
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> found = view_importance(model, X[1::2], y[1::2], random_state=0)
+    >>> bool(found.row("colours")["loss"] > found.row("acids")["loss"])
+    True
     """
 
     title: str

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import indexable
 
@@ -32,6 +33,13 @@ def make_folds(model: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> list[
             f"cv={cv!r} gives {len(folds)} split; an interval over folds needs two or more"
         )
     return folds
+
+
+def one_scorer(model: Any, scoring: Any) -> Any:
+    """Return the function that scores a model; one score, not several."""
+    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(f"scoring must be the name of one score or a function, got {scoring!r}")
+    return check_scoring(model, scoring)
 
 
 def corrected_interval(scores: Array, folds: Sequence[Fold]) -> tuple[float, float, float]:

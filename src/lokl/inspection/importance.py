@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.inspection import permutation_importance
-from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array, as_samples, is_sparse
 from lokl._checks import check_choice
 from lokl.inspection.findings import Findings
+from lokl.inspection.folds import one_scorer
 from lokl.inspection.learners import learner_of, read_views, seen_by_learner
 from lokl.kernels.columns import column_names, take_columns
 from lokl.kernels.composition import present_rows
@@ -34,10 +34,9 @@ def view_importance(
 ) -> Findings:
     """How far the score of a fitted model falls where a view is shuffled among the samples.
 
-    The columns of a view move together, so that each sample has the whole view of another sample.
-    Unlike :func:`view_value` nothing is fitted again: this tells what *this* model makes of a view,
-    not what the view is worth to a model that can do without. Give samples that the model has not
-    learned from. Samples without the view keep lacking it; the others exchange it.
+    The columns of a view move together; samples without it stay without. Unlike :func:`view_value`
+    nothing is fitted again: this tells what *this* model makes of a view, on samples that it should
+    not have learned from. It calls :func:`sklearn.inspection.permutation_importance`.
 
     Parameters
     ----------
@@ -61,54 +60,42 @@ def view_importance(
     importance : Findings
         A row for each view or column: ``loss``, the mean fall of the score, and ``spread``, its
         standard deviation over the shuffles.
-
-    See Also
-    --------
-    sklearn.inspection.permutation_importance : What this calls.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
-    >>> from lokl import UniformMKLClassifier
-    >>> from lokl.inspection import view_importance
-    >>> from lokl.kernels import RBF, per_view
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X = scale(X)
-    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
-    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
-    >>> found = view_importance(model, X[1::2], y[1::2], random_state=0)
-    >>> bool(found.row("colours")["loss"] > found.row("acids")["loss"])
-    True
     """
     check_choice("of", of, ("views", "columns"))
     learner = learner_of(model, "view_importance")
     check_is_fitted(learner)
     X, y = indexable(X, y)
-    seen = seen_by_learner(model, X)
-    seen = seen if hasattr(seen, "iloc") or is_sparse(seen) else as_samples(seen)
-    if of == "views":
-        found = read_views(learner, seen, y, views, "view_importance").views
-        groups = {view.name: view.columns for view in found}
-    else:
-        names = column_names(seen) or [f"x{c}" for c in range(seen.shape[1])]
-        groups = {name: (c,) for c, name in enumerate(names)}
+    seen = _rows(seen_by_learner(model, X))
+    groups = _groups(learner, seen, y, of, views)
     shuffled = _Shuffled(learner, seen, tuple(groups.values()))
     result = permutation_importance(
         shuffled,
         shuffled.in_order(),
         y,
-        scoring=check_scoring(learner, scoring),
+        scoring=one_scorer(learner, scoring),
         n_repeats=n_repeats,
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    return Findings(
-        f"Loss of the score where {of} are shuffled, {n_repeats} times each",
-        of.removesuffix("s"),
-        tuple(groups),
-        {"loss": result.importances_mean, "spread": result.importances_std},
-    )
+    title = f"Loss of the score where {of} are shuffled, {n_repeats} times each"
+    columns = {"loss": result.importances_mean, "spread": result.importances_std}
+    return Findings(title, of.removesuffix("s"), tuple(groups), columns)
+
+
+def _rows(X: Any) -> Any:
+    """Return samples in a form whose rows and columns can be taken."""
+    return X if hasattr(X, "iloc") or is_sparse(X) else as_samples(X)
+
+
+def _groups(
+    learner: Any, X: Any, y: Any, of: str, views: Mapping[str, Any] | None
+) -> dict[str, tuple[int, ...]]:
+    """Columns that are shuffled together, by name."""
+    if of == "views":
+        found = read_views(learner, X, y, views, "view_importance").views
+        return {view.name: view.columns for view in found}
+    names = column_names(X) or [f"x{c}" for c in range(X.shape[1])]
+    return {name: (c,) for c, name in enumerate(names)}
 
 
 def _has(name: str) -> Any:

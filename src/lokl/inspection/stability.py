@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, indexable
@@ -18,7 +17,7 @@ from lokl._checks import check_choice
 from lokl._notices import apart
 from lokl.estimators._base.label_trust import FLAT, average_of, explained_by_classes
 from lokl.inspection.findings import Findings, number
-from lokl.inspection.folds import corrected_interval, make_folds
+from lokl.inspection.folds import corrected_interval, make_folds, one_scorer
 from lokl.inspection.learners import learner_of, seen_by_learner
 
 # Where one of these is exceeded, refits tell another story about which kernel is trusted.
@@ -31,7 +30,7 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GateStability:
-    """How far a gate can be believed.
+    """How far a gate can be believed; see :func:`gate_stability`.
 
     Attributes
     ----------
@@ -56,6 +55,18 @@ class GateStability:
         between refits.
     changes, leader_changes : array of shape (n_repeats,)
         Of each refit.
+
+    Examples
+    --------
+    >>> from lokl import LMKLClassifier
+    >>> from lokl.datasets import make_views
+    >>> from lokl.inspection import gate_stability
+    >>> from lokl.kernels import Linear, per_view
+    >>> X, y, views, region = make_views(200, random_state=0)
+    >>> model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
+    >>> found = gate_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
+    >>> bool(found.leader_change < 0.2)
+    True
     """
 
     verdict: str
@@ -108,10 +119,9 @@ def gate_stability(
 ) -> GateStability:
     """Fit a model again and again, and say whether its gate can be believed.
 
-    A gate that tells which kernel is trusted where may be an accident: of the samples, of the seed,
-    or of the labels, which it can learn by heart. This measures all three, and whether the model
-    predicts better than the plain average of its kernels, which trusts all alike. It costs
-    `n_repeats` fits and those of a cross-validation.
+    A gate may be an accident: of the samples, of the seed, or of the labels, which it can learn by
+    heart. This measures all three, and whether the model predicts better than the plain average of
+    its kernels. It costs `n_repeats` fits and those of a cross-validation.
 
     Parameters
     ----------
@@ -134,36 +144,43 @@ def gate_stability(
     -------
     stability : GateStability
         ``print(stability)`` shows everything, ``stability.verdict`` is one sentence.
-
-    Examples
-    --------
-    >>> from lokl import LMKLClassifier
-    >>> from lokl.datasets import make_views
-    >>> from lokl.inspection import gate_stability
-    >>> from lokl.kernels import Linear, per_view
-    >>> X, y, views, region = make_views(200, random_state=0)
-    >>> model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
-    >>> found = gate_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
-    >>> bool(found.leader_change < 0.2)
-    True
     """
     check_choice("how", how, ("bootstrap", "seed"))
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}")
     X, y = indexable(X, y)
-    learner = learner_of(model, "gate_stability")
     # What refits have to warn of says nothing about the model that was asked about.
     first, _ = apart(_fitted, model, X, y)
-    trust = first.trust
     rng = check_random_state(random_state)
     refits = [apart(_refit, model, X, y, how, rng)[0] for _ in range(n_repeats)]
-    moved = np.array([np.abs(refit - trust) for refit in refits])
-    leaders = np.array([_other_leader(trust, refit).mean() for refit in refits])
     scores, folds = _held_out_scores(model, X, y, cv, scoring, groups)
     gain = corrected_interval(scores[0] - scores[1], folds)
+    codes = np.unique(np.asarray(y), return_inverse=True)[1] if is_classifier(model) else None
+    return _judged(first, refits, codes, scores, gain, how)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Trust of a fitted model in its kernels at all samples."""
+
+    names: list[str]
+    trust: Array  # (n_samples, n_kernels)
+
+
+def _judged(
+    first: _Fit,
+    refits: list[Array],
+    codes: Array | None,
+    scores: Array,
+    gain: tuple[float, float, float],
+    how: str,
+) -> GateStability:
+    """Measure refits against the model, and put the finding into words."""
+    trust = first.trust
+    moved = np.array([np.abs(refit - trust) for refit in refits])
+    leaders = np.array([_other_leader(trust, refit).mean() for refit in refits])
     explained = None
-    if is_classifier(learner):
-        codes = np.unique(np.asarray(y), return_inverse=True)[1]
+    if codes is not None:
         explained = explained_by_classes(trust, codes, np.ones(len(codes)))
     spread = float(np.sqrt(trust.var(axis=0).sum()))
     change, leader_change = float(moved.mean()), float(leaders.mean())
@@ -180,14 +197,6 @@ def gate_stability(
         moved.mean(axis=(1, 2)),
         leaders,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """Trust of a fitted model in its kernels at all samples."""
-
-    names: list[str]
-    trust: Array  # (n_samples, n_kernels)
 
 
 def _trust(model: Any, X: Any) -> Array:
@@ -241,7 +250,7 @@ def _held_out_scores(
     rival = average
     if isinstance(model, Pipeline):
         rival = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])
-    scorer = check_scoring(model, scoring)
+    scorer = one_scorer(model, scoring)
     options = {"cv": folds, "scoring": scorer, "error_score": "raise"}
     found = [
         apart(lambda one: cross_val_score(one, X, y, **options), one)[0]

@@ -37,6 +37,22 @@ class FeatureWeights:
     kind : {"class", "target"}
     reads : tuple of tuple of int
         Columns that each kernel reads.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.inspection import feature_weights
+    >>> from lokl.kernels import Linear, per_view
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> X[:] = scale(X)
+    >>> kernels = per_view(Linear(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> weights = feature_weights(UniformMKLClassifier(kernels).fit(X, y))
+    >>> weights.coef.shape
+    (3, 13)
+    >>> list(weights.largest(2).rows)
+    ['color_intensity', 'proline']
     """
 
     coef: Array
@@ -95,22 +111,6 @@ def feature_weights(model: Any) -> FeatureWeights:
     -------
     weights : FeatureWeights
         ``weights.coef`` is an array like ``coef_`` of scikit-learn, ``weights.to_frame()`` a table.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
-    >>> from lokl import UniformMKLClassifier
-    >>> from lokl.inspection import feature_weights
-    >>> from lokl.kernels import Linear, per_view
-    >>> X, y = load_wine(return_X_y=True, as_frame=True)
-    >>> X[:] = scale(X)
-    >>> kernels = per_view(Linear(), {"acids": slice(0, 5), "colours": slice(5, 13)})
-    >>> weights = feature_weights(UniformMKLClassifier(kernels).fit(X, y))
-    >>> weights.coef.shape
-    (3, 13)
-    >>> list(weights.largest(2).rows)
-    ['color_intensity', 'proline']
     """
     learner: Any = learner_of(model, "feature_weights")
     check_is_fitted(learner)
@@ -121,6 +121,11 @@ def feature_weights(model: Any) -> FeatureWeights:
             "column has no one weight; contributions(X) has the part of each kernel in each "
             "decision. UniformMKL, LpMKL and the other global methods have weights"
         )
+    return _found(model, learner)
+
+
+def _found(model: Any, learner: Any) -> FeatureWeights:
+    learned = learner.kernel_
     n_features = int(learner.n_features_in_)
     scales = [
         _multipliers(kernel, n_features, name)

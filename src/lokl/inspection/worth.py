@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
-from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 
 from lokl._arrays import Array, is_sparse
 from lokl._notices import Collected
 from lokl.inspection.findings import Findings, with_interval
-from lokl.inspection.folds import corrected_interval, make_folds
+from lokl.inspection.folds import corrected_interval, make_folds, one_scorer
 from lokl.inspection.learners import Viewed, fitted_to_see, learner_of, read_views
 from lokl.kernels.columns import stretched
 from lokl.selection.search import KernelSearchCV
@@ -27,7 +26,13 @@ _ALL = "all views"
 
 @dataclass(frozen=True, eq=False)
 class ViewValue:
-    """What views are worth to a model.
+    """What views are worth to a model; see :func:`view_value`.
+
+    Intervals are of 95 % over the folds, widened since folds share training samples (Nadeau and
+    Bengio). Losses are differences on the same test samples, fold by fold: where the interval is
+    above zero, other samples of this kind would show a loss, too. A sample that has none of the
+    views of a set is left out of it, in training and in the score; the loss compares both models
+    on the samples that are left.
 
     Attributes
     ----------
@@ -41,6 +46,19 @@ class ViewValue:
         intervals, and ``samples``, the share that has at least one of the views.
     scores : dict of str to array of shape (n_splits,)
         Score of each subset on each split.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.inspection import view_value
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> value = view_value(UniformMKLClassifier(kernels, C=10), scale(X), y)
+    >>> bool(value.views.row("colours")["alone"] > value.views.row("acids")["alone"])
+    True
     """
 
     views: Findings
@@ -71,16 +89,9 @@ def view_value(
 ) -> ViewValue:
     """Score a model with each view alone, without each view, and with all sets of few views.
 
-    Every set of views is a fit of its own on the same folds: the kernels of other views are left
-    out, and columns that only they read are zero, so that no gate can look at them. Settings stay
-    as they are; tune the model before, and mind that other kernels may want another `C`.
-
-    Intervals are of 95 % over the folds, widened since folds share training samples (Nadeau and
-    Bengio). Losses are differences on the same test samples, fold by fold: a loss whose interval
-    is above zero is one that other samples of this kind would show, too.
-
-    A sample that has none of the views of a set is left out of it, in training and in the score;
-    its loss compares both models on the samples that are left.
+    Every set of views is a fit of its own on the same folds, with the settings of the model: tune
+    it before. Kernels of other views are left out, and columns that only they read are zero, so
+    that no gate can look at them.
 
     Parameters
     ----------
@@ -104,37 +115,19 @@ def view_value(
     -------
     value : ViewValue
         ``print(value)`` shows both tables; ``value.to_frame()`` is a data frame.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
-    >>> from lokl import UniformMKLClassifier
-    >>> from lokl.inspection import view_value
-    >>> from lokl.kernels import RBF, per_view
-    >>> X, y = load_wine(return_X_y=True)
-    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
-    >>> value = view_value(UniformMKLClassifier(kernels, C=10), scale(X), y)
-    >>> bool(value.views.row("colours")["alone"] > value.views.row("acids")["alone"])
-    True
     """
     X, y = indexable(X, y)
-    learner = learner_of(model, "view_value")
+    learner, scorer = learner_of(model, "view_value"), one_scorer(model, scoring)
     viewed = read_views(learner, fitted_to_see(model, X, y), y, views, "view_value")
     folds = make_folds(model, X, y, cv, groups)
     with Collected():
         fitted = [
             clone(model).fit(_safe_indexing(X, kept), _safe_indexing(y, kept)) for kept, _ in folds
         ]
-        comparison = _Comparison(model, X, y, viewed, folds, scoring, n_jobs, fitted)
+        comparison = _Comparison(model, X, y, viewed, folds, scorer, n_jobs, fitted)
         tried = {subset: comparison.tried(subset) for subset in _subsets(len(viewed.views))}
     title = f"{_called(model, scoring)} over {len(folds)} splits, with 95 % intervals"
-    names = [view.name for view in viewed.views]
-    return ViewValue(
-        _table_of_views(f"What each view is worth: {title}", names, tried),
-        _table_of_subsets(f"Sets of views: {title}", names, tried),
-        {_name(subset, names): one.scores for subset, one in tried.items()},
-    )
+    return _tables(title, [view.name for view in viewed.views], tried)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +149,7 @@ class _Comparison:
     y: Any
     viewed: Viewed
     folds: list[Fold]
-    scoring: Any
+    scorer: Any
     n_jobs: int | None
     # Models of all views, one for each split: their scores depend on who is asked.
     fitted: list[Any]
@@ -182,19 +175,18 @@ class _Comparison:
         classes = is_classifier(self.model)
         shown = " + ".join(view.name for view in views)
         for k, (kept, left) in enumerate(folds):
-            learned = np.unique(np.asarray(self.y)[kept], axis=0)
-            if not len(left) or not len(kept) or (classes and len(learned) < 2):
+            known = len(np.unique(np.asarray(self.y)[kept])) if classes else 2
+            if not len(left) or not len(kept) or known < 2:
+                of = f" of {known} class" if known < 2 else ""
                 raise ValueError(
-                    f"too few samples have {shown!r}: split {k} has {len(kept)} of them to learn "
-                    f"from, of {len(learned)} {'class' if classes else 'value'}, and {len(left)} "
-                    "to score; use fewer folds, or leave the view out"
+                    f"too few samples have {shown!r}: split {k} has {len(kept)}{of} to learn from, "
+                    f"and {len(left)} to score; use fewer folds, or leave the view out"
                 )
 
     def _score_of_all(self, folds: list[Fold]) -> Array:
-        scorer = check_scoring(self.model, self.scoring)
         return np.array(
             [
-                scorer(one, _safe_indexing(self.X, left), _safe_indexing(self.y, left))
+                self.scorer(one, _safe_indexing(self.X, left), _safe_indexing(self.y, left))
                 for one, (_, left) in zip(self.fitted, folds, strict=True)
             ]
         )
@@ -208,7 +200,7 @@ class _Comparison:
             model,
             {},
             cv=[(place[kept], place[left]) for kept, left in folds],
-            scoring=self.scoring,
+            scoring=self.scorer,
             refit=False,
             error_score="raise",
             n_jobs=self.n_jobs,
@@ -275,6 +267,14 @@ def _called(model: Any, scoring: Any) -> str:
     if scoring is None:
         return "accuracy" if is_classifier(model) else "R squared"
     return scoring if isinstance(scoring, str) else "score"
+
+
+def _tables(title: str, names: list[str], tried: dict[tuple[int, ...], _Tried]) -> ViewValue:
+    return ViewValue(
+        _table_of_views(f"What each view is worth: {title}", names, tried),
+        _table_of_subsets(f"Sets of views: {title}", names, tried),
+        {_name(subset, names): one.scores for subset, one in tried.items()},
+    )
 
 
 def _table_of_views(title: str, names: list[str], tried: dict[tuple[int, ...], _Tried]) -> Findings:
