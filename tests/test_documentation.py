@@ -11,6 +11,7 @@ import pytest
 import lokl
 
 ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "docs/user_guide.md", "docs/tuning.md", "docs/views.md"]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(lokl.__path__, "lokl.")
@@ -18,7 +19,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md", "docs/tuning.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run_one_after_the_other(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     assert blocks

@@ -25,7 +25,7 @@ def labelled(
     Parameters
     ----------
     values : array of shape (n_samples, n_kernels) or (n_samples, n_tasks, n_kernels)
-    X : samples
+    X : samples, as given
         Its index is that of the table, where it has one.
     kernels : names of the kernels
     tasks : (what a task is, names of the tasks)
@@ -35,5 +35,14 @@ def labelled(
     if values.ndim == 3:
         kind, names = tasks
         columns = pandas.MultiIndex.from_product([names, kernels], names=[kind, "kernel"])
-    index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
-    return pandas.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
+    return pandas.DataFrame(values.reshape(len(values), -1), index=_index(X), columns=columns)
+
+
+def labelled_samples(values: Array, X: Any, name: str) -> Any:
+    """Return one number for each sample as a series with the index of `X`, where it has one."""
+    pandas = need_pandas("labels=True")
+    return pandas.Series(values, index=_index(X), name=name)
+
+
+def _index(X: Any) -> Any:
+    return X.index if hasattr(X, "columns") and hasattr(X, "index") else None

@@ -72,6 +72,22 @@ def test_a_gate_that_learned_the_labels_is_told_once(kind):
     assert learner.gate(X).std(axis=0).max() > 0.1
 
 
+@pytest.mark.parametrize("ridge", [0.0, 10.0])
+def test_a_gate_that_has_more_numbers_than_samples_is_looked_into(ridge):
+    """It may fit the samples without following the label, and tell another story for each seed."""
+    X, _ = few_samples()
+    y = np.arange(len(X)) % 3
+    text = (
+        r"the gate of LMKLClassifier has learned 201 numbers for each kernel from 60 samples, and "
+        r"held-out accuracy is 0\.\d+.*an accident of the start values.*gate_stability"
+    )
+    with pytest.warns(UserWarning, match=text):
+        learner = model(gating="input", ridge=ridge).fit(X, y)
+    assert explained_by_classes(learner.gate(X), y, np.ones(60)) < 0.5
+    # Weights count like repeated rows: there are then enough of them.
+    model(gating="input", ridge=ridge).fit(X, y, np.full(60, 4.0))
+
+
 def test_the_look_at_a_gate_neither_calls_back_nor_logs(caplog):
     X, y = few_samples()
     rounds = []

@@ -47,6 +47,31 @@ def test_several_classes_stand_above_the_kernels():
     assert list(model.gate(FRESH, labels=True).columns) == ["wide", "flat"]
 
 
+@pytest.mark.parametrize("name", ["TrustedVoteClassifier", "TrustedVoteRegressor"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trust_and_disagreement_have_names_and_the_index(name, n_classes):
+    model = fitted(name, n_classes)
+    table = model.trust(FRAME, labels=True)
+    assert list(table.columns) == model.kernel_names_
+    assert table.index.equals(FRAME.index)
+    np.testing.assert_array_equal(table, model.trust(FRAME))
+    series = model.disagreement(FRAME, labels=True)
+    assert series.index.equals(FRAME.index)
+    assert series.name == "disagreement"
+    np.testing.assert_array_equal(series, model.disagreement(FRAME))
+    assert isinstance(model.disagreement(FRAME), np.ndarray)
+
+
+def test_a_pipeline_reaches_tables_with_the_index_in_one_line():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    pipeline = make_pipeline(StandardScaler(), UniformMKLClassifier(KERNELS))
+    pipeline.set_output(transform="pandas").fit(frame, labels(X, 3))
+    for ask in ("gate", "contributions"):
+        table = getattr(pipeline[-1], ask)(pipeline[:-1].transform(FRAME), labels=True)
+        assert table.index.equals(FRAME.index)
+        assert list(table.columns.get_level_values("kernel"))[:2] == ["wide", "flat"]
+
+
 def test_several_targets_are_numbered():
     model = UniformMKLRegressor(KERNELS).fit(X, np.column_stack([score(X), X[:, 0]]))
     parts = model.contributions(FRESH, labels=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._tables import labelled, labelled_samples
 from lokl.estimators._base import Classifier, Learner, Regressor, Training, setting, settings
 from lokl.estimators._base.distinct import distinct
 from lokl.estimators._base.finite import answer
@@ -161,7 +162,7 @@ class _TrustedVote(Learner):
             panel = replace(panel, joint=calibrate(question.outcomes, together, *known))
         return with_learned_weights(panel, testimony, *known, self.n_copies, rng)
 
-    def trust(self, X: Any) -> Array:
+    def trust(self, X: Any, *, labels: bool = False) -> Any:
         """Probability that each kernel speaks to the matter at each sample.
 
         Unlike :meth:`gate`, which gives shares, all kernels of a sample may be trusted, or none.
@@ -169,6 +170,8 @@ class _TrustedVote(Learner):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
 
         Returns
         -------
@@ -176,9 +179,10 @@ class _TrustedVote(Learner):
             From 0 to below 1; 0 where a sample lacks the view, near 0 where it is like no training
             sample or where the other kernels speak against it. The mean over several targets.
         """
-        return answer(self._model.trust, self._samples(X))
+        trust = answer(self._model.trust, self._samples(X))
+        return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
-    def disagreement(self, X: Any) -> Array:
+    def disagreement(self, X: Any, *, labels: bool = False) -> Any:
         """How far the kernels contradict each other at each sample, whomever the vote trusts.
 
         Two kernels that give an outcome the probabilities ``q_i(y)`` and ``q_k(y)`` contradict each
@@ -188,13 +192,16 @@ class _TrustedVote(Learner):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a series (pandas) with the index of `X`.
 
         Returns
         -------
         disagreement : array of shape (n_samples,)
             0 where all kernels say the same, 1 where each rules out what the others say.
         """
-        return answer(self._model.disagreement, self._samples(X))
+        values = answer(self._model.disagreement, self._samples(X))
+        return labelled_samples(values, X, "disagreement") if labels else values
 
 
 def _heard(

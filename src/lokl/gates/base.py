@@ -33,9 +33,15 @@ class Gate(BaseEstimator, ABC):
     ----------
     competes : bool
         Whether the trust of a sample in all kernels sums to one.
+    same_everywhere : bool
+        Whether all samples that have all views trust alike.
     """
 
     competes = False
+
+    @property
+    def same_everywhere(self) -> bool:
+        return False
 
     @abstractmethod
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:

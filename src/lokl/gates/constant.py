@@ -23,6 +23,10 @@ class Constant(Gate):
     def __init__(self, weights: Any = None):
         self.weights = weights
 
+    @property
+    def same_everywhere(self) -> bool:
+        return True
+
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         if self.weights is None:
             return np.full(n_kernels, 1.0 / n_kernels)

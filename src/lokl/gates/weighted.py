@@ -31,6 +31,10 @@ class Weighted(ComposedGate):
         self.base = base
         self.by_rank = by_rank
 
+    @property
+    def same_everywhere(self) -> bool:
+        return isinstance(self.base, Everywhere)
+
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         groups = self.base(Samples.of(X[:1])).shape[2] if self.by_rank else 1
         return np.ones((groups, n_kernels))

@@ -1,6 +1,38 @@
-"""Displays of fitted models; they need matplotlib, the extra ``plot``."""
+"""What a model has learned and how far it can be believed, in numbers and displays.
 
-from lokl.inspection.regions import plot_regions
-from lokl.inspection.trust_map import plot_sample, plot_trust
+Displays need matplotlib, the extra ``plot``.
+"""
 
-__all__ = ["plot_regions", "plot_sample", "plot_trust"]
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.inspection.findings import Findings as Findings
+    from lokl.inspection.importance import view_importance as view_importance
+    from lokl.inspection.regions import plot_regions as plot_regions
+    from lokl.inspection.stability import GateStability as GateStability
+    from lokl.inspection.stability import gate_stability as gate_stability
+    from lokl.inspection.trust_map import plot_sample as plot_sample
+    from lokl.inspection.trust_map import plot_trust as plot_trust
+    from lokl.inspection.weights import FeatureWeights as FeatureWeights
+    from lokl.inspection.weights import feature_weights as feature_weights
+    from lokl.inspection.worth import ViewValue as ViewValue
+    from lokl.inspection.worth import view_value as view_value
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "FeatureWeights": "lokl.inspection.weights",
+        "Findings": "lokl.inspection.findings",
+        "GateStability": "lokl.inspection.stability",
+        "ViewValue": "lokl.inspection.worth",
+        "feature_weights": "lokl.inspection.weights",
+        "gate_stability": "lokl.inspection.stability",
+        "plot_regions": "lokl.inspection.regions",
+        "plot_sample": "lokl.inspection.trust_map",
+        "plot_trust": "lokl.inspection.trust_map",
+        "view_importance": "lokl.inspection.importance",
+        "view_value": "lokl.inspection.worth",
+    },
+)

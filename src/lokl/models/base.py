@@ -56,6 +56,11 @@ class Model(ABC):
         On the method's own scale; estimators show shares that sum to one.
         """
 
+    @property
+    def gate_freedom(self) -> int:
+        """How many numbers for each kernel the gate has learned; 0 where others decide it."""
+        return 0
+
     def trust_of(self, gates: Array) -> Array:
         """Trust, as :meth:`trust` gives it, of samples whose gate values are known."""
         return gates

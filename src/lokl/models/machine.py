@@ -51,6 +51,10 @@ class GatedMachine(Model):
     def trust(self, samples: Samples) -> Array:
         return self.trust_of(self.kernel.gates(samples))
 
+    @property
+    def gate_freedom(self) -> int:
+        return int(np.size(self.kernel.params) // len(self.kernel.kernels))
+
     def trust_of(self, gates: Array) -> Array:
         flat = gates[:, :, 0] if gates.ndim == 3 and gates.shape[2] == 1 else gates
         return np.asarray(self.kernel.gate.trust(flat))

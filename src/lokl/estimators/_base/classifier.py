@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from lokl._arrays import Array
 from lokl._checks import check_not_negative
 from lokl.estimators._base.finite import check_costs
-from lokl.estimators._base.label_trust import warn_if_trust_repeats_labels
+from lokl.estimators._base.label_trust import warn_if_trust_misleads
 from lokl.estimators._base.learner import Learner, Stated
 from lokl.estimators._base.probabilities import NoProbabilities
 from lokl.estimators._base.refit import all_or_nothing
@@ -83,7 +83,7 @@ class Classifier(ClassifierMixin, Learner):
     def _fit_data(self, data: Any) -> Any:
         training, model = self._fit_classes(data)
         if self._trust_from_labels:
-            warn_if_trust_repeats_labels(self, data, training, model)
+            warn_if_trust_misleads(self, data, training, model)
         return self
 
     def _fit_classes(self, data: Any) -> tuple[Training, Model]:

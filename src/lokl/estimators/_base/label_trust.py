@@ -1,14 +1,16 @@
-"""Trust that only repeats the class label: how to measure it, and when to warn.
+"""Trust that is an accident: how to notice it in a fit, and when to warn.
 
 On few samples with many columns a gate can send every class to a kernel of its own. The training
 samples are then separated by the gate instead of the kernels, new samples are not, and "which
-kernel decided" is an accident of the start values.
+kernel decided" is an accident of the start values. Two signs of it cost nothing: the class label
+explains the trust, or the gate has learned as many numbers for each kernel as there are samples.
+Where one of them is there, a small cross-validation decides.
 """
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
@@ -21,7 +23,7 @@ from lokl.models import Model
 # The class label may explain so much of the variance of the trust before it is looked into.
 _SUSPICIOUS = 0.9
 # Trust that differs between samples by less than this (standard deviation) misleads nobody.
-_FLAT = 0.05
+FLAT = 0.05
 _FOLDS, _ROWS = 3, 600
 
 
@@ -54,8 +56,8 @@ def explained_by_classes(trust: Array, codes: Array, weight: Array) -> float:
     return between / whole
 
 
-def warn_if_trust_repeats_labels(learner: Any, data: Any, training: Training, model: Model) -> None:
-    """Warn where the gate of a fitted classifier tells the class and predicts no better for it.
+def warn_if_trust_misleads(learner: Any, data: Any, training: Training, model: Model) -> None:
+    """Warn where the gate of a fitted classifier looks like an accident and predicts no better.
 
     `data` are the checked data of the fit, `model` is as learning left it. What is suspicious is
     looked into by a small cross-validation against the plain average of the kernels; all other
@@ -63,12 +65,13 @@ def warn_if_trust_repeats_labels(learner: Any, data: Any, training: Training, mo
     """
     some = _some(training.n_samples)
     trust = _trust_of_training(model, training, some)
-    if np.sqrt(trust.var(axis=0).sum()) < _FLAT:
+    if np.sqrt(trust.var(axis=0).sum()) < FLAT:
         return
     y, weight, rows = data.y.ravel(), data.weight, training.rows[some]
     codes = np.unique(y[rows], return_inverse=True)[1]
     told = explained_by_classes(trust, codes, weight[rows])
-    if told <= _SUSPICIOUS:
+    free, n_counted = model.gate_freedom, float(training.weight.sum())
+    if told <= _SUSPICIOUS and free < n_counted:
         return
     X = data.X if data.frame is None else data.frame
     # What small fits have to warn of says nothing about the fit that was asked for.
@@ -76,13 +79,20 @@ def warn_if_trust_repeats_labels(learner: Any, data: Any, training: Training, mo
     if scores is None or scores[0] > scores[1]:
         return
     name = type(learner).__name__
+    sign = f"the class label explains {told:.0%} of the trust that {name} learned"
+    meaning = "the gate has learned the labels, and which kernel it trusts means nothing"
+    if told <= _SUSPICIOUS:
+        sign = (
+            f"the gate of {name} has learned {free} numbers for each kernel from {n_counted:g} "
+            "samples"
+        )
+        meaning = "which kernel it trusts may be an accident of the start values"
     tell(
-        "trust repeats labels",
-        f"the class label explains {told:.0%} of the trust that {name} learned, and held-out "
-        f"accuracy is {scores[0]:.3f}, that of UniformMKLClassifier {scores[1]:.3f}: the gate has "
-        "learned the labels, and which kernel it trusts means nothing. Raise ridge, use "
-        "gating='kernel_pca' or gate.on(few columns) where the method has them, or take "
-        "LDMKLClassifier or UniformMKLClassifier",
+        "trust misleads",
+        f"{sign}, and held-out accuracy is {scores[0]:.3f}, that of UniformMKLClassifier "
+        f"{scores[1]:.3f}: {meaning}. lokl.inspection.gate_stability tells how far it can be "
+        "believed. Raise ridge, use gating='kernel_pca' or gate.on(few columns) where the method "
+        "has them, or take LDMKLClassifier or UniformMKLClassifier",
     )
 
 
@@ -109,7 +119,7 @@ def _held_out(
     """Held-out accuracy of the method and of the average of the kernels; None for one class."""
     if len(np.unique(y[rows])) < 2:
         return None
-    rivals = [_quiet(model), _average(model)]
+    rivals = [_quiet(model), average_of(model)]
     hits = np.zeros(2)
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     for kept, left in folds.split(rows, y[rows]):
@@ -130,12 +140,12 @@ def _quiet(model: Any) -> Any:
     return clone(model).set_params(**{name: silent[name] for name in silent if name in known})
 
 
-def _average(model: Any) -> Any:
-    """The plain average of the same kernels, with the same settings."""
+def average_of(model: Any) -> Any:
+    """The plain average of the same kernels, with the same settings; not fitted."""
     # The baseline is built on this package.
-    from lokl.estimators.uniformmkl import UniformMKLClassifier
+    from lokl.estimators.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 
-    kind: Any = UniformMKLClassifier
+    kind: Any = UniformMKLClassifier if is_classifier(model) else UniformMKLRegressor
     plain, given = kind(), clone(model).get_params(deep=False)
     shared = plain.get_params(deep=False).keys() & given.keys() - {"max_iter", "verbose"}
     return plain.set_params(**{name: given[name] for name in shared})
