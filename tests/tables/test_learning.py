@@ -12,6 +12,7 @@ from lokl.files import info
 from lokl.tables import TableError, TablePreparation, read_table
 from lokl.tables.learning import estimator_class, learn
 from lokl.tables.new import read_new
+from lokl.tables.schema import schema_of
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_a_table_without_target_teaches_nothing(files):
 def test_new_samples_are_matched_by_name(table, files, tmp_path):
     model = learn(table)
     left, right, _ = files
-    new = read_new([right, left], model[0])
+    new = read_new([right, left], schema_of(model))
     assert new.on == "id"
     order = [new.ids.index(name) for name in table.ids]
     np.testing.assert_array_equal(
@@ -116,7 +117,7 @@ def test_new_samples_are_matched_by_name(table, files, tmp_path):
     )
     frame = pd.read_csv(left).assign(extra=1.0)
     frame.to_csv(tmp_path / "other.csv", index=False)
-    alone = read_new([str(tmp_path / "other.csv")], model[0])
+    alone = read_new([str(tmp_path / "other.csv")], schema_of(model))
     assert "not known to the model, ignored: extra" in alone.notes
     assert len(model.predict(alone.frame)) == 40
 
@@ -126,10 +127,10 @@ def test_new_samples_that_the_model_cannot_read(table, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("id,x,y\nS1,1,2\n")
     with pytest.raises(TableError, match="none of the columns that the model knows: a, b, c"):
-        read_new([str(path)], model[0])
+        read_new([str(path)], schema_of(model))
     path.write_text("id,d,e\nS1,1,oops\n")
     with pytest.raises(TableError, match="row 2, column e: 'oops' is not a number"):
-        read_new([str(path)], model[0])
+        read_new([str(path)], schema_of(model))
 
 
 def test_shared_names_of_columns_are_found_again(tmp_path):
@@ -143,4 +144,4 @@ def test_shared_names_of_columns_are_found_again(tmp_path):
         files.append(str(tmp_path / f"{name}.csv"))
     table = read_table(files, on="id", target="label")
     model = learn(table)
-    pd.testing.assert_frame_equal(read_new(files, model[0]).frame, table.frame)
+    pd.testing.assert_frame_equal(read_new(files, schema_of(model)).frame, table.frame)

@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 from lokl import estimators
 from lokl._methods import METHODS, Method
 from lokl.kernels import RBF, per_view, standard
+from lokl.selection import calibrated
 from lokl.tables.errors import TableError
 from lokl.tables.preparation import TablePreparation
 from lokl.tables.table import Table
@@ -34,7 +35,8 @@ def learn(table: Table, method: str | None = None, *, C: float = 1.0, seed: int 
     Returns
     -------
     model : Pipeline
-        Of a :class:`TablePreparation` and an estimator; it takes data frames like the table's.
+        Of a :class:`TablePreparation` and an estimator, calibrated where it has no probabilities
+        of its own; it takes data frames like the table's.
     """
     if table.target is None:
         raise TableError("no target; name the column to predict with --target")
@@ -43,7 +45,11 @@ def learn(table: Table, method: str | None = None, *, C: float = 1.0, seed: int 
     X = preparation.fit_transform(table.frame)
     places = preparation.prepared_views_
     kernels = per_view(RBF(), places) if len(places) > 1 else standard()
-    model = kind(kernels, C=C, random_state=seed).fit(X, table.target.to_numpy())
+    y = table.target.to_numpy()
+    model = kind(kernels, C=C, random_state=seed).fit(X, y)
+    if table.task == "classes" and not hasattr(model, "predict_proba"):
+        groups = None if table.groups is None else table.groups.astype(str).to_numpy()
+        model = calibrated(model, X, y, groups=groups)
     return Pipeline([("preparation", preparation), ("model", model)])
 
 
