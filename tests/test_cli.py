@@ -84,16 +84,10 @@ def test_version():
     assert runner.invoke(app, ["--version"]).stdout.strip() == f"lokl {__version__}"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        *(
-            [name]
-            for name in ["fit", "predict", "explain", "info", "demo", "reproduce", "datasets"]
-        ),
-    ],
-)
+COMMANDS = ("fit", "predict", "explain", "info", "demo", "reproduce", "datasets")
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_imports_no_scientific_library(command):
     code = (
         "import atexit, sys\n"
