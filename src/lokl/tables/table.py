@@ -109,21 +109,24 @@ def read_table(
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
     files, places = _find(asked, read, how)
-    known = with_ids(files, on)
+    files = with_ids(files, on)
     if on is not None:
-        refuse_strangers(known, on)
-    taken = {option: known[i].frame[column] for option, (i, column) in places.items()}
+        refuse_strangers(files, on)
+    tables = _without(files[: len(read)], places)
+    taken = {option: files[i].frame[column] for option, (i, column) in places.items()}
+    table = replace(_features(tables, views or {}, kinds or {}), on=on)
+    if "--groups" in taken:
+        table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
+    return _labelled(table, taken["--target"], task) if "--target" in taken else table
+
+
+def _without(read: Sequence[Source], places: Mapping[str, tuple[int, str]]) -> list[Source]:
+    """Return the tables without the columns that are asked for: nobody learns from those."""
     tables = []
-    for i in range(len(read)):
+    for i, source in enumerate(read):
         used = [column for place, column in places.values() if place == i]
-        tables.append(replace(known[i], frame=known[i].frame.drop(columns=used)))
-    notes = [f"{source.label}: {len(source.frame)} x {source.frame.shape[1]}" for source in tables]
-    features = _features(tables, views or {}, kinds or {})
-    table = replace(features, on=on, notes=(*notes, *features.notes))
-    table = replace(table, groups=_aligned(table, taken.get("--groups")))
-    if "--target" not in taken:
-        return table
-    return _labelled(table, places["--target"][1], taken["--target"], task)
+        tables.append(replace(source, frame=source.frame.drop(columns=used)))
+    return tables
 
 
 def _own_target(read: Sequence[Source]) -> str | None:
@@ -169,8 +172,8 @@ def _features(
     tables: Sequence[Source], patterns: Mapping[str, str], kinds: Mapping[str, str]
 ) -> Table:
     """Return the columns to learn from, by view."""
-    columns, found, notes = {}, {}, []
-    frames = {}
+    notes = [f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}" for table in tables]
+    columns, found, frames = {}, {}, {}
     names = told_apart({table.name: list(table.frame.columns) for table in tables})
     for table in tables:
         new = names[table.name]
@@ -238,13 +241,9 @@ def _views(
     return views, [f"in no view, left out: {listed(rest)}"] if rest else []
 
 
-def _aligned(table: Table, values: Any) -> Any:
-    return None if values is None else values.reindex(table.frame.index)
-
-
-def _labelled(table: Table, name: str, values: Any, task: str | None) -> Table:
+def _labelled(table: Table, values: Any, task: str | None) -> Table:
     """Return the samples whose target is known."""
-    values = values.reindex(table.frame.index).rename(name)
+    name, values = str(values.name), values.reindex(table.frame.index)
     known = values.notna() & table.frame.notna().any(axis=1)
     if not known.any():
         raise TableError(f"target {name} is missing in every row that has values; see --target")
