@@ -15,7 +15,7 @@ from typing import Any
 
 from scipy import sparse
 
-# Packages of lokl whose classes make up models. None of them opens files or runs programs.
+# Parts of lokl whose classes make up models. None of these opens files or runs programs.
 _PACKAGES = (
     "kernels",
     "gates",
@@ -27,9 +27,9 @@ _PACKAGES = (
     "optimizers",
     "estimators",
     "selection",
-    "tables",
+    "tables.preparation",
 )
-_OWN = re.compile(rf"lokl\.({'|'.join(_PACKAGES)})(\.[a-z0-9_]+)*\.\w+")
+_OWN = re.compile(rf"lokl\.({'|'.join(map(re.escape, _PACKAGES))})(\.[a-z0-9_]+)*\.\w+")
 # How objects of lokl are made: empty, then filled with their attributes; or as named tuples. Some
 # refer to a class itself.
 _OWN_WAYS = ("ObjectNode", "TupleNode", "TypeNode")
