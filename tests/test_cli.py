@@ -84,12 +84,15 @@ def test_version():
     assert runner.invoke(app, ["--version"]).stdout.strip() == f"lokl {__version__}"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce"], ["datasets"]])
+COMMANDS = ("fit", "predict", "explain", "info", "demo", "reproduce", "datasets")
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_imports_no_scientific_library(command):
     code = (
         "import atexit, sys\n"
         "from lokl.cli import main\n"
-        "heavy = {'numpy', 'scipy', 'sklearn', 'joblib', 'numba'}\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'joblib', 'numba', 'pandas', 'skops'}\n"
         "atexit.register(lambda: print('heavy:', sorted(heavy & sys.modules.keys())))\n"
         "main()"
     )

@@ -4,11 +4,14 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import lokl
+from lokl.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "docs/user_guide.md", "docs/tuning.md", "docs/views.md"]
@@ -26,6 +29,25 @@ def test_python_blocks_run_one_after_the_other(page):
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def test_commands_and_python_blocks_of_their_page_run_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/command.md").read_text()
+    names: dict[str, object] = {}
+    told = ""
+    for kind, block in re.findall(r"```(\w*)\n(.*?)```", text, flags=re.DOTALL):
+        if kind == "python":
+            exec(compile(block, "command.md", "exec"), names)
+        elif kind == "":
+            done = CliRunner().invoke(app, shlex.split(block)[1:])
+            assert done.exit_code == 0, done.output
+            told = done.output
+        else:
+            # What the command before told; numbers differ in their last digits.
+            for line in block.splitlines():
+                begin = re.split(r"\b0\.\d", line)[0]
+                assert line == "..." or any(own.startswith(begin) for own in told.splitlines())
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -47,6 +69,8 @@ def test_every_public_name_is_in_the_reference():
         "lokl.solvers",
         "lokl.models",
         "lokl.selection",
+        "lokl.files",
+        "lokl.tables",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):

@@ -7,6 +7,10 @@ import typer
 from lokl import __version__
 from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
+from lokl.cli.explain import explain
+from lokl.cli.fit import fit
+from lokl.cli.info import info
+from lokl.cli.predict import predict
 from lokl.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -38,6 +42,10 @@ def options(
     """Localized kernel learning: which kernel to trust where."""
 
 
+app.command()(fit)
+app.command()(predict)
+app.command()(explain)
+app.command()(info)
 app.command()(demo)
 app.add_typer(datasets, name="datasets")
 app.command()(reproduce)

@@ -72,6 +72,19 @@ class Clusters:
         return masked_softmax(-self.sharpness * distances, None)
 
 
+@dataclass(frozen=True, eq=False)
+class NearestCentre:
+    """Number of the nearest centre of every sample.
+
+    An object, not a method: models that are stored in files hold no code.
+    """
+
+    clusters: Clusters
+
+    def __call__(self, X: Any) -> Array:
+        return self.clusters.assign(X)
+
+
 @dataclass(frozen=True)
 class Clustering:
     """How samples are divided.

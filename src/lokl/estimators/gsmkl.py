@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from lokl.clustering.clusters import NearestCentre
 from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
 from lokl.estimators._base.rules import POSITIVE
@@ -36,7 +37,7 @@ class _GSMKL(Rounds):
 
     def _learn(self, training: Training) -> GatedMachine:
         clusters, distances = find_clusters(self, training, np.inf)
-        gate = Groups(clusters.assign, clusters.n_clusters)
+        gate = Groups(NearestCentre(clusters), clusters.n_clusters)
         start = gate.init(training.samples.given, training.n_kernels, training.rng)
         settled = gate.settled(distances.argmin(axis=1), training.samples.present)
         gram = training.gram(settled.values(start), keep=True)

@@ -1,6 +1,7 @@
 """Kernels that are functions of one inner product: linear, polynomial, RBF, cosine, sigmoid."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -208,21 +209,28 @@ class Cosine(Kernel):
     label = "cosine"
 
     def term(self) -> Term | None:
-        return Term(Formula(LINEAR), factor=_inverse_norm)
+        return Term(Formula(LINEAR), factor=InverseNorm())
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
         Z = X if Z is None else as_samples(Z)
-        dot = safe_sparse_dot(X, Z.T, dense_output=True)
-        return np.asarray(_inverse_norm(X)[:, np.newaxis] * dot * _inverse_norm(Z))
+        dot, inverse_norm = safe_sparse_dot(X, Z.T, dense_output=True), InverseNorm()
+        return np.asarray(inverse_norm(X)[:, np.newaxis] * dot * inverse_norm(Z))
 
     def diag(self, X: Any) -> Array:
         return np.asarray(squared_norms(as_samples(X)) > 0, dtype=float)
 
 
-def _inverse_norm(X: Any) -> Array:
-    norms = np.sqrt(squared_norms(X))
-    return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+@dataclass(frozen=True)
+class InverseNorm:
+    """One over the norm of every sample, 0 for a sample of zeros.
+
+    An object, not a function: models that are stored in files hold no code.
+    """
+
+    def __call__(self, X: Any) -> Array:
+        norms = np.sqrt(squared_norms(X))
+        return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
 
 
 def _known_gamma(kernel: Any) -> float:

@@ -1,7 +1,6 @@
 """Kernels on a common scale, with factors learned on the training samples."""
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -64,7 +63,7 @@ class Normalized(Kernel):
         term = self.kernel.term()
         if term is None:
             return None
-        return replace(term, factor=partial(self._factor_of, term))
+        return replace(term, factor=TermFactor(self, term))
 
     def columns_used(self) -> tuple[int, ...] | None:
         return self.kernel.columns_used()
@@ -92,25 +91,33 @@ class Normalized(Kernel):
     def _factor(self, X: Any) -> Array:
         if self.how == "unit_diag":
             return inverse_root(self.kernel.diag(X))
-        return np.full(X.shape[0], self._root_scale())
+        return np.full(X.shape[0], self.root_scale())
 
-    def _factor_of(self, term: Term, X: Any) -> Array:
-        """Compute the factor of samples that the term has reduced to its columns.
-
-        It includes the factor that the term has already.
-        """
-        inner = np.ones(X.shape[0]) if term.factor is None else term.factor(X)
-        if self.how != "unit_diag":
-            return np.asarray(inner * self._root_scale())
-        norms = squared_norms(X)
-        return inner * inverse_root(term.formula(norms, norms, norms) * inner**2)
-
-    def _root_scale(self) -> float:
+    def root_scale(self) -> float:
+        """Square root of the learned factor."""
         if self.how == "none":
             return 1.0
         if self.scale is None:
             raise ValueError(f"{self!r} learns its scale from training data; call bind(X) first")
         return float(np.sqrt(self.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class TermFactor:
+    """Factor of samples that a term has reduced to its columns, with the factor of the term itself.
+
+    An object, not a function: models that are stored in files hold no code.
+    """
+
+    kernel: Normalized
+    term: Term
+
+    def __call__(self, X: Any) -> Array:
+        inner = np.ones(X.shape[0]) if self.term.factor is None else self.term.factor(X)
+        if self.kernel.how != "unit_diag":
+            return np.asarray(inner * self.kernel.root_scale())
+        norms = squared_norms(X)
+        return inner * inverse_root(self.term.formula(norms, norms, norms) * inner**2)
 
 
 def inverse_root(diag: Array) -> Array:

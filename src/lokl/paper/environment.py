@@ -4,10 +4,9 @@ import os
 import platform
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_PACKAGES = ("lokl", "numpy", "scipy", "scikit-learn", "numba", "joblib")
+from lokl._environment import system, versions
 
 
 def environment() -> dict[str, object]:
@@ -16,9 +15,8 @@ def environment() -> dict[str, object]:
         "command": shlex.join(["lokl", *sys.argv[1:]]),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        **{name: _version(name) for name in _PACKAGES},
+        "system": system(),
+        **versions(),
     }
 
 
@@ -29,10 +27,3 @@ def _processor() -> str:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -12,13 +12,14 @@ from typing import Any
 
 import joblib
 
+from lokl._writing import replace_file
 from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
 from lokl.inspection.plotting import pyplot
 from lokl.paper.agreement import agreement_figure
 from lokl.paper.cells import Cell
 from lokl.paper.figures import figure1, figure2, measure_memory, with_least
-from lokl.paper.files import replace_file, write_figure, write_table
+from lokl.paper.files import write_figure, write_table
 from lokl.paper.lock import only_run
 from lokl.paper.plan import (
     FULL_RUN,

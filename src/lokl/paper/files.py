@@ -5,20 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lokl._writing import replace_file
 from lokl.paper.environment import environment
 from lokl.paper.tables import ResultTable
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file under another name, then move it to its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_table(folder: Path, name: str, table: ResultTable) -> None:

@@ -10,8 +10,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from lokl._writing import replace_file
 from lokl.paper.cells import Cell, check_record, with_reading
-from lokl.paper.files import replace_file
 
 # Seconds after which lines are forced onto the disk: a process that is killed loses no line, a
 # machine that loses power those of the last second.

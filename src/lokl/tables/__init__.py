@@ -1,0 +1,21 @@
+"""Tables that people bring, from files to samples that a model can learn from."""
+
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.tables.errors import TableError as TableError
+    from lokl.tables.preparation import TablePreparation as TablePreparation
+    from lokl.tables.table import Table as Table
+    from lokl.tables.table import read_table as read_table
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "Table": "lokl.tables.table",
+        "TableError": "lokl.tables.errors",
+        "TablePreparation": "lokl.tables.preparation",
+        "read_table": "lokl.tables.table",
+    },
+)

@@ -1,0 +1,64 @@
+"""What a model takes: its columns, their kinds and views."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lokl.tables.columns import NUMERIC
+from lokl.tables.errors import TableError
+from lokl.tables.preparation import TablePreparation
+
+# Attributes in which estimators around others keep the fitted one.
+_INNER = ("best_estimator_", "estimator_")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns that a model knows, by view, and the names of ids and target in training."""
+
+    views: dict[str, list[str]]
+    kinds: dict[str, str]
+    on: str | None = None
+    target: str | None = None
+
+
+def schema_of(model: Any) -> Schema:
+    """Return what a fitted model takes.
+
+    Models of tables begin with a :class:`TablePreparation`. Others are known by the names of their
+    columns, which all hold numbers.
+    """
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    if isinstance(first, TablePreparation):
+        return Schema(first.views_, first.kinds_, first.on, first.target_name_)
+    columns = getattr(model, "feature_names_in_", None)
+    if columns is None:
+        raise TableError(
+            "the model was fitted to columns without names, so that those of a table cannot be "
+            "matched; fit it to a data frame, or with `lokl fit`"
+        )
+    names = [str(column) for column in columns]
+    return Schema(_views(model, names), dict.fromkeys(names, NUMERIC))
+
+
+def deciding(model: Any) -> Iterator[Any]:
+    """Yield the last step of a pipeline and the fitted models inside it, outermost first."""
+    own = model
+    while own is not None:
+        if hasattr(own, "steps"):
+            own = own.steps[-1][1]
+            continue
+        yield own
+        own = next((vars(own)[name] for name in _INNER if name in vars(own)), None)
+
+
+def _views(model: Any, names: list[str]) -> dict[str, list[str]]:
+    for own in deciding(model):
+        kernels = getattr(own, "kernels_", None)
+        if kernels and len(kernels) > 1 and all(kernel.is_view for kernel in kernels):
+            used = [kernel.columns_used() for kernel in kernels]
+            return {
+                name: [names[column] for column in columns]
+                for name, columns in zip(own.kernel_names_, used, strict=True)
+            }
+    return {"all columns": names}

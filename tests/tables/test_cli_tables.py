@@ -1,0 +1,224 @@
+"""From tables to an answer, in a terminal."""
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from table_cases import larger
+from typer.testing import CliRunner
+
+import lokl
+from lokl.cli.app import app
+from lokl.kernels import RBF, per_view
+
+runner = CliRunner()
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with tables and the model of them."""
+    folder = tmp_path_factory.mktemp("tables")
+    left, right, labels = larger(folder)
+    done = run("fit", left, right, "--on", "id", "--target", f"{labels}:class", "-o", model(folder))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(model(folder))
+    for told in ("left.csv: 40 x 4", "5 of 40 lack right", "target class: mid 16", "categories"):
+        assert told in done.stderr
+    return folder
+
+
+def model(folder):
+    return folder / "model.lokl"
+
+
+def test_predictions_are_those_of_the_model(folder):
+    done = run("predict", model(folder), folder / "left.csv", folder / "right.csv")
+    assert done.exit_code == 0, done.output
+    found = rows(done.stdout)
+    assert list(found[0]) == [
+        *("id", "prediction", "probability high", "probability low", "probability mid"),
+        *("trust left", "trust right"),
+    ]
+    frame = pd.read_csv(folder / "left.csv").merge(
+        pd.read_csv(folder / "right.csv"), on="id", how="left"
+    )
+    fitted = lokl.load(model(folder))
+    assert [row["id"] for row in found] == frame["id"].tolist()
+    assert [row["prediction"] for row in found] == fitted.predict(frame).tolist()
+    chances = np.array([[float(row[f"probability {c}"]) for c in fitted.classes_] for row in found])
+    np.testing.assert_allclose(chances, fitted.predict_proba(frame), rtol=1e-5)
+    assert float(found[0]["trust right"]) == 0
+
+
+def test_new_tables_may_lack_views_and_have_more_columns(folder, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("extra,d,id,e\n1,0.5,N1,-1\n2,,N2,0.1\n")
+    done = run("predict", model(folder), path, "--json")
+    assert done.exit_code == 0, done.output
+    first, second = json.loads(done.stdout)
+    assert (first["id"], second["id"]) == ("N1", "N2")
+    assert first["trust left"] == 0
+    assert first["trust right"] > 0
+    assert sum(v for k, v in first.items() if k.startswith("prob")) == pytest.approx(1)
+    assert "not known to the model, ignored: extra" in done.stderr
+
+
+def test_one_sample_in_words(folder):
+    files = [folder / "left.csv", folder / "right.csv"]
+    done = run("explain", model(folder), *files, "--sample", "S10")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("S10: mid, probability 0.")
+    assert lines[1].split()[:2] == ["left", "says"]
+    assert "trust 0." in lines[2]
+    assert " pulls =" in lines[2]
+    assert lines[3].startswith("views disagree by 0.")
+    assert max(map(len, lines)) <= 80
+    done = run("explain", model(folder), *files, "--sample", "S02")
+    assert "  right  is missing" in done.stdout.splitlines()
+    told = json.loads(run("explain", model(folder), *files, "--sample", "S02", "--json").stdout)
+    assert told["voices"][1]["trust"] is None
+    assert told["voices"][0]["says"] == told["prediction"]
+
+
+def test_what_a_file_contains(folder):
+    done = run("info", model(folder))
+    assert done.exit_code == 0, done.output
+    for told in ("TablePreparation > TrustedVoteClassifier", "high, low, mid", "a, b, c, colour"):
+        assert told in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    told = json.loads(run("info", model(folder), "--json").stdout)
+    assert told["input"]["kinds"]["colour"] == "categorical"
+
+
+def test_numbers_and_views_by_pattern(folder, tmp_path):
+    frame = pd.read_csv(folder / "left.csv").merge(pd.read_csv(folder / "labels.csv"), on="id")
+    frame.to_csv(tmp_path / "one.csv", index=False)
+    options = ["--on", "id", "--target", "score", "--view", "x=a,b", "--view", "y=c*"]
+    done = run("fit", tmp_path / "one.csv", *options, "-o", tmp_path / "m.lokl", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["model"][-1] == "TrustedVoteRegressor"
+    assert told["input"]["views"] == {"x": ["a", "b"], "y": ["c", "colour", "class"]}
+    done = run("explain", tmp_path / "m.lokl", tmp_path / "one.csv", "--sample", "S01")
+    assert done.exit_code == 0, done.output
+    assert "towards more" in done.stdout or "towards less" in done.stdout
+
+
+@pytest.mark.parametrize("method", ["LMKL", "uniform", "LD-MKL"])
+def test_methods_without_probabilities_of_their_own_get_them(folder, tmp_path, method):
+    options = ["--on", "id", "--target", f"{folder / 'labels.csv'}:class", "--method", method]
+    files = [folder / "left.csv", folder / "right.csv"]
+    done = run("fit", *files, *options, "-o", tmp_path / "m.lokl")
+    assert done.exit_code == 0, done.output
+    found = rows(run("predict", tmp_path / "m.lokl", *files).stdout)
+    assert {"probability low", "trust left", "trust right"} <= found[0].keys()
+    done = run("explain", tmp_path / "m.lokl", *files, "--sample", "S10")
+    assert done.exit_code == 0, done.output
+    assert "pulls" in done.stdout
+
+
+def test_a_data_set_and_one_view(tmp_path):
+    assert run("fit", "iris", "-o", tmp_path / "m.lokl").exit_code == 0
+    done = run("predict", tmp_path / "m.lokl", "iris")
+    assert list(rows(done.stdout)[0]) == [
+        *("id", "prediction", "probability setosa", "probability versicolor"),
+        "probability virginica",
+    ]
+    done = run("explain", tmp_path / "m.lokl", "iris", "--sample", "1")
+    assert done.stdout.startswith("1: setosa, probability 1.00 (vers")
+
+
+def test_models_that_were_saved_from_python(folder, tmp_path):
+    frame = pd.read_csv(folder / "right.csv", index_col="id")
+    frame = frame.assign(f=frame["d"] ** 2)
+    y = pd.read_csv(folder / "labels.csv", index_col="id").loc[frame.index, "class"]
+    views = per_view(RBF(), {"p": ["d", "f"], "q": ["e"]})
+    fitted = lokl.TrustedVoteClassifier(views, random_state=0).fit(frame, y)
+    lokl.save(fitted, tmp_path / "m.lokl")
+    frame.to_csv(tmp_path / "new.csv")
+    done = run("predict", tmp_path / "m.lokl", tmp_path / "new.csv", "--on", "id")
+    assert done.exit_code == 0, done.output
+    assert [row["prediction"] for row in rows(done.stdout)] == fitted.predict(frame).tolist()
+    lokl.save(lokl.UniformMKLClassifier().fit(frame.to_numpy(), y), tmp_path / "bare.lokl")
+    done = run("predict", tmp_path / "bare.lokl", tmp_path / "new.csv")
+    assert done.exit_code == 2
+    assert "fitted to columns without names" in done.stderr
+
+
+def error(done, code=2):
+    """The only line on standard error."""
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    *_, line = done.stderr.splitlines()
+    assert line.startswith("lokl: ")
+    return line
+
+
+def test_bad_input_is_one_line_and_exit_code_2(folder, tmp_path):
+    left = folder / "left.csv"
+    assert "has no column class" in error(run("fit", left, "--target", "class"))
+    assert "no target; name the column" in error(run("fit", left, "-o", tmp_path / "m"))
+    assert "--view x: write --view NAME=VALUE" in error(run("fit", left, "--view", "x"))
+    assert "unknown method 'forest'" in error(run("fit", "iris", "--method", "forest"))
+    assert "neither a file nor a data set" in error(run("fit", tmp_path / "no.csv"))
+    assert "no sample is called 'X'" in error(run("explain", model(folder), left, "--sample", "X"))
+    assert "No such file" in error(run("info", tmp_path / "no.lokl"))
+    assert "is no file of a lokl model" in error(run("predict", left, left))
+    broken = tmp_path / "broken.csv"
+    broken.write_text("id,d,e\nS1,1,oops\n")
+    assert "row 2, column e: 'oops' is not a number; write an empty cell, or --na oops" in error(
+        run("predict", model(folder), broken)
+    )
+    done = run("predict", model(folder), broken, "--na", "oops")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_fit(tmp_path):
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "m.lokl"):
+        done = run("fit", "iris", "-o", place)
+        assert str(tmp_path) in error(done)
+        assert "target" not in done.stderr
+
+
+def test_a_file_of_the_model_stays_as_it_was_where_the_fit_fails(folder, tmp_path):
+    path = tmp_path / "m.lokl"
+    path.write_bytes(model(folder).read_bytes())
+    error(run("fit", "iris", "--cost", "-1", "-o", path), code=1)
+    assert path.read_bytes() == model(folder).read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_an_interruption_is_exit_code_130(tmp_path):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.normal(size=(4000, 20))).rename(columns=lambda c: f"c{c}")
+    frame.assign(y=rng.randint(6, size=4000)).to_csv(tmp_path / "t.csv", index=False)
+    options = ["--target", "y", "--method", "LMKL", "--cost", "1000", "-o", tmp_path / "m.lokl"]
+    arguments = [sys.executable, "-m", "lokl", "fit", tmp_path / "t.csv", *options]
+    with subprocess.Popen(list(map(str, arguments)), stderr=subprocess.PIPE) as process:
+        line = b""
+        while b"target y" not in line:  # the table is read, the fit begins
+            line = process.stderr.readline()
+            assert line
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate()[1].decode()
+    assert process.returncode == 130, rest
+    assert rest.splitlines()[-1] == "lokl: interrupted"
+    assert not (tmp_path / "m.lokl").exists()

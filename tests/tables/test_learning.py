@@ -1,0 +1,147 @@
+"""Models that take tables as people keep them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from table_cases import larger
+
+import lokl
+from lokl._methods import METHODS
+from lokl.files import info
+from lokl.tables import TableError, TablePreparation, read_table
+from lokl.tables.learning import estimator_class, learn
+from lokl.tables.new import read_new
+from lokl.tables.schema import schema_of
+
+
+@pytest.fixture
+def files(tmp_path):
+    return larger(tmp_path)
+
+
+@pytest.fixture
+def table(files):
+    left, right, labels = files
+    return read_table([left, right], on="id", target=f"{labels}:class")
+
+
+def test_preparation_is_that_of_scikit_learn_where_nothing_is_missing(table):
+    whole = table.frame.dropna()
+    prepared = TablePreparation(table.views, table.kinds).fit_transform(whole)
+    numbers = StandardScaler().fit_transform(whole[["a", "b", "c"]])
+    words = OneHotEncoder(sparse_output=False).fit_transform(whole[["colour"]])
+    others = StandardScaler().fit_transform(whole[["d", "e"]])
+    np.testing.assert_allclose(prepared, np.hstack([numbers, words, others]), atol=1e-12)
+
+
+def test_gaps_are_filled_and_missing_views_stay_missing(table):
+    preparation = TablePreparation(table.views, table.kinds).fit(table.frame)
+    prepared = pd.DataFrame(preparation.transform(table.frame), index=table.ids)
+    places = preparation.prepared_views_
+    assert places == {"left": [0, 1, 2, 3, 4, 5], "right": [6, 7]}
+    lacking = prepared[places["right"]].isna()
+    assert lacking.all(axis=1).sum() == lacking.any(axis=1).sum() == 5
+    assert prepared[places["left"]].notna().all(axis=None)
+    median = (table.frame["b"].median() - table.frame["b"].mean()) / table.frame["b"].std(ddof=0)
+    assert prepared.loc["S03", 1] == pytest.approx(median)
+
+
+def test_new_words_and_other_orders_of_columns(table):
+    preparation = TablePreparation(table.views, table.kinds).fit(table.frame)
+    turned = table.frame[table.frame.columns[::-1]]
+    np.testing.assert_array_equal(preparation.transform(turned), preparation.transform(table.frame))
+    violet = table.frame.assign(colour="violet")
+    assert not preparation.transform(violet)[:, 3:6].any()
+    without = preparation.transform(table.frame[table.views["left"]])
+    assert np.isnan(without[:, 6:]).all()
+    with pytest.raises(TableError, match="column b of view left is not there; give it, or leave"):
+        preparation.transform(table.frame.drop(columns="b"))
+
+
+def test_a_sample_without_any_value_of_the_only_view(files):
+    table = read_table([files[0]], on="id", target=f"{files[2]}:class")
+    preparation = TablePreparation(table.views, table.kinds).fit(table.frame)
+    nobody = table.frame.copy()
+    nobody.loc["S07"] = None
+    with pytest.raises(TableError, match="sample S07 has no value in any column"):
+        preparation.transform(nobody)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.stem)
+def test_every_method_learns_from_tables(table, method, tmp_path):
+    model = learn(table, method.name)
+    assert (model.predict(table.frame) == table.target).mean() > 0.7
+    lokl.save(model, tmp_path / "model.lokl")
+    again = lokl.load(tmp_path / "model.lokl")
+    np.testing.assert_array_equal(
+        again.decision_function(table.frame), model.decision_function(table.frame)
+    )
+    told = info(tmp_path / "model.lokl")
+    assert told["input"]["views"] == table.views
+    assert told["input"]["kinds"] == table.kinds
+    assert told["target"] == {"name": "class", "classes": ["high", "low", "mid"]}
+
+
+def test_numbers_are_predicted_too(files):
+    table = read_table([files[0], files[1]], on="id", target=f"{files[2]}:score")
+    model = learn(table)
+    assert type(model[-1]) is lokl.TrustedVoteRegressor
+    assert model.score(table.frame, table.target) > 0.3
+    one = read_table([files[1]], on="id", target=f"{files[2]}:score")
+    assert type(learn(one)[-1]) is lokl.UniformMKLRegressor
+
+
+def test_methods_by_any_of_their_names():
+    for name in ("trusted vote", "TrustedVote", "trusted-vote", "TrustedVoteClassifier"):
+        assert estimator_class(name, False) is lokl.TrustedVoteClassifier
+    with pytest.raises(TableError, match="unknown method 'forest'; known are UNIFORM"):
+        estimator_class("forest", False)
+    with pytest.raises(TableError, match="EasyMKL predicts classes only; numbers are predicted by"):
+        estimator_class("EasyMKL", True)
+
+
+def test_a_table_without_target_teaches_nothing(files):
+    with pytest.raises(TableError, match="no target; name the column to predict with --target"):
+        learn(read_table([files[0]], on="id"))
+
+
+def test_new_samples_are_matched_by_name(table, files, tmp_path):
+    model = learn(table)
+    left, right, _ = files
+    new = read_new([right, left], schema_of(model))
+    assert new.on == "id"
+    order = [new.ids.index(name) for name in table.ids]
+    np.testing.assert_array_equal(
+        model.decision_function(new.frame)[order], model.decision_function(table.frame)
+    )
+    frame = pd.read_csv(left).assign(extra=1.0)
+    frame.to_csv(tmp_path / "other.csv", index=False)
+    alone = read_new([str(tmp_path / "other.csv")], schema_of(model))
+    assert "not known to the model, ignored: extra" in alone.notes
+    assert len(model.predict(alone.frame)) == 40
+
+
+def test_new_samples_that_the_model_cannot_read(table, tmp_path):
+    model = learn(table)
+    path = tmp_path / "new.csv"
+    path.write_text("id,x,y\nS1,1,2\n")
+    with pytest.raises(TableError, match="none of the columns that the model knows: a, b, c"):
+        read_new([str(path)], schema_of(model))
+    path.write_text("id,d,e\nS1,1,oops\n")
+    with pytest.raises(TableError, match="row 2, column e: 'oops' is not a number"):
+        read_new([str(path)], schema_of(model))
+
+
+def test_shared_names_of_columns_are_found_again(tmp_path):
+    rng = np.random.RandomState(0)
+    files = []
+    for name in ("left", "right"):
+        frame = pd.DataFrame({"id": range(20), "value": rng.normal(size=20)})
+        frame["label"] = np.arange(20) % 2
+        frame = frame if name == "left" else frame.drop(columns="label")
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        files.append(str(tmp_path / f"{name}.csv"))
+    table = read_table(files, on="id", target="label")
+    model = learn(table)
+    pd.testing.assert_frame_equal(read_new(files, schema_of(model)).frame, table.frame)
