@@ -63,6 +63,15 @@ class Term:
     factor: Callable[[Any], Array] | None = None  # one number a sample, a normalisation; None for 1
 
 
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Samples of a stored matrix: ``k(x, z) = factor(x) factor(z) matrix[row(x), row(z)]``."""
+
+    matrix: Array  # (n_all, n_all)
+    rows: Array  # (n_samples,), of int
+    factors: Array  # (n_samples,)
+
+
 class Kernel(BaseEstimator, ABC):
     """A positive semidefinite similarity ``k(x, z)``.
 
@@ -99,6 +108,10 @@ class Kernel(BaseEstimator, ABC):
 
     def term(self) -> Term | None:
         """Return the form that shares inner products, or None where the kernel has none."""
+        return None
+
+    def lookup(self, X: Any) -> Lookup | None:
+        """Where the values of a bound kernel are stored, or None where they are not."""
         return None
 
     def columns_used(self) -> tuple[int, ...] | None:
