@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -127,6 +128,13 @@ class Kernel(BaseEstimator, ABC):
     def is_stored(self) -> bool:
         """Whether samples are row numbers of a stored matrix, so that their values say nothing."""
         return False
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Signatures are slow to read, and searches copy kernels by the thousand.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""

@@ -58,6 +58,9 @@ def with_stored_kernels(task: Task, line: Sequence[int], costs: Sequence[str]) -
     model = task.configured(line[0])
     if type(model) not in _METHODS or not sees_predictions_only(task.scorers):
         return None
+    # A fold by itself, as of a pipeline, does not know how many others need memory.
+    if len(task.splits) < 2:
+        return None
     try:
         data = copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
         stored = _store(task, model, data)
