@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
+from lokl.gram import InnerProducts
 from lokl.kernels import RBF, Callable, Linear, Precomputed, precomputed
 
 rng = np.random.default_rng(0)
@@ -175,3 +176,35 @@ def test_a_function_gives_its_name_and_its_values():
     assert kernel.label == "forgets_the_right_side"
     assert Callable(lambda X, Z: X @ Z.T).label == "lambda"
     assert_allclose(kernel(FEATURES), Linear()(FEATURES))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        KERNEL,
+        KERNEL.normalized("trace"),
+        KERNEL.normalized().on([0]),
+        KERNEL + KERNEL,
+        KERNEL.on([0]).normalized("mean_diag"),
+    ],
+    ids=repr,
+)
+@given(rank=st.integers(1, 2), others=st.booleans(), seed=st.integers(0, 2**16))
+def test_gated_matrices_of_stored_kernels(kernel, dtype, rank, others, seed):
+    draw = np.random.RandomState(seed)
+    rows = draw.permutation(40)[:15]
+    kernels = [kernel.bind(INDEX[rows])] + [Linear(), Callable(RBF(0.1))] * others
+    gates = draw.uniform(size=(15, len(kernels), rank))
+    gram = InnerProducts(INDEX[rows], dtype=dtype).gated(kernels, gates)
+    expected = sum(
+        (gates[:, i] @ gates[:, i].T) * kernel(INDEX[rows]) for i, kernel in enumerate(kernels)
+    )
+    close = {"rtol": 1e-5, "atol": 1e-6 * np.abs(expected).max()}
+    assert_allclose(gram.whole, expected, **close)
+    some, more = np.array([3, 0, 7]), np.array([2, 7])
+    assert_allclose(gram.rows(some), expected[some], **close)
+    assert_allclose(gram.regated(gates).cross(some, more), expected[np.ix_(some, more)], **close)
+    coef = draw.normal(size=15)
+    close["atol"] *= 15
+    assert_allclose(gram.dot(coef), expected @ coef, **close)

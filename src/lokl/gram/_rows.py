@@ -2,13 +2,17 @@
 # Types here are numba's, read at compile time.
 """Compiled loops that move rows and sum them up, whatever is in them."""
 
+from collections import namedtuple
+
 import numpy as np
 from numba import njit
 
 # Told to users while a loop is compiled.
-PURPOSES = {"subtract_rows": "gradients"}
+PURPOSES = {"subtract_rows": "gradients", "look_up": "stored kernels"}
 
 TILE = 512
+# The rows `rows` of the array `out` are written, or added to with `accumulate`.
+Place = namedtuple("Place", "out rows accumulate")
 # Nothing is compiled to be called from C.
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
@@ -65,3 +69,20 @@ def gather(start, stop, slab, slots, columns, out_rows, out):
         target = out[out_rows[p]]
         for q in range(columns.shape[0]):
             target[q] = source[columns[q]]
+
+
+@njit(**_LOOP)
+def look_up(start, stop, matrix, left, right, place):
+    """Values ``f[p] g[q] matrix[rows[p], columns[q]]`` for ``start <= p < stop``.
+
+    `left` is (rows, f), `right` is (columns, g), and `place` says where they are written.
+    """
+    rows, near = left
+    columns, far = right
+    for p in range(start, stop):
+        source, factor = matrix[rows[p]], near[p]
+        target = place.out[place.rows[p]]
+        if not place.accumulate:
+            target[:] = 0.0
+        for q in range(columns.shape[0]):
+            target[q] += factor * far[q] * source[columns[q]]

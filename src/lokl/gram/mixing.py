@@ -1,12 +1,12 @@
 """Blocks, products and sums of a gated kernel between two sets of prepared samples."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array
+from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
 from lokl.gram.layouts import TILE, View, Work, in_pieces
@@ -59,8 +59,6 @@ def fill_symmetric(points: Points, out: Array) -> None:
 def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Iterator[Work]:
     """What the compiled loops do for each family."""
     plan = right.plan
-    if not plan.families:
-        out[out_rows] = 0.0
     if left.weights is None or right.weights is None:
         weights, near, far = None, left.sides, right.sides
     else:
@@ -77,13 +75,34 @@ def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Itera
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
     """Add the kernels that are no function of an inner product; normalise pairs."""
     plan = right.plan
-    for piece in _other_pieces(left, rows, right):
+    stored = _look_up(left, rows, right, _rows.Place(out, out_rows, bool(plan.families)))
+    if not plan.families and not stored:
+        out[out_rows] = 0.0
+    for piece in _other_pieces(left, rows, right, apart_from=stored):
         i = piece.members[0]
         trust = left.gates[rows[piece.part], i] @ right.gates[:, i].T
         out[out_rows[piece.part]] += (trust * piece.values).astype(plan.dtype, copy=False)
     if plan.pair_normalized:
         for part in in_pieces(len(rows), right.n_samples):
             out[out_rows[part]] *= _pair_shares(left.gates[rows[part]], right.gates)
+
+
+def _look_up(left: Points, rows: Array, right: Points, place: Any) -> list[int]:
+    """Write the kernels of which it takes no more than to read a stored matrix; return them."""
+    if right.gates.shape[2] > 1:
+        return []
+    dtype, done = right.plan.dtype, []
+    for i, far in right.lookups.items():
+        near = left.lookups[i]
+        sides = [
+            (found.rows[taken], (found.factors * points.gates[:, i, 0])[taken].astype(dtype))
+            for found, points, taken in ((near, left, rows), (far, right, slice(None)))
+        ]
+        work = (read_only(far.matrix), *sides, place)
+        in_parallel(_rows.look_up, len(rows), _MIRRORED_ROWS, *work)
+        place = place._replace(accumulate=True)
+        done.append(i)
+    return done
 
 
 def diag(points: Points) -> Array:
@@ -173,9 +192,15 @@ def _pieces(
 
 
 def _other_pieces(
-    left: Points, rows: Array, right: Points, half: bool = False
+    left: Points,
+    rows: Array,
+    right: Points,
+    half: bool = False,
+    apart_from: Collection[int] = (),
 ) -> Iterator[_ValuesPiece]:
     for i in right.plan.others if right.n_samples else ():
+        if i in apart_from:
+            continue
         for part in in_pieces(len(rows), right.n_samples, half):
             values = right.plan.kernels[i](left.X[rows[part]], right.X)
             yield _ValuesPiece(part, [i], values)

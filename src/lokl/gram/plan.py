@@ -10,7 +10,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl.gram.layouts import Layout, View, Views
-from lokl.kernels.base import GAUSSIAN, LINEAR, SQUARE, Kernel, Term
+from lokl.kernels.base import GAUSSIAN, LINEAR, SQUARE, Kernel, Lookup, Term
 
 _mixing = CompiledModule("lokl.gram._mixing")
 
@@ -178,6 +178,12 @@ class Points:
             return None
         gated = self._gated[:, :, 0]
         return gated[0] if (gated == gated[0]).all() else None
+
+    @cached_property
+    def lookups(self) -> dict[int, Lookup]:
+        """Where values of kernels are stored, by the number of the kernel."""
+        found = {i: self.plan.kernels[i].lookup(self.X) for i in self.plan.others}
+        return {i: lookup for i, lookup in found.items() if lookup is not None}
 
     def take(self, index: Array) -> "Points":
         """Return some of the samples."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -63,6 +64,15 @@ class Term:
     factor: Callable[[Any], Array] | None = None  # one number a sample, a normalisation; None for 1
 
 
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Samples of a stored matrix: ``k(x, z) = factor(x) factor(z) matrix[row(x), row(z)]``."""
+
+    matrix: Array  # (n_all, n_all)
+    rows: Array  # (n_samples,), of int
+    factors: Array  # (n_samples,)
+
+
 class Kernel(BaseEstimator, ABC):
     """A positive semidefinite similarity ``k(x, z)``.
 
@@ -101,6 +111,10 @@ class Kernel(BaseEstimator, ABC):
         """Return the form that shares inner products, or None where the kernel has none."""
         return None
 
+    def lookup(self, X: Any) -> Lookup | None:
+        """Where the values of a bound kernel are stored, or None where they are not."""
+        return None
+
     def columns_used(self) -> tuple[int, ...] | None:
         """Columns that a bound kernel looks at, None for all; a sample may lack all of them."""
         return None
@@ -114,6 +128,13 @@ class Kernel(BaseEstimator, ABC):
     def is_stored(self) -> bool:
         """Whether samples are row numbers of a stored matrix, so that their values say nothing."""
         return False
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Signatures are slow to read, and searches copy kernels by the thousand.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""

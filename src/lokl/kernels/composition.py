@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
-from lokl.kernels.base import Kernel, Term
+from lokl.kernels.base import Kernel, Lookup, Term
 from lokl.kernels.columns import column_names, resolve_columns, take_columns
 
 
@@ -42,6 +42,9 @@ class View(Kernel):
     def term(self) -> Term | None:
         term = self.kernel.term()
         return None if term is None else replace(term, columns=self._outside(term.columns))
+
+    def lookup(self, X: Any) -> Lookup | None:
+        return self.kernel.lookup(self._seen(X))
 
     def columns_used(self) -> tuple[int, ...] | None:
         return self._outside(self.kernel.columns_used())

@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array, squared_norms
 from lokl._notices import tell
-from lokl.kernels.base import Kernel, Normalization, Term
+from lokl.kernels.base import Kernel, Lookup, Normalization, Term
 from lokl.kernels.columns import take_columns
 from lokl.kernels.composition import present_rows
 from lokl.kernels.magnitudes import squares_vanish
@@ -64,6 +64,10 @@ class Normalized(Kernel):
         if term is None:
             return None
         return replace(term, factor=TermFactor(self, term))
+
+    def lookup(self, X: Any) -> Lookup | None:
+        found = self.kernel.lookup(X)
+        return None if found is None else replace(found, factors=found.factors * self._factor(X))
 
     def columns_used(self) -> tuple[int, ...] | None:
         return self.kernel.columns_used()

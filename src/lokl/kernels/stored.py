@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from lokl._arrays import Array, as_dense
-from lokl.kernels.base import Kernel
+from lokl.kernels.base import Kernel, Lookup
 
 # Difference of mirrored entries that passes for rounding, over the largest entry.
 _ASYMMETRY = 1e-6
@@ -42,6 +42,10 @@ class Precomputed(Kernel):
         gram = check_gram(self.gram)
         self._rows(X)
         return self if gram is self.gram else Precomputed(gram)
+
+    def lookup(self, X: Any) -> Lookup:
+        rows = self._rows(X)
+        return Lookup(np.asarray(self.gram), rows, np.ones(len(rows)))
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._rows(X)

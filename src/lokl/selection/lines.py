@@ -16,6 +16,7 @@ from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_step
 from lokl.selection.judged import judged, sees_predictions_only
+from lokl.selection.stored_kernels import with_stored_kernels
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Solver
 
@@ -53,6 +54,7 @@ class LineFits(Worker):
         return [by_cost(task.candidates, line) for line in lines]
 
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
+        task = with_stored_kernels(task, line, COSTS) or task
         folds = [_fold(task, split, line) for split in range(len(task.splits))]
         return in_step(folds, len(line), task.n_jobs)
 

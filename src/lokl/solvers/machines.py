@@ -10,7 +10,7 @@ from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
 from lokl.solvers.problem import Dual, Problem
-from lokl.solvers.restart import restart
+from lokl.solvers.restart import restart, still_optimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,22 @@ class Machines:
         self._finest = solver.tolerance
         self._last: list[Array | None] = [None] * len(self.problems) if start is None else [*start]
         self._solved: list[Dual] = []
+        # Answers of the first solve that are known before it.
+        self._known: list[Dual | None] = [None] * len(self.problems)
 
-    def resume(self, earlier: "Machines") -> "Machines":
-        """Start the first solve where machines of the same samples at other costs have ended."""
+    def resume(self, earlier: "Machines", *, same_matrix: bool = False) -> "Machines":
+        """Start the first solve where machines of the same samples at other costs have ended.
+
+        Where it will be on the same matrix, an answer that the costs leave as good as it was is
+        kept: nothing of the matrix is asked for.
+        """
         ended = (earlier._solved, earlier.problems, self.problems)
         if len({len(part) for part in ended}) == 1:
             self._last = [restart(*own) for own in zip(*ended, strict=True)]
+            if same_matrix:
+                tolerance = self.solver.tolerance
+                pairs = zip(earlier._solved, self.problems, strict=True)
+                self._known = [still_optimal(last, now, tolerance) for last, now in pairs]
         return self
 
     def refine(self, tolerance: float) -> bool:
@@ -107,8 +117,9 @@ class Machines:
     def solve_below(self, gram: GatedGram, ceiling: float) -> Solution | None:
         """Solve all machines, or give up once their objective is above the ceiling."""
         duals: list[Dual] = []
-        for problem, start in zip(self.problems, self._last, strict=True):
-            duals.append(self.solver.solve(gram, problem, start, ceiling))
+        known, self._known = self._known, [None] * len(self.problems)
+        for problem, start, answer in zip(self.problems, self._last, known, strict=True):
+            duals.append(answer or self.solver.solve(gram, problem, start, ceiling))
             # No dual optimum is below zero, so the machines still to come cannot bring it down.
             ceiling -= duals[-1].objective
             if ceiling < 0:

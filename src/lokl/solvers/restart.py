@@ -30,6 +30,21 @@ def restart(last: Dual, before: Problem, now: Problem) -> Array:
     return np.asarray(coef * np.clip(gain / curved, min(1.0, ratio), max(1.0, ratio)))
 
 
+def still_optimal(last: Dual, now: Problem, tolerance: float) -> Dual | None:
+    """Return a solution as that of a problem with other costs, where these do not change it.
+
+    So it is for rising costs once no sample is at its bound. Both problems are on the same matrix.
+    """
+    coef = last.coef
+    if not last.converged or (coef < now.lower).any() or (coef > now.upper).any():
+        return None
+    gradient = now.target - (last.decision - last.intercept) - now.ridge * coef
+    up, down = now.violations(coef, gradient)
+    if up.max(initial=-np.inf) - down.min(initial=np.inf) > tolerance:
+        return None
+    return now.dual(coef, gradient, 0, True)
+
+
 def _cost(problem: Problem) -> float:
     """Cost of the samples on average: where there is no bound, it is in the ridge."""
     bound = np.maximum(problem.upper, -problem.lower)

@@ -15,12 +15,12 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A part, what was warned of while it was made, and the random numbers it took."""
+    """A part, what it was made from and told, and the random numbers it took."""
 
     value: Any
     notices: dict[str, Notice]
-    before: Any  # state of the generator
-    after: Any
+    before: Any  # what was given, and the state of the generator
+    after: Any  # state of the generator
 
 
 @dataclass(eq=False)
@@ -38,16 +38,22 @@ class Earlier:
     _ended: dict[Hashable, Any] = field(default_factory=dict)
 
     def part(
-        self, name: Hashable, make: Callable[[], Part], rng: np.random.RandomState | None = None
+        self,
+        name: Hashable,
+        make: Callable[[], Part],
+        rng: np.random.RandomState | None = None,
+        *,
+        given: Any = None,
     ) -> Part:
         """Return what does not depend on the cost, made by the first fit that needs it.
 
         Every fit draws the same random numbers and gives the same warnings as if it had made the
-        part itself: from another state of the generator it is made anew.
+        part itself: from another state of the generator it is made anew, and where something else
+        is `given`, which costs may have changed.
         """
         if not self.lasting:
             return make()
-        before = _state(rng)
+        before = (given, _state(rng))
         found = self._parts.get(name)
         if found is None or not alike(found.before, before):
             # What was made for another state need not stay in memory until its successor is there.
@@ -60,13 +66,16 @@ class Earlier:
         made: Part = together((found.value, copies))
         return made
 
-    def resumed(self, name: Hashable, machines: Machines) -> Machines:
-        """Let machines begin where those of the same name ended in the last fit."""
+    def resumed(self, name: Hashable, machines: Machines, *, same_matrix: bool = False) -> Machines:
+        """Let machines begin where those of the same name ended in the last fit.
+
+        With `same_matrix`, those were on the matrix that these will be on.
+        """
         if not self.lasting:
             return machines
         last = self._machines.get(name)
         self._machines[name] = machines
-        return machines if last is None else machines.resume(last)
+        return machines if last is None else machines.resume(last, same_matrix=same_matrix)
 
     def start(self, name: Hashable) -> Any:
         """Return where the last fit ended; None where there was none."""

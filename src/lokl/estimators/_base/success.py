@@ -141,7 +141,8 @@ class _Judge:
         rows = training.samples.rows_seen_by(i)
         gram, kept = self._gram(i)
         problems = [problem.take(rows) for problem in training.problems]
-        machines = training.earlier.resumed(("alone", i), Machines(self.solver, problems))
+        machines = Machines(self.solver, problems)
+        machines = training.earlier.resumed(("alone", i), machines, same_matrix=True)
         solution = machines.solve(gram)
         decision = solution.decision
         if self.learner.success == "cv":
@@ -171,10 +172,14 @@ class _Judge:
         kernel = value_of(self.learner, "success_kernel")
         if isinstance(kernel, Kernel):
             gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
-        name = training.names[alone.number]
-        machine = success_machine(self.solver, success, weight)
-        machine = training.earlier.resumed(("success", alone.number), machine)
-        regressed, regressor = regress(machine, gram, name)
+        name, key = training.names[alone.number], ("success", alone.number)
+
+        def make() -> tuple[Array, Expansion]:
+            machine = success_machine(self.solver, success, weight)
+            return regress(training.earlier.resumed(key, machine), gram, name)
+
+        # At many costs a machine is right about the same samples.
+        regressed, regressor = training.earlier.part(key, make, given=success)
         _release(alone, gram)
         return JudgedKernel(alone, success, regressed, regressor)
 
