@@ -50,8 +50,9 @@ def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
             if not under_way:
                 return
             for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                walk = under_way.pop(done)
-                go_on(walk, together(done.result()))
+                result = together(done.result())
+                # Only now: a walk under way is closed below.
+                go_on(under_way.pop(done), result)
     finally:
         # Also after Ctrl-C: nobody computes any more once this call has returned.
         pool.shutdown(wait=True, cancel_futures=True)
