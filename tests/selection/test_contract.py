@@ -1,7 +1,9 @@
 """The search is a scikit-learn estimator like any other, with GridSearchCV's contract."""
 
+import _thread
 import inspect
 import pickle
+import threading
 
 import joblib
 import numpy as np
@@ -23,7 +25,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl._notices import tell
+from lokl.kernels import RBF
 from lokl.selection import KernelSearchCV
+from lokl.solvers.cost_path import CostPath
 
 X, y = data(60)
 
@@ -293,6 +298,59 @@ def test_a_search_that_fails_leaves_what_was_there():
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(X, y)
     assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+def interrupt_callback(monkeypatch, search):
+    def interrupt(progress):
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "callback", interrupt)
+
+
+def interrupt_line(monkeypatch, search):
+    """Raise in a thread that computes a line."""
+    plain = CostPath.solve
+
+    def solve(path, problem, ratio):
+        if ratio > 1:
+            raise KeyboardInterrupt
+        return plain(path, problem, ratio)
+
+    monkeypatch.setattr(CostPath, "solve", solve)
+
+
+def interrupt_caller(monkeypatch, search):
+    """Press Ctrl-C while lines run in threads: the thread that waits for them is interrupted."""
+    plain, pressed = CostPath.solve, []
+
+    def solve(path, problem, ratio):
+        if threading.current_thread() is not threading.main_thread() and not pressed:
+            pressed.append(True)
+            _thread.interrupt_main()
+        return plain(path, problem, ratio)
+
+    monkeypatch.setattr(CostPath, "solve", solve)
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_callback, interrupt_line, interrupt_caller])
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adaptive, monkeypatch):
+    grid = {"C": [0.1, 1.0, 10.0], "kernels": [[RBF(4.0**k)] for k in range(-4, 3)]}
+    search = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
+    before = dict(vars(search))
+    with monkeypatch.context() as patched:
+        interrupt(patched, search)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(X, 1 - y)
+        names = [thread.name for thread in threading.enumerate()]
+        assert not [name for name in names if name.startswith("lokl-search")]
+    assert vars(search) == before
+    # Warnings are not held back any more, and another search is as good as ever.
+    again = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+    with pytest.warns(match="told at once"):
+        tell("any", "told at once")
 
 
 def test_a_refit_leaves_nothing_of_the_fit_before():
