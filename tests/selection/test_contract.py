@@ -1,6 +1,5 @@
 """The search is a scikit-learn estimator like any other, with GridSearchCV's contract."""
 
-import _thread
 import inspect
 import pickle
 import threading
@@ -27,7 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl._notices import tell
 from lokl.kernels import RBF
-from lokl.selection import KernelSearchCV
+from lokl.selection import KernelSearchCV, side_by_side
 from lokl.solvers.cost_path import CostPath
 
 X, y = data(60)
@@ -320,20 +319,36 @@ def interrupt_line(monkeypatch, search):
     monkeypatch.setattr(CostPath, "solve", solve)
 
 
-def interrupt_caller(monkeypatch, search):
-    """Press Ctrl-C while lines run in threads: the thread that waits for them is interrupted."""
-    plain, pressed = CostPath.solve, []
+def interrupt_wait(monkeypatch, search):
+    """Press Ctrl-C while the caller waits for lines that run in threads."""
+    plain, times = side_by_side.wait, []
 
-    def solve(path, problem, ratio):
-        if threading.current_thread() is not threading.main_thread() and not pressed:
+    def wait(*given, **how):
+        times.append(1)
+        if len(times) == 3:
+            raise KeyboardInterrupt
+        return plain(*given, **how)
+
+    monkeypatch.setattr(side_by_side, "wait", wait)
+
+
+def interrupt_start(monkeypatch, search):
+    """Press Ctrl-C while a thread is started: it runs, and its pool does not know it."""
+    plain, pressed = threading.Thread.start, []
+
+    def start(thread):
+        plain(thread)
+        if thread.name.startswith("lokl-search") and not pressed:
             pressed.append(True)
-            _thread.interrupt_main()
-        return plain(path, problem, ratio)
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(CostPath, "solve", solve)
+    monkeypatch.setattr(threading.Thread, "start", start)
 
 
-@pytest.mark.parametrize("interrupt", [interrupt_callback, interrupt_line, interrupt_caller])
+WAYS = [interrupt_callback, interrupt_line, interrupt_wait, interrupt_start]
+
+
+@pytest.mark.parametrize("interrupt", WAYS)
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adaptive, monkeypatch):
     grid = {"C": [0.1, 1.0, 10.0], "kernels": [[RBF(4.0**k)] for k in range(-4, 3)]}
@@ -341,10 +356,17 @@ def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adap
     before = dict(vars(search))
     with monkeypatch.context() as patched:
         interrupt(patched, search)
+        solved = []
+        solve = CostPath.solve
+        patched.setattr(CostPath, "solve", lambda *given: solved.append(1) or solve(*given))
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, 1 - y)
-        names = [thread.name for thread in threading.enumerate()]
-        assert not [name for name in names if name.startswith("lokl-search")]
+        so_far = len(solved)
+        for thread in threading.enumerate():
+            if thread.name.startswith("lokl-search"):
+                thread.join(60)
+                assert not thread.is_alive()
+        assert len(solved) == so_far
     assert vars(search) == before
     # Warnings are not held back any more, and another search is as good as ever.
     again = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
