@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
+from lokl._parameters import parameter_names
 
 if TYPE_CHECKING:
     from lokl.kernels.composition import Product, Sum, View
@@ -69,6 +70,10 @@ class Kernel(BaseEstimator, ABC):
     A kernel holds settings and learns nothing itself: :meth:`bind` returns a new kernel in which
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return parameter_names(cls)
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> Array:

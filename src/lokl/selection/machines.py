@@ -6,11 +6,12 @@ own, and nothing else; where the matrix does not fit into memory, also the rows 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.model_selection._validation import _score
@@ -46,7 +47,9 @@ class SharedMachines(Worker):
         self._matrices = Matrices()
         # Lines that share the memory, where they run at the same time.
         self._at_once = 1
-        self._models: dict[tuple[int, int], Any] = {}
+        # By task, as long as it lives.
+        self._models: MutableMapping[Task, dict[int, Any]] = WeakKeyDictionary()
+        self._stated: MutableMapping[Task, dict[Any, Any]] = WeakKeyDictionary()
         # What cannot be shared after all, or fails, is fitted as other estimators are.
         self._others = LineFits()
 
@@ -91,7 +94,10 @@ class SharedMachines(Worker):
             return
         shared = (time.perf_counter() - begin) / (len(line) * len(grams))
         try:
-            folds = [_Fold(task, split, gram, data, shared) for split, gram in enumerate(grams)]
+            stated = self._stated.setdefault(task, {})
+            folds = [
+                _Fold(task, split, gram, data, shared, stated) for split, gram in enumerate(grams)
+            ]
             for candidate in line:
                 yield self._cells(task, candidate, folds, threads)
         finally:
@@ -107,10 +113,10 @@ class SharedMachines(Worker):
 
     def _model(self, task: Task, candidate: int) -> Any:
         """Return a configured estimator, which stays as it is."""
-        key = (id(task), candidate)
-        if key not in self._models:
-            self._models[key] = task.configured(candidate)
-        return self._models[key]
+        models = self._models.setdefault(task, {})
+        if candidate not in models:
+            models[candidate] = task.configured(candidate)
+        return models[candidate]
 
     def _cells(self, task: Task, candidate: int, folds: "list[_Fold]", threads: int) -> list[Cell]:
         try:
@@ -147,9 +153,10 @@ class _Fold:
     gram: GatedGram
     data: Any
     shared_seconds: float  # part of a cell in the time that the matrix took
-    # Targets and relative costs, and what they tell, by what a line may vary beside the cost.
-    stated: dict[Any, Any] = field(default_factory=dict)
-    # Paths of all classes or targets and the cost where they stand, likewise.
+    # Targets and relative costs, and what they tell, by split and what a line may vary beside the
+    # cost: lines share them.
+    stated: dict[Any, Any]
+    # Paths of all classes or targets and the cost where they stand, by what a line may vary.
     paths: dict[Any, tuple[float, list[Path]]] = field(default_factory=dict)
 
     @cached_property
@@ -191,12 +198,14 @@ class _Fold:
         data, (train, _) = self.data, self.task.splits[self.split]
         n_samples = len(data.weight)
         key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
-        if key not in self.stated:
+        whose = (self.split, key)
+        if whose not in self.stated:
             # The cost itself comes later: classes are then looked at once.
             unit = copy(model).set_params(C=1.0)
-            self.stated[key] = unit._stated(data.y[train], data.weight[train])
-            self.paths[key] = np.inf, [self._path(model) for _ in self.stated[key][0]]
-        targets, known = self.stated[key]
+            self.stated[whose] = unit._stated(data.y[train], data.weight[train])
+        targets, known = self.stated[whose]
+        if key not in self.paths:
+            self.paths[key] = np.inf, [self._path(model) for _ in targets]
         before, paths = self.paths[key]
         self.paths[key] = (model.C, paths)
         decisions = np.empty((n_samples, len(targets)))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._notices import Collected
+from lokl._parameters import parameter_names
 from lokl._samples import Samples
 from lokl._tables import labelled
 from lokl._threads import one_pool
@@ -330,6 +331,10 @@ class Learner(BaseEstimator, ABC):
         parts = parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
         return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return parameter_names(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator; with `deep`, also those of its kernels and other parts.
 
@@ -359,6 +364,11 @@ class Learner(BaseEstimator, ABC):
         -------
         self
         """
+        if params.keys() <= set(self._get_param_names()):
+            # Nothing inside of parts is meant: they need not be looked at.
+            for name, value in params.items():
+                setattr(self, name, value)
+            return self
         inside = {name: value for name, value in params.items() if name.startswith(PREFIX)}
         super().set_params(**{name: params[name] for name in params if name not in inside})
         if inside:
