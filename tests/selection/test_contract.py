@@ -281,6 +281,15 @@ def test_labels_may_be_words_and_numbers_typed_as_objects():
     np.testing.assert_array_equal(by_object.predict(X), plain.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_labels_in_one_column_are_labels():
+    model = UniformMKLClassifier("rbf")
+    flat, column = (KernelSearchCV(model, COSTS).fit(X, own) for own in (y, y[:, np.newaxis]))
+    np.testing.assert_array_equal(
+        flat.cv_results_["mean_test_score"], column.cv_results_["mean_test_score"]
+    )
+
+
 def test_a_search_that_fails_leaves_what_was_there():
     search = KernelSearchCV(UniformMKLClassifier("rbf"), COSTS).fit(X, y)
     before = dict(vars(search))

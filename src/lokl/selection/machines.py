@@ -230,8 +230,8 @@ class _Fold:
     ) -> Any:
         task = self.task
         if is_accuracy(task.scorers, model) and not task.score_params:
-            # Needs no copy of the samples.
-            return float(np.mean(model._answers(decision[rows]) == self.data.y[rows]))
+            # Needs no copy of the samples. Labels may be given as one column.
+            return float(np.mean(model._answers(decision[rows]) == np.ravel(self.data.y[rows])))
         X, y = samples()
         of_rows = _check_method_params(task.X, task.score_params, rows)
         fitted = judged(model, [(X, decision[rows])])
