@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from estimator_cases import X, labels
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
@@ -118,3 +118,19 @@ def test_grids_search_over_parameters_of_kernels():
     alone = GridSearchCV(LMKLClassifier(max_iter=2), {"kernels__rbf__gamma": [0.1]}, cv=2)
     with pytest.warns(UserWarning, match="max_iter"):
         assert alone.fit(X, Y).best_params_ == {"kernels__rbf__gamma": 0.1}
+
+
+def test_names_are_those_that_scikit_learn_reads_off_constructors():
+    class Wider(RBF):
+        def __init__(self, gamma=1.0, width=2.0):
+            super().__init__(gamma)
+            self.width = width
+
+    for kind in (UniformMKLClassifier, LMKLClassifier, RBF, Wider):
+        expected = BaseEstimator._get_param_names.__func__(kind)
+        assert kind._get_param_names() == expected
+        # Nobody can change what others are told.
+        kind._get_param_names().clear()
+        assert kind._get_param_names() == expected
+    with pytest.raises(ValueError, match="Invalid parameter 'gamma' for estimator"):
+        UniformMKLClassifier().set_params(C=2.0, gamma=1.0)

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import threading
 
 import joblib
 import numpy as np
@@ -23,7 +24,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
-from lokl.selection import KernelSearchCV
+from lokl._notices import tell
+from lokl.kernels import RBF
+from lokl.selection import KernelSearchCV, side_by_side
+from lokl.solvers.cost_path import CostPath
 
 X, y = data(60)
 
@@ -277,6 +281,15 @@ def test_labels_may_be_words_and_numbers_typed_as_objects():
     np.testing.assert_array_equal(by_object.predict(X), plain.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_labels_in_one_column_are_labels():
+    model = UniformMKLClassifier("rbf")
+    flat, column = (KernelSearchCV(model, COSTS).fit(X, own) for own in (y, y[:, np.newaxis]))
+    np.testing.assert_array_equal(
+        flat.cv_results_["mean_test_score"], column.cv_results_["mean_test_score"]
+    )
+
+
 def test_a_search_that_fails_leaves_what_was_there():
     search = KernelSearchCV(UniformMKLClassifier("rbf"), COSTS).fit(X, y)
     before = dict(vars(search))
@@ -293,6 +306,82 @@ def test_a_search_that_fails_leaves_what_was_there():
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(X, y)
     assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+def interrupt_callback(monkeypatch, search):
+    def interrupt(progress):
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "callback", interrupt)
+
+
+def interrupt_line(monkeypatch, search):
+    """Raise in a thread that computes a line."""
+    plain = CostPath.solve
+
+    def solve(path, problem, ratio):
+        if ratio > 1:
+            raise KeyboardInterrupt
+        return plain(path, problem, ratio)
+
+    monkeypatch.setattr(CostPath, "solve", solve)
+
+
+def interrupt_wait(monkeypatch, search):
+    """Press Ctrl-C while the caller waits for lines that run in threads."""
+    plain, times = side_by_side.wait, []
+
+    def wait(*given, **how):
+        times.append(1)
+        if len(times) == 3:
+            raise KeyboardInterrupt
+        return plain(*given, **how)
+
+    monkeypatch.setattr(side_by_side, "wait", wait)
+
+
+def interrupt_start(monkeypatch, search):
+    """Press Ctrl-C while a thread is started: it runs, and its pool does not know it."""
+    plain, pressed = threading.Thread.start, []
+
+    def start(thread):
+        plain(thread)
+        if thread.name.startswith("lokl-search") and not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+WAYS = [interrupt_callback, interrupt_line, interrupt_wait, interrupt_start]
+
+
+@pytest.mark.parametrize("interrupt", WAYS)
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adaptive, monkeypatch):
+    grid = {"C": [0.1, 1.0, 10.0], "kernels": [[RBF(4.0**k)] for k in range(-4, 3)]}
+    search = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
+    before = dict(vars(search))
+    with monkeypatch.context() as patched:
+        interrupt(patched, search)
+        solved = []
+        solve = CostPath.solve
+        patched.setattr(CostPath, "solve", lambda *given: solved.append(1) or solve(*given))
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(X, 1 - y)
+        so_far = len(solved)
+        for thread in threading.enumerate():
+            if thread.name.startswith("lokl-search"):
+                thread.join(60)
+                assert not thread.is_alive()
+        assert len(solved) == so_far
+    assert vars(search) == before
+    # Warnings are not held back any more, and another search is as good as ever.
+    again = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+    with pytest.warns(match="told at once"):
+        tell("any", "told at once")
 
 
 def test_a_refit_leaves_nothing_of_the_fit_before():

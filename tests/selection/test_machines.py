@@ -1,5 +1,10 @@
 """Machines on shared matrices: their cells are those of separate fits."""
 
+import subprocess
+import sys
+import weakref
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,11 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lokl import UniformMKLClassifier, UniformMKLRegressor
-from lokl.kernels import RBF, Linear
+from lokl.gram import mixing
+from lokl.kernels import RBF, Linear, Sigmoid
 from lokl.selection import KernelSearchCV, expected_calibration_error
 from lokl.selection.machines import SharedMachines
-from lokl.selection.matrices import Matrices
+from lokl.selection.matrices import Matrices, bound_in_folds
 from lokl.selection.work import Task
+from lokl.solvers import Exact
 
 # Decisions of two machines that are each optimal up to the default tolerance of 1e-3.
 CLOSE = 2e-2
@@ -144,12 +151,10 @@ def test_groups_stay_together():
     assert np.abs(gap).max() <= 0.03
 
 
-def test_matrices_are_shared_and_their_memory_handed_on(monkeypatch):
+def test_matrices_are_shared(monkeypatch):
     made = []
-    plain = Matrices._gram
-    monkeypatch.setattr(
-        Matrices, "_gram", lambda self, *given: made.append(given) or plain(self, *given)
-    )
+    plain = mixing.fill_symmetric
+    monkeypatch.setattr(mixing, "fill_symmetric", lambda *given: made.append(1) or plain(*given))
     X, y = data()
     model = UniformMKLClassifier()
     grid = {"C": [0.1, 1.0, 10.0], "kernels": [[RBF(g)] for g in (0.1, 0.3, 1.0)]}
@@ -161,10 +166,120 @@ def test_matrices_are_shared_and_their_memory_handed_on(monkeypatch):
     assert len(made) == 3
 
 
-def test_what_does_not_fit_or_must_be_fine_is_left_to_others():
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**16), n_classes=st.integers(2, 3))
+@pytest.mark.parametrize("megabytes", [0.003, 0.01])
+def test_matrices_that_do_not_fit(megabytes, seed, n_classes):
+    check(UniformMKLClassifier(cache_size=megabytes), GRID, *data(60, n_classes, seed))
+
+
+def test_rows_of_a_matrix_that_does_not_fit_are_shared_by_folds_and_costs(monkeypatch):
+    computed = []
+    plain = mixing.fill
+
+    def fill(left, rows, right, *others):
+        if left is right:
+            computed.extend(rows)
+        plain(left, rows, right, *others)
+
+    monkeypatch.setattr(mixing, "fill", fill)
+    X, y = data(100)
+    # All rows but one.
+    model = UniformMKLClassifier([RBF(0.3)], cache_size=99 * 100 * 4 / 2**20)
+    grid = {"C": [0.1, 1.0, 10.0]}
+    KernelSearchCV(model, grid, cv=5, refit=False).fit(X, y)
+    assert 0 < len(computed) < 2 * 100
+
+
+def test_memory_counts_bytes_and_lines_that_run_side_by_side():
+    X, y = data(100)
+    splits = list(KFold(3).split(X))
+    grid = {"C": [1.0], "kernels": [[RBF(0.1)], [RBF(1.0)], [RBF("scale")]]}
+    room = 2.5 * 100**2 * 4 / 2**20
+    for dtype, at_once in (("float32", [2, 2, 1]), ("float64", [1, 1, 1])):
+        model = UniformMKLClassifier(solver=Exact(cache_size=room, dtype=dtype))
+        asked, worker = replace(task(model, grid, X, y, splits), n_jobs=8), SharedMachines()
+        found = [worker.lines_at_once(asked, [candidate]) for candidate in range(3)]
+        assert found == at_once
+        worker.lines_at_once(asked, [0])
+        _, grams = worker._prepared(asked, [0])
+        assert all(gram.fits for gram in grams)
+        distinct = {id(gram): gram.inner.cache_size for gram in grams}
+        assert sum(distinct.values()) * at_once[0] <= room
+
+
+def test_memory_is_handed_on_and_not_kept_for_samples_of_the_past():
+    model, matrices = UniformMKLClassifier([RBF(0.3)]), Matrices()
+
+    def gram(X, y):
+        checked = clone(model)._read(X, y, None)
+        (found,) = matrices.of_folds(model, checked, bound_in_folds(checked, [np.arange(60)]), 1)
+        assert found.fits
+        _ = found.whole
+        return found
+
+    first = gram(*data(60))
+    matrices.give_back([first])
+    again = gram(*data(60))
+    assert again.inner is first.inner
+    matrices.give_back([again])
+    past = weakref.ref(first.inner)
+    del first, again
+    gram(*data(60, seed=1))
+    assert past() is None
+
+
+MEMORY = """
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from lokl import UniformMKLClassifier
+from lokl._memory import Peak
+from lokl.kernels import RBF
+from lokl.selection import KernelSearchCV
+
+X = np.random.RandomState(0).normal(size=(3000, 10))
+y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+grid = {"C": [0.1, 1.0], "kernels": [[RBF(g)] for g in (0.01, 0.03, 0.1, "scale")]}
+piped = {f"uniformmklclassifier__{name}": values for name, values in grid.items()}
+for megabytes in (20, 80):
+    model = UniformMKLClassifier(cache_size=megabytes)
+    for own, values in ((model, grid), (make_pipeline(StandardScaler(), model), piped)):
+        search = KernelSearchCV(own, values, refit=False, n_jobs=2)
+        # What is compiled or loaded is there before.
+        search.fit(X[:1200], y[:1200])
+        with Peak(tidy=True) as peak:
+            search.fit(X, y)
+        print(megabytes, peak.increase)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted anew on Linux")
+def test_a_search_stays_inside_its_memory():
+    command = [sys.executable, "-W", "ignore", "-c", MEMORY]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    used = [tuple(map(float, line.split())) for line in told if line]
+    assert len(used) == 4
+    matrix = 3000**2 * 4 / 2**20
+    for megabytes, increase in used:
+        assert increase <= megabytes + matrix + 30, used
+
+
+@pytest.mark.parametrize("megabytes", [512, 0.01])
+def test_indefinite_kernels_are_told_once(megabytes):
+    X, y = data()
+    model = UniformMKLClassifier([Sigmoid(gamma=1.0, coef0=-1.0)], cache_size=megabytes)
+    search = KernelSearchCV(model, {"C": [0.1, 1.0, 10.0]}, cv=3, refit=False)
+    with pytest.warns(UserWarning, match="not positive semidefinite") as told:
+        search.fit(X, y)
+    assert len([one for one in told if "semidefinite" in str(one.message)]) == 1
+
+
+def test_what_must_be_fine_is_left_to_others():
     X, y = data()
     splits = list(KFold(3).split(X))
-    for settings_ in ({"cache_size": 1e-3}, {"tol": 1e-6}, {"solver": "libsvm"}, {"max_iter": 5}):
+    for settings_ in ({"tol": 1e-6}, {"solver": "libsvm"}, {"max_iter": 5}):
         asked = task(UniformMKLClassifier(**settings_), {"C": [1.0]}, X, y, splits)
         assert not SharedMachines().takes(asked, 0)
 

@@ -1,6 +1,9 @@
 """UNIFORM: every kernel counts alike, everywhere. With one kernel, the plain SVM."""
 
+import numpy as np
+
 from lokl._arrays import Array
+from lokl._samples import Samples
 from lokl.estimators._base import Classifier, FixedKernel, Regressor, Training, settings
 from lokl.gates import Constant, Gate
 from lokl.models import GatedMachine
@@ -10,12 +13,11 @@ from lokl.models import GatedMachine
 class _UniformMKL(FixedKernel):
     """One machine on the average of the kernels: ``k = (1/m) sum_i k_i``."""
 
-    def _gate(self, training: Training) -> tuple[Gate, Array]:
-        gate = Constant()
-        return gate, gate.init(training.samples.given, training.n_kernels, training.rng)
+    def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
+        return Constant(), np.full(n_kernels, 1.0 / n_kernels)
 
     def _learn(self, training: Training) -> GatedMachine:
-        gate, params = self._gate(training)
+        gate, params = self._gate(training.samples, training.n_kernels)
         gram = training.gram(gate.at(training.samples, params))
         return training.model(gate, params, training.machines(resume="machines").solve(gram))
 

@@ -107,9 +107,14 @@ class GatedGram:
         return int(min(budget // max(row, 1), self.n_samples))
 
     @property
+    def megabytes(self) -> float:
+        """Size of the whole matrix."""
+        return float(self.n_samples**2 * self.dtype.itemsize / MEGABYTE)
+
+    @property
     def fits(self) -> bool:
         """Whether the memory budget holds the whole matrix."""
-        return self.n_samples**2 * self.dtype.itemsize <= self.inner.cache_size * MEGABYTE
+        return self.megabytes <= self.inner.cache_size
 
     @property
     def needs_rows(self) -> bool:

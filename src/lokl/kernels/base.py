@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
+from lokl._parameters import parameter_names
 
 if TYPE_CHECKING:
     from lokl.kernels.composition import Product, Sum, View
@@ -80,6 +80,10 @@ class Kernel(BaseEstimator, ABC):
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return parameter_names(cls)
+
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> Array:
         """Kernel values of every row of `X` with every row of `Z` (`X` when None)."""
@@ -128,13 +132,6 @@ class Kernel(BaseEstimator, ABC):
     def is_stored(self) -> bool:
         """Whether samples are row numbers of a stored matrix, so that their values say nothing."""
         return False
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # Signatures are slow to read, and searches copy kernels by the thousand.
-        names: list[str] = super()._get_param_names()
-        return names
 
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""

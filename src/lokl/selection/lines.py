@@ -87,7 +87,7 @@ def _fold(task: Task, split: int, line: list[int]) -> Iterator[Cell]:
 
 def _with_share_of_memory(task: Task, candidate: int) -> Any:
     """Return a configured estimator that leaves memory to all folds, which advance together."""
-    model, share = task.configured(candidate), 1.0 / len(task.splits)
+    model, share = task.configured(candidate), task.memory / len(task.splits)
     if isinstance(model.solver, Solver):
         return model.set_params(solver=model.solver.with_share_of_memory(share))
     if isinstance(model.cache_size, Real):

@@ -2,54 +2,54 @@
 
 A fold leaves samples out by giving them no cost, and the gradient of a machine holds its decisions
 about them. So a cell of the grid costs the moves from the solution of the next smaller cost to its
-own, and nothing else.
+own, and nothing else; where the matrix does not fit into memory, also the rows that are not there.
 """
 
 import time
+from collections.abc import Callable, MutableMapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _num_samples
+from sklearn.utils.validation import _check_method_params
 
 from lokl._arrays import Array
-from lokl._notices import tell
 from lokl._threads import one_pool
 from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
-from lokl.kernels import Kernel
+from lokl.gram import GatedGram
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_threads, threads_for
 from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
 from lokl.selection.lines import COSTS, LineFits, coarse_tolerance, solver_of
-from lokl.selection.matrices import (
-    Matrices,
-    bound_in_folds,
-    count_distinct,
-    matrices_that_fit,
-)
+from lokl.selection.matrices import Matrices, bound_in_folds
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Exact
-from lokl.solvers.cost_path import CostPath
+from lokl.solvers.cost_path import CostPath, Path, RowPath
 
 # Tolerances below this are for optima that are polished, which those of selection are not.
 _FINE = 1e-4
 
 
 class SharedMachines(Worker):
-    """Machines on one kernel, or on the average of several, whose matrix fits into memory."""
+    """Machines on one kernel, or on the average of several."""
 
     takes_threads = True
 
     def __init__(self) -> None:
-        self._matrices: Matrices | None = None
-        self._models: dict[tuple[int, int], Any] = {}
+        self._matrices = Matrices()
+        # Lines that share the memory, where they run at the same time.
+        self._at_once = 1
+        # By task, as long as it lives.
+        self._models: MutableMapping[Task, dict[int, Any]] = WeakKeyDictionary()
+        self._stated: MutableMapping[Task, dict[Any, Any]] = WeakKeyDictionary()
         # What cannot be shared after all, or fails, is fitted as other estimators are.
         self._others = LineFits()
 
@@ -59,7 +59,7 @@ class SharedMachines(Worker):
             type(model) in (UniformMKLClassifier, UniformMKLRegressor)
             and set(task.fit_params) <= {"sample_weight"}
             and sees_predictions_only(task.scorers)
-            and _room(task, model) > 0
+            and _is_shared(model)
         )
 
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
@@ -67,46 +67,56 @@ class SharedMachines(Worker):
         return [by_cost(task.candidates, line) for line in lines]
 
     def lines_at_once(self, task: Task, line: list[int]) -> int:
-        model = self._model(task, line[0])
+        self._at_once = 1
         try:
-            needed = count_distinct(_bound(task, _read(task, model)))
+            _, grams = self._prepared(task, line)
         except Exception:
             # Whatever is wrong is told when the line is run.
             return 1
-        return max(1, min(threads_for(task.n_jobs), _room(task, model) // needed))
+        self._matrices.give_back(grams)
+        needed = sum({id(gram): gram.megabytes for gram in grams}.values())
+        fitting = int(_megabytes(task, self._model(task, line[0])) // needed)
+        self._at_once = max(1, min(threads_for(task.n_jobs), fitting))
+        return self._at_once
 
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        model = self._model(task, line[0])
         begin = time.perf_counter()
         try:
-            data = _read(task, model)
-            if self._matrices is None:
-                self._matrices = Matrices(chosen_solver(model).dtype)
-            bound = _bound(task, data)
-            if count_distinct(bound) > _room(task, model):
-                raise MemoryError("the matrices of all folds do not fit")
+            data, grams = self._prepared(task, line)
             with one_pool(data.X.shape[0]):
-                grams = self._matrices.of_folds(data, bound)
+                for gram in grams:
+                    if gram.fits:
+                        # Computed once, here.
+                        _ = gram.whole
         except Exception:
             # Whatever is wrong is told by ordinary fits, candidate by candidate.
             yield from self._others.run(task, line, threads)
             return
         shared = (time.perf_counter() - begin) / (len(line) * len(grams))
         try:
+            stated = self._stated.setdefault(task, {})
             folds = [
-                _Fold(task, split, gram.whole, data, shared) for split, gram in enumerate(grams)
+                _Fold(task, split, gram, data, shared, stated) for split, gram in enumerate(grams)
             ]
             for candidate in line:
                 yield self._cells(task, candidate, folds, threads)
         finally:
             self._matrices.give_back(grams)
 
+    def _prepared(self, task: Task, line: list[int]) -> tuple[Any, list[GatedGram]]:
+        """Return the data of a line, and the matrix of each fold with nothing computed yet."""
+        model = self._model(task, line[0])
+        data = copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
+        bound = bound_in_folds(data, [train for train, _ in task.splits])
+        megabytes = _megabytes(task, model) / self._at_once
+        return data, self._matrices.of_folds(model, data, bound, megabytes)
+
     def _model(self, task: Task, candidate: int) -> Any:
         """Return a configured estimator, which stays as it is."""
-        key = (id(task), candidate)
-        if key not in self._models:
-            self._models[key] = task.configured(candidate)
-        return self._models[key]
+        models = self._models.setdefault(task, {})
+        if candidate not in models:
+            models[candidate] = task.configured(candidate)
+        return models[candidate]
 
     def _cells(self, task: Task, candidate: int, folds: "list[_Fold]", threads: int) -> list[Cell]:
         try:
@@ -114,28 +124,24 @@ class SharedMachines(Worker):
             # Settings of this candidate alone, such as its cost.
             check_settings(model)
             model._check_together()
+            if not all(fold.gram.fits for fold in folds):
+                # Rows are stored for one fold at a time, and computed by all threads.
+                threads = 1
             return in_threads(threads, [(fold.cell, candidate, copy(model)) for fold in folds])
         except Exception:
             (cells,) = self._others.run(task, [candidate], threads)
             return cells
 
 
-def _read(task: Task, model: Any) -> Any:
-    """Check the samples and the settings of a model."""
-    return copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
-
-
-def _room(task: Task, model: Any) -> int:
-    """How many matrices may be held at a time."""
+def _is_shared(model: Any) -> bool:
+    """Whether machines on shared matrices are those of the solver that a model asks for."""
     solver = solver_of(model)
-    if not isinstance(solver, Exact) or solver.max_iter >= 0 or solver.tol < _FINE:
-        return 0
-    return matrices_that_fit(_num_samples(task.X), solver.cache_size)
+    return isinstance(solver, Exact) and solver.max_iter < 0 and solver.tol >= _FINE
 
 
-def _bound(task: Task, data: Any) -> list[list[Kernel]]:
-    """Kernels of each fold, bound to the samples that it learns from."""
-    return bound_in_folds(data, [train for train, _ in task.splits])
+def _megabytes(task: Task, model: Any) -> float:
+    """Memory for the matrices of all lines that run at the same time."""
+    return task.memory * float(chosen_solver(model).cache_size)
 
 
 @dataclass(eq=False)
@@ -144,18 +150,26 @@ class _Fold:
 
     task: Task
     split: int
-    matrix: Array
+    gram: GatedGram
     data: Any
     shared_seconds: float  # part of a cell in the time that the matrix took
-    # Targets and relative costs, and what they tell, by what a line may vary beside the cost.
-    stated: dict[Any, Any] = field(default_factory=dict)
-    # Paths of all classes or targets and the cost where they stand, likewise.
-    paths: dict[Any, tuple[float, list[CostPath]]] = field(default_factory=dict)
+    # Targets and relative costs, and what they tell, by split and what a line may vary beside the
+    # cost: lines share them.
+    stated: dict[Any, Any]
+    # Paths of all classes or targets and the cost where they stand, by what a line may vary.
+    paths: dict[Any, tuple[float, list[Path]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        task, (train, test) = self.task, self.task.splits[self.split]
-        self.learned = _safe_split(task.estimator, task.X, task.y, train)
-        self.scored = _safe_split(task.estimator, task.X, task.y, test, train)
+    @cached_property
+    def _learned(self) -> tuple[Any, Any]:
+        """Samples and targets that the fold learns from, as scorers are given them."""
+        train, _ = self.task.splits[self.split]
+        return _safe_split(self.task.estimator, self.task.X, self.task.y, train)
+
+    @cached_property
+    def _scored(self) -> tuple[Any, Any]:
+        """Samples and targets that the fold leaves out, as scorers are given them."""
+        train, test = self.task.splits[self.split]
+        return _safe_split(self.task.estimator, self.task.X, self.task.y, test, train)
 
     def cell(self, candidate: int, model: Any) -> Cell:
         """Solve the machines of a candidate, and score their decisions."""
@@ -164,11 +178,11 @@ class _Fold:
         vars(model).update(known)
         end = time.perf_counter()
         train, test = self.task.splits[self.split]
-        scores = self._scores(model, self.scored, test, decision)
+        scores = self._scores(model, test, decision, lambda: self._scored)
         done = time.perf_counter()
         train_scores = None
         if self.task.return_train_score:
-            train_scores = self._scores(model, self.learned, train, decision)
+            train_scores = self._scores(model, train, decision, lambda: self._learned)
         return Cell(
             candidate,
             self.split,
@@ -183,18 +197,15 @@ class _Fold:
         """Return the decisions of a candidate about all samples, and what the targets told."""
         data, (train, _) = self.data, self.task.splits[self.split]
         n_samples = len(data.weight)
-        tolerance = coarse_tolerance(chosen_solver(model), n_samples)
-        assert tolerance is not None
         key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
-        if key not in self.stated:
+        whose = (self.split, key)
+        if whose not in self.stated:
             # The cost itself comes later: classes are then looked at once.
             unit = copy(model).set_params(C=1.0)
-            self.stated[key] = unit._stated(data.y[train], data.weight[train])
-            self.paths[key] = (
-                np.inf,
-                [CostPath(self.matrix, tolerance) for _ in self.stated[key][0]],
-            )
-        targets, known = self.stated[key]
+            self.stated[whose] = unit._stated(data.y[train], data.weight[train])
+        targets, known = self.stated[whose]
+        if key not in self.paths:
+            self.paths[key] = np.inf, [self._path(model) for _ in targets]
         before, paths = self.paths[key]
         self.paths[key] = (model.C, paths)
         decisions = np.empty((n_samples, len(targets)))
@@ -203,22 +214,25 @@ class _Fold:
             every_target[train] = target
             every_cost[train] = check_costs(model.C, {"sample_weight": cost})
             problem = model._problem(every_target, every_cost)
-            stop = paths[task].solve(problem, model.C / before)
-            decisions[:, task] = stop.decision
-            if stop.violation > tolerance:
-                tell(
-                    "unconverged",
-                    f"the solver stopped after {stop.steps} steps with a violation of "
-                    f"{stop.violation:.3g} > {tolerance:.3g}; scale the data or the kernels, or "
-                    "search smaller costs",
-                    ConvergenceWarning,
-                )
+            decisions[:, task] = paths[task].solve(problem, model.C / before).decision
         return decisions, known
 
-    def _scores(self, model: Any, samples: Any, rows: Array, decision: Array) -> Any:
-        task, (X, y) = self.task, samples
-        if is_accuracy(task.scorers, model) and np.ndim(y) == 1 and not task.score_params:
-            return float(np.mean(model._answers(decision[rows]) == np.asarray(y)))
+    def _path(self, model: Any) -> Path:
+        solver = chosen_solver(model)
+        tolerance = coarse_tolerance(solver, self.gram.n_samples)
+        assert tolerance is not None
+        if self.gram.fits:
+            return CostPath(self.gram.whole, tolerance)
+        return RowPath(self.gram, solver.with_tolerance(tolerance))
+
+    def _scores(
+        self, model: Any, rows: Array, decision: Array, samples: Callable[[], tuple[Any, Any]]
+    ) -> Any:
+        task = self.task
+        if is_accuracy(task.scorers, model) and not task.score_params:
+            # Needs no copy of the samples. Labels may be given as one column.
+            return float(np.mean(model._answers(decision[rows]) == np.ravel(self.data.y[rows])))
+        X, y = samples()
         of_rows = _check_method_params(task.X, task.score_params, rows)
         fitted = judged(model, [(X, decision[rows])])
         return _score(fitted, X, y, task.scorers, of_rows, task.error_score)

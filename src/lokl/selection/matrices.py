@@ -1,4 +1,4 @@
-"""Whole Gram matrices of the samples of a search, in memory that one line hands on to the next."""
+"""Gram matrices of the samples of a search, in memory that one line hands on to the next."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -7,67 +7,70 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
-from lokl.gates import Constant
+from lokl.estimators._base.fixed_kernel import FixedKernel
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.gram import GatedGram, InnerProducts
-from lokl.gram.gated_gram import MEGABYTE
 from lokl.kernels import Kernel
 from lokl.kernels.presence import read_samples
 from lokl.kernels.sameness import same_kernels
 
 
-def matrices_that_fit(n_samples: int, megabytes: float) -> int:
-    """How many whole matrices of single precision a budget holds."""
-    return int(megabytes * MEGABYTE // (4 * n_samples**2))
-
-
 class Matrices:
-    """Makes matrices of the average of some kernels between all samples of a search.
+    """Makes matrices of methods whose kernel is fixed, between all samples of a search."""
 
-    Parameters
-    ----------
-    dtype : {"auto", "float32", "float64"}
-        "auto" is float32 unless values of the kernels would lose digits in it.
-    """
-
-    def __init__(self, dtype: Any):
-        self._dtype = dtype
+    def __init__(self) -> None:
         self._lock = Lock()
         # First touches of memory are dear, so what a line leaves is used by the next one.
         self._free: list[InnerProducts] = []
 
-    def of_folds(self, data: Any, bound: Sequence[list[Kernel]]) -> list[GatedGram]:
-        """Return the matrix of all samples for each fold; folds with the same kernels share one.
+    def of_folds(
+        self, model: FixedKernel, data: Any, bound: Sequence[list[Kernel]], megabytes: float
+    ) -> list[GatedGram]:
+        """Return the matrix of all samples for each fold, with nothing computed yet.
+
+        Folds with the same kernels share one. Where not all matrices fit, each has memory for some
+        of its rows.
 
         Parameters
         ----------
-        data : checked data of an estimator
+        model : FixedKernel
+        data : checked data of the model
         bound : sequence of lists of kernels
             Of each fold, as :func:`bound_in_folds` gives them.
+        megabytes : float
+            For all of them together.
         """
         distinct = {id(kernels): kernels for kernels in bound}
-        made = {key: self._gram(data, kernels) for key, kernels in distinct.items()}
+        share = megabytes / len(distinct)
+        made = {key: self._gram(model, data, kernels, share) for key, kernels in distinct.items()}
         return [made[id(kernels)] for kernels in bound]
 
     def give_back(self, grams: Sequence[GatedGram]) -> None:
-        """Let other lines use the memory of matrices."""
+        """Let other lines use the memory of whole matrices."""
         with self._lock:
-            self._free += {id(gram.inner): gram.inner for gram in grams}.values()
+            self._free += {id(gram.inner): gram.inner for gram in grams if gram.fits}.values()
 
-    def _gram(self, data: Any, kernels: list[Kernel]) -> GatedGram:
+    def _gram(
+        self, model: FixedKernel, data: Any, kernels: list[Kernel], megabytes: float
+    ) -> GatedGram:
         samples = read_samples(kernels, list(data.kernels), data.X)
-        gate = Constant()
-        params = gate.init(samples.given, len(kernels), np.random.RandomState(0))
-        gram = self._inner(samples.filled).gated(kernels, gate.at(samples, params))
-        # Computed once, here.
-        _ = gram.whole
+        gate, params = model._gate(samples, len(kernels))
+        inner = self._inner(samples.filled, chosen_solver(model).dtype)
+        inner.cache_size = megabytes
+        gram = inner.gated(kernels, gate.at(samples, params))
+        if not gram.fits:
+            # There is no room for rows beside the whole matrix of another line.
+            inner.release()
         return gram
 
-    def _inner(self, X: Any) -> InnerProducts:
+    def _inner(self, X: Any, dtype: Any) -> InnerProducts:
         with self._lock:
             for place, inner in enumerate(self._free):
-                if _equal(inner.X, X):
+                if inner.dtype == dtype and _equal(inner.X, X):
                     return self._free.pop(place)
-        return InnerProducts(X, cache_size=np.inf, dtype=self._dtype)
+            # Memory for other samples goes before that for these comes.
+            del self._free[:1]
+        return InnerProducts(X, dtype=dtype)
 
 
 def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
@@ -90,11 +93,6 @@ def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
         kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
         found.append(next((known for known in found if same_kernels(known, kernels)), kernels))
     return found
-
-
-def count_distinct(bound: Sequence[list[Kernel]]) -> int:
-    """How many matrices the folds need."""
-    return len({id(kernels) for kernels in bound})
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -148,6 +148,8 @@ def _transformed_task(task: Task, bare: Task, candidate: int, split: int) -> Tas
         fit_params=_check_method_params(task.X, bare.fit_params, rows),
         score_params=_check_method_params(task.X, bare.score_params, rows),
         splits=[(places[: len(train)], places[len(train) :])],
+        # Folds advance together.
+        memory=task.memory / len(task.splits),
     )
 
 

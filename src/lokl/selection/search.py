@@ -68,10 +68,10 @@ class KernelSearchCV(BaseSearchCV):
     """Cross-validated search over a grid, with the contract of scikit-learn's ``GridSearchCV``.
 
     Candidates of estimators of this library, alone or at the end of a pipeline, share work. Single
-    machines (``UniformMKL``) have one matrix for all costs and folds; of other methods, candidates
-    that differ only in their costs are fitted one after the other, each from where the last one
-    ended. Transformers of a pipeline are fitted once for each fold. Other estimators are fitted as
-    ``GridSearchCV`` does.
+    machines (``UniformMKL``) have one matrix for all costs and folds, or as many rows of it as
+    their memory holds; of other methods, candidates that differ only in their costs are fitted one
+    after the other, each from where the last one ended. Transformers of a pipeline are fitted once
+    for each fold. Other estimators are fitted as ``GridSearchCV`` does.
 
     Classifiers without probabilities of their own get them from the held-out decisions of the
     winner.

@@ -29,6 +29,7 @@ class Task:
     error_score: Any  # score of a candidate that cannot be fitted; "raise" raises its error
     return_train_score: bool
     n_jobs: int | None
+    memory: float = 1.0  # share of an estimator's memory that its fits may use together
 
     def configured(self, candidate: int) -> Any:
         """Return an unfitted estimator with the parameters of a candidate."""

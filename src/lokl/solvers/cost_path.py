@@ -1,13 +1,21 @@
-"""One machine after the other while costs rise, on a matrix that is stored as a whole."""
+"""One machine after the other while costs rise, on one matrix."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
+from lokl._notices import tell
+from lokl._threads import one_pool
+from lokl.gram import GatedGram
+from lokl.solvers.base import Solver
+from lokl.solvers.definiteness import is_indefinite, tell_of_indefinite_kernels
 from lokl.solvers.limits import enough_steps
-from lokl.solvers.problem import Problem
+from lokl.solvers.problem import Dual, Problem
+from lokl.solvers.restart import restart
 
 _stored = CompiledModule("lokl.solvers._stored")
 _raise_costs = CompiledModule("lokl.solvers._raise_costs")
@@ -24,12 +32,26 @@ class Stop:
     coef: Array  # (n_samples,)
     intercept: float
     steps: int
-    violation: float  # of the optimality conditions
-    curvature: float  # the smallest that was met; clearly negative for indefinite kernels
+    converged: bool
 
 
-class CostPath:
-    """Solves problems of rising cost, each from the last solution.
+class Path(Protocol):
+    """Solves problems of rising cost, each from the last solution."""
+
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
+        """Solve a problem, and warn of what keeps its solution from being the optimum.
+
+        Parameters
+        ----------
+        problem : Problem
+        ratio : float, default=0
+            Above 1 where all costs are so many times those of the last problem, and all else is the
+            same; else the last solution is not used.
+        """
+
+
+class CostPath(Path):
+    """A path on a matrix that is stored as a whole.
 
     Samples without cost are left out, and still have decisions: a path of costs for each fold needs
     one matrix for all folds. Paths on the same matrix may run in threads side by side.
@@ -49,15 +71,6 @@ class CostPath:
         self._last: Problem | None = None
 
     def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
-        """Solve a problem.
-
-        Parameters
-        ----------
-        problem : Problem
-        ratio : float, default=0
-            Above 1 where all costs are so many times those of the last problem, and all else is the
-            same; else the last solution is not used.
-        """
         n, box = len(problem.target), (problem.lower, problem.upper)
         if self._machine is None or self._last is None or ratio <= 1.0:
             self._machine = np.zeros(n), problem.target.copy()
@@ -87,9 +100,49 @@ class CostPath:
             enough_steps(n, _WORKING_SET),
         )
         self._last = problem
-        if violation <= self.tol:
+        self._warn(violation, steps, curvature)
+        converged = violation <= self.tol
+        if converged:
             intercept = problem.intercept(coef, gradient)
         else:
             intercept = problem.least_loss_intercept(coef, gradient)
         decision = problem.target - gradient - problem.ridge * coef + intercept
-        return Stop(decision, coef.copy(), intercept, steps, violation, curvature)
+        return Stop(decision, coef.copy(), intercept, steps, converged)
+
+    def _warn(self, violation: float, steps: int, curvature: float) -> None:
+        # Most machines meet none that is negative: the diagonal is not looked at for these.
+        if curvature < 0.0:
+            scale = float(np.abs(self.matrix.diagonal()).max())
+            if is_indefinite(curvature, scale, self.matrix.dtype == np.float32):
+                tell_of_indefinite_kernels()
+        if violation > self.tol:
+            tell(
+                "unconverged",
+                f"the solver stopped after {steps} steps with a violation of {violation:.3g} > "
+                f"{self.tol:.3g}; scale the data or the kernels, or search smaller costs",
+                ConvergenceWarning,
+            )
+
+
+class RowPath(Path):
+    """A path on a matrix of which memory holds some rows.
+
+    Paths on the same matrix share these rows, and hence take turns: they must not run side by side.
+
+    Parameters
+    ----------
+    gram : GatedGram
+    solver : Solver
+    """
+
+    def __init__(self, gram: GatedGram, solver: Solver):
+        self.gram = gram
+        self.solver = solver
+        self._last: tuple[Dual, Problem] | None = None
+
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
+        start = None if self._last is None or ratio <= 1.0 else restart(*self._last, problem)
+        with one_pool(self.gram.n_samples):
+            dual = self.solver.solve(self.gram, problem, start)
+        self._last = dual, problem
+        return Stop(dual.decision, dual.coef, dual.intercept, dual.n_iter, dual.converged)

@@ -10,6 +10,7 @@ from lokl._arrays import Array
 from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
+from lokl.solvers.definiteness import tell_of_indefinite_kernels
 from lokl.solvers.limits import enough_rounds, enough_steps
 from lokl.solvers.problem import Dual, Problem
 from lokl.solvers.working_set import SMALL, State, WorkingSet
@@ -142,11 +143,7 @@ class Exact(TolerantSolver):
 
     def _warn(self, gram: GatedGram, state: State, violation: float, limited: bool) -> None:
         if state.is_indefinite:
-            tell(
-                "indefinite",
-                "the kernel is not positive semidefinite; the solution is a stationary point, "
-                "not a certified optimum",
-            )
+            tell_of_indefinite_kernels()
         if violation > self.tol:
             remedy = "scale the data or the kernels, or lower C"
             median = float(np.median(np.abs(gram.diag())))

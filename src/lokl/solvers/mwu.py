@@ -12,6 +12,7 @@ from lokl._compiled import CompiledModule
 from lokl._notices import tell
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import Solver
+from lokl.solvers.definiteness import is_indefinite
 from lokl.solvers.exact import Exact
 from lokl.solvers.limits import enough_fetches, enough_patience
 from lokl.solvers.problem import Dual, Problem
@@ -223,8 +224,8 @@ class _Hulls:
         else:
             done, first, second, curvature = _mwu.pairwise(*state, self.diag, rounds)
             self.curvature = min(self.curvature, curvature)
-            noise = 1e-3 if slab.dtype == np.float32 else 1e-6
-            if self.curvature < -noise * float(np.abs(self.diag).max()):
+            scale = float(np.abs(self.diag).max())
+            if is_indefinite(self.curvature, scale, slab.dtype == np.float32):
                 raise ValueError(_INDEFINITE)
         if first >= 0:
             self.fetches += 1

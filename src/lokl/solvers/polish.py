@@ -5,6 +5,7 @@ the solver has found which they are, solving it gives the optimum to machine pre
 no longer depends on the order of rows, on repeated rows or on the path.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,21 +44,16 @@ def polish(
     exact : float
         Violation that counts as none.
     """
-    best, coef = None, coef.copy()
-    lower, upper = _sides(problem, coef)
-    for _ in range(_ROUNDS):
-        stride = _stride(matrix, problem, coef, gradient, lower, upper)
-        if stride is None:
-            return best
-        coef, gradient, is_whole = stride
+    best = None
+    for u, slope, is_whole in _strides(matrix, problem, coef, gradient):
         if is_whole:
-            up, down = problem.violations(coef, gradient)
+            up, down = problem.violations(u, slope)
             violation = float(up.max() - down.min())
             if best is not None and violation > 0.5 * best.violation:
-                return best
-            best = Optimum(coef.copy(), gradient, violation)
+                break
+            best = Optimum(u, slope, violation)
             if violation <= exact:
-                return best
+                break
     return best
 
 
@@ -70,29 +66,34 @@ def climb(
     their matrix is nearly singular, as under a linear kernel of large cost; there, this needs few.
     Returns coefficients and gradient; None where it does not apply.
     """
-    found, coef = None, coef.copy()
-    lower, upper = _sides(problem, coef)
-    for _ in range(_ROUNDS):
-        stride = _stride(matrix, problem, coef, gradient, lower, upper)
-        if stride is None:
-            return found
-        coef, gradient, is_whole = stride
-        found = coef, gradient
+    found = None
+    for u, slope, is_whole in _strides(matrix, problem, coef, gradient):
+        found = u, slope
         if is_whole:
-            return found
+            break
     return found
 
 
-def _sides(problem: Problem, coef: Array) -> tuple[Array, Array]:
-    """Bounds of the coefficients that keep their sign where the slope jumps at zero."""
+# Coefficients and gradient, and whether no bound was met on the way to them.
+Stride = tuple[Array, Array, bool]
+
+
+def _strides(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Iterator[Stride]:
+    """Yield step after step of the free coefficients, as long as one applies."""
+    # Coefficients keep their sign where the slope jumps at zero.
     lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
     upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
-    return lower, upper
+    for _ in range(_ROUNDS):
+        stride = _stride(matrix, problem, coef, gradient, lower, upper)
+        if stride is None:
+            return
+        yield stride
+        coef, gradient, _ = stride
 
 
 def _stride(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
-) -> tuple[Array, Array, bool] | None:
+) -> Stride | None:
     """Newton's step of the free coefficients up to the nearest bound, and whether it was whole."""
     free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
     if not 2 <= len(free) <= _LARGEST:

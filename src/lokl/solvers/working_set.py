@@ -7,6 +7,7 @@ import numpy as np
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
+from lokl.solvers.definiteness import is_indefinite
 from lokl.solvers.interior import interior
 from lokl.solvers.polish import climb, polish
 from lokl.solvers.problem import Problem
@@ -65,7 +66,7 @@ class State:
     @property
     def is_indefinite(self) -> bool:
         """Whether a pair was met that no positive semidefinite kernel has."""
-        return self.curvature < -(1e-3 if self.single else 1e-6) * self.scale
+        return is_indefinite(self.curvature, self.scale, self.single)
 
     def stalls(self, problem: Problem, violation: float) -> bool:
         """Whether many rounds have passed without progress: rounding is all that moves."""

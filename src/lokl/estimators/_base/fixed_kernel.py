@@ -8,10 +8,10 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._notices import Collected
+from lokl._samples import Samples
 from lokl._threads import one_pool
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.settings import settings
-from lokl.estimators._base.training import Training
 from lokl.gates import Gate
 from lokl.solvers.held_out import Fold, held_out_decisions
 
@@ -21,7 +21,7 @@ class FixedKernel(Learner):
     """A method that learns nothing but its machines."""
 
     @abstractmethod
-    def _gate(self, training: Training) -> tuple[Gate, Array]:
+    def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
         """Return the gate and its parameters, which no target has a part in."""
 
     def _held_out(self, X: Any, y: Any, folds: Iterable[Fold], sample_weight: Any = None) -> Array:
@@ -38,7 +38,7 @@ class FixedKernel(Learner):
             place[training.rows] = np.arange(training.n_samples)
             counted = [(_counted(place[kept]), _counted(place[left])) for kept, left in folds]
             with one_pool(training.n_samples):
-                gate, params = self._gate(training)
+                gate, params = self._gate(training.samples, training.n_kernels)
                 gram = training.gram(gate.at(training.samples, params))
                 found = held_out_decisions(training.solver, gram, training.problems, counted)
         decisions = np.zeros((len(place), found.shape[1]))

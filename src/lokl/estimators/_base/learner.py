@@ -4,7 +4,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._notices import Collected
+from lokl._parameters import parameter_names
 from lokl._samples import Samples
 from lokl._tables import labelled
 from lokl._threads import one_pool
@@ -332,11 +332,8 @@ class Learner(BaseEstimator, ABC):
         return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
 
     @classmethod
-    @cache
     def _get_param_names(cls) -> list[str]:
-        # Signatures are slow to read, and searches copy estimators by the thousand.
-        names: list[str] = super()._get_param_names()
-        return names
+        return parameter_names(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator; with `deep`, also those of its kernels and other parts.
@@ -367,6 +364,11 @@ class Learner(BaseEstimator, ABC):
         -------
         self
         """
+        if params.keys() <= set(self._get_param_names()):
+            # Nothing inside of parts is meant: they need not be looked at.
+            for name, value in params.items():
+                setattr(self, name, value)
+            return self
         inside = {name: value for name, value in params.items() if name.startswith(PREFIX)}
         super().set_params(**{name: params[name] for name in params if name not in inside})
         if inside:
