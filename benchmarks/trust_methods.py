@@ -151,7 +151,8 @@ def best_view(split: Split) -> Predict:
 
     def predict(Z: Any) -> Any:
         # Without its view, the view says what it says most often.
-        labels, there = np.full(len(Z), split.most_frequent), split.present(Z, best)
+        there = split.present(Z, best)
+        labels = np.full(len(Z), split.most_frequent, dtype=split.classes.dtype)
         labels[there] = split.single[best].predict(Z[there])
         return labels
 
