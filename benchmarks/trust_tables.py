@@ -20,6 +20,7 @@ Record = dict[str, Any]
 
 def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
     """Show accuracies by set, their means, wins and losses, and what trust is worth."""
+    records = [r for name in names for r in shared([r for r in records if r["set"] == name])]
     names = [name for name in names if any(r["set"] == name for r in records)]
     methods = list(dict.fromkeys(r["method"] for r in records))
     table = {
@@ -43,6 +44,15 @@ def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> Non
         report.table(f"mean of {len(whole)} sets", rows)
         compare(report, table, mean_rows, whole)
     worth_of_trust(report, [r for r in records if r["method"] == VOTE], names)
+
+
+def shared(records: Sequence[Record]) -> list[Record]:
+    """Those of splits of one set that all its methods have: others would not be compared alike."""
+    by_method: dict[str, set[int]] = {}
+    for r in records:
+        by_method.setdefault(r["method"], set()).add(r["split"])
+    common = set.intersection(*by_method.values()) if by_method else set()
+    return [r for r in records if r["split"] in common]
 
 
 def means(records: Iterable[Record]) -> dict[str, float]:
