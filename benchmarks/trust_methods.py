@@ -2,8 +2,8 @@
 
 What is chosen, by three-fold cross-validation of accuracy on training rows only:
 
-- each view: one kernel (RBF, gamma 1/16 to 4 times "scale"; the cosine of the columns as given,
-  too, where nine tenths of them are zero) and a cost of 1, 10 or 100, by its single machine;
+- each view: one kernel (RBF, gamma 1/16 to 4 times "scale"; the cosine, too, in sets of words) and
+  a cost of 1, 10 or 100, by its single machine;
 - UNIFORM: these kernels, and its own cost;
 - the trusted vote: these kernels, and the cost at which the single machines, each with its best
   kernel, are best on average (no vote is fitted for this choice);
@@ -35,7 +35,7 @@ from lokl.kernels import RBF, Cosine
 from lokl.selection import KernelSearchCV, held_out
 
 FOLDS = 3
-# Views with more zeros than this are word counts.
+# Sets with more zeros than this are word counts.
 TEXT = 0.9
 
 
@@ -69,28 +69,26 @@ class Split:
         self.most_frequent = self.classes[np.argmax(np.bincount(codes))]
 
     def seen(self, unit: Any) -> Any:
-        """What kernels see of rows scaled to [0, 1]: standardised columns, then as they came."""
-        scaled = self._standard.transform(unit)
-        if not (self.is_text and self.choices.cosine):
-            return scaled
-        return np.hstack([scaled, self._unit.inverse_transform(unit)])
+        """What kernels see of rows scaled to [0, 1]: standardised columns; words as they came.
+
+        A word that few training rows have would be stretched until it is all that counts, and folds
+        that are standardised together would not show it.
+        """
+        scale = self._unit.inverse_transform if self.is_text else self._standard.transform
+        return scale(unit)
 
     def filled(self, Z: Any) -> Any:
-        """Standardised columns, with the mean of the training part for what is missing."""
-        return np.nan_to_num(Z[:, : self.n_columns])
+        """Rows with the mean of the training part for what is missing."""
+        return np.where(np.isnan(Z), self.X.mean(axis=0), Z)
 
     def present(self, Z: Any, view: str) -> Any:
         return ~np.isnan(Z[:, self.views[view]]).any(axis=1)
-
-    @property
-    def n_columns(self) -> int:
-        return sum(map(len, self.views.values()))
 
     def candidates(self, columns: Any) -> list[Any]:
         gamma = scale_gamma(self.X[:, columns])
         made = [RBF(width * gamma).on(columns) for width in self.choices.widths]
         if self.is_text and self.choices.cosine:
-            made.append(Cosine().on(columns + self.n_columns))
+            made.append(Cosine().on(columns))
         return made
 
     def search(self, kernels: list[Any]) -> Any:
@@ -196,25 +194,16 @@ def stacking(split: Split) -> Predict:
 
 
 def concatenated(split: Split) -> Predict:
-    search = split.search([[kernel] for kernel in split.candidates(np.arange(split.n_columns))])
-    width = split.n_columns
-
-    def predict(Z: Any) -> Any:
-        own = Z.copy()
-        for columns in (slice(0, width), slice(width, Z.shape[1])):
-            if Z[:, columns].size:
-                mean = split.X[:, columns].mean(axis=0)
-                own[:, columns] = np.where(np.isnan(Z[:, columns]), mean, Z[:, columns])
-        return search.predict(own)
-
-    return predict
+    columns = np.arange(split.X.shape[1])
+    search = split.search([[kernel] for kernel in split.candidates(columns)])
+    return lambda Z: search.predict(split.filled(Z))
 
 
 def forest(split: Split) -> Predict:
     made = [
         RandomForestClassifier(
             300, min_samples_leaf=leaf, oob_score=True, n_jobs=1, random_state=0
-        ).fit(split.filled(split.X), split.y)
+        ).fit(split.X, split.y)
         for leaf in (1, 3)
     ]
     best = max(made, key=lambda model: model.oob_score_)
@@ -225,9 +214,9 @@ def boosting(split: Split) -> Predict:
     model = HistGradientBoostingClassifier(
         early_stopping=True, max_iter=200, max_features=0.2, random_state=0
     )
-    model.fit(split.X[:, : split.n_columns], split.y)
+    model.fit(split.X, split.y)
     # Missing values are its own affair.
-    return lambda Z: model.predict(Z[:, : split.n_columns])
+    return lambda Z: model.predict(Z)
 
 
 VOTE = "trusted vote"
