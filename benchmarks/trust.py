@@ -1,188 +1,172 @@
 """Views that are wrong at some samples: the trusted vote against plain combinations.
 
-Test rows are clean, or some of them are spoiled before columns are standardised, on columns scaled
-to [0, 1]: *conflict* (a tenth of the rows get noise in some views, then two fifths get one view of
-a sample of the next class), *swap* (two fifths get one view of another class), *noise* (half get
-noise in some views), *missing* (two fifths lack a view). Training rows stay as they are.
+`trust_damage.py` says how test rows are spoiled, `trust_methods.py` what each method chooses inside
+the training part. Random 80/20 splits; sets whose test part has under 150 rows are split four times
+as often. With ``--records`` every finished method is a line of a file, and a run that was cut off
+goes on where it ended.
 """
 
 import argparse
+import json
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import cross_val_score, train_test_split
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-import lokl
-from benchmarks.common import Options, Report, load_set, main
-from lokl.kernels import RBF, per_view
+from benchmarks.common import Options, Report, console, load_set, main
+from benchmarks.trust_damage import KINDS, Part, detection
+from benchmarks.trust_methods import FIXED, RIVALS, TUNED, VOTE, Split
+from benchmarks.trust_tables import show
 
-SETS = ("msrc", "protein_fold", "prokaryotic", "mfeat", "webkb")
-C, SPLITS = 10.0, 5
-SPOILED = ("clean", "conflict", "swap", "noise", "missing")
-DEVIATION = 0.5
-# Nothing but calibrated probabilities.
-PLAIN = {"novelty": False, "local_temperature": False, "doubt": 0.0, "learn_weights": False}
+# Quick ones first.
+SETS = (
+    *("breast_tcga", "msrc", "bbcsport", "prokaryotic", "webkb", "protein_fold"),
+    *("reuters", "mfeat", "leaves", "scene15"),
+)
+METHODS = (VOTE, *RIVALS)
+SPLITS, FEW_ROWS, MORE = 5, 150, 4
 
 
 @dataclass
 class TrustOptions(Options):
     sets: str = ",".join(SETS)
+    methods: str = ",".join(METHODS)
     splits: int = SPLITS
+    fixed: bool = False
+    records: Path | None = None
+    tables: bool = False
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sets", help=f"data sets, with commas between ({','.join(SETS)})")
-    parser.add_argument("--splits", type=int, help=f"random splits of each ({SPLITS})")
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Test rows, the columns of each view, and a random generator for one kind of damage."""
-
-    X: Any
-    y: Any
-    views: list[Any]
-    rng: np.random.RandomState
-
-    def some(self, share: float) -> Any:
-        n = len(self.X)
-        return self.rng.choice(n, round(share * n), replace=False)
-
-    def conflict(self) -> Any:
-        X = self.noisy(0.1)
-        classes = np.unique(self.y)
-        first = {c: int(np.argmax(self.y == c)) for c in classes}
-        following = dict(zip(classes, np.roll(classes, -1), strict=True))
-        for row in self.some(0.4):
-            view = self.views[self.rng.randint(len(self.views))]
-            X[row, view] = self.X[first[following[self.y[row]]], view]
-        return X
-
-    def swap(self) -> Any:
-        X = self.X.copy()
-        for row in self.some(0.4):
-            view = self.views[self.rng.randint(len(self.views))]
-            X[row, view] = self.X[self.rng.choice(np.flatnonzero(self.y != self.y[row])), view]
-        return X
-
-    def noisy(self, share: float) -> Any:
-        X = self.X.copy()
-        for row in self.some(share):
-            count = self.rng.randint(len(self.views))
-            for i in self.rng.choice(len(self.views), count, replace=False):
-                X[row, self.views[i]] += self.rng.normal(0.0, DEVIATION, len(self.views[i]))
-        return X
-
-    def missing(self) -> Any:
-        X = self.X.copy()
-        for row in self.some(0.4):
-            X[row, self.views[self.rng.randint(len(self.views))]] = np.nan
-        return X
-
-    def spoiled(self, how: str) -> Any:
-        if how == "clean":
-            return self.X
-        if how == "noise":
-            return self.noisy(0.5)
-        return {"conflict": self.conflict, "swap": self.swap, "missing": self.missing}[how]()
+    parser.add_argument("--methods", help=f"methods, with commas between ({','.join(METHODS)})")
+    parser.add_argument(
+        "--splits",
+        type=int,
+        help=f"random splits of each set, {MORE} times as many of small ones ({SPLITS})",
+    )
+    parser.add_argument(
+        "--fixed", action="store_true", help='choose nothing: RBF of width "scale", C 10'
+    )
+    parser.add_argument("--records", type=Path, help="file of finished work, to go on with")
+    parser.add_argument("--tables", action="store_true", help="show what the records have, only")
 
 
 @dataclass
-class Scores:
-    """Accuracies by method and kind of damage."""
+class Records:
+    """What is finished, in memory and in a file that only grows."""
 
-    found: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    path: Path | None
+    fixed: bool
+    found: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, method: str, how: str, value: float) -> None:
-        self.found.setdefault(method, {}).setdefault(how, []).append(100.0 * value)
+    def __post_init__(self) -> None:
+        if self.path is not None and self.path.exists():
+            lines = self.path.read_text().splitlines()
+            records = [json.loads(line) for line in lines]
+            self.found = [record for record in records if record["fixed"] == self.fixed]
 
-    def row(self, method: str) -> dict[str, Any]:
-        means = {how: f"{np.mean(self.found[method][how]):.1f}" for how in SPOILED}
-        return {"": method, **means}
+    def has(self, name: str, split: int, method: str) -> bool:
+        wanted = (name, split, method)
+        return any((r["set"], r["split"], r["method"]) == wanted for r in self.found)
 
-
-def rivals(kernels: dict[str, Any], X: Any, y: Any) -> dict[str, Callable[[Any], Any]]:
-    """Fitted methods, as functions from rows to labels."""
-    uniform = lokl.UniformMKLClassifier(kernels, C).fit(X, y)
-    vote = lokl.TrustedVoteClassifier(kernels, C, random_state=0).fit(X, y)
-    alone = {
-        name: lokl.TrustedVoteClassifier({name: kernel}, C, random_state=0, **PLAIN).fit(X, y)
-        for name, kernel in kernels.items()
-    }
-    held = {
-        name: cross_val_score(lokl.UniformMKLClassifier({name: kernel}, C), X, y, cv=5).mean()
-        for name, kernel in kernels.items()
-    }
-    best = max(held, key=lambda name: held[name])
-
-    def mean_of_probabilities(Z: Any) -> Any:
-        total = np.zeros((len(Z), len(vote.classes_)))
-        for name, model in alone.items():
-            there = ~np.isnan(Z[:, kernels[name].columns]).all(axis=1)
-            total[there] += model.predict_proba(Z[there]) if there.any() else 0.0
-        return vote.classes_[total.argmax(axis=1)]
-
-    def best_view(Z: Any) -> Any:
-        there = ~np.isnan(Z[:, kernels[best].columns]).all(axis=1)
-        # Without its view, the view says what it says most often.
-        labels = np.full(len(Z), vote.classes_[np.argmax(np.bincount(codes(y)))])
-        labels[there] = alone[best].predict(Z[there])
-        return labels
-
-    return {
-        "UNIFORM": uniform.predict,
-        "best view by cross-validation": best_view,
-        "mean of calibrated probabilities": mean_of_probabilities,
-        "trusted vote": vote.predict,
-    }
+    def add(self, record: dict[str, Any]) -> None:
+        record = {**record, "fixed": self.fixed}
+        self.found.append(record)
+        if self.path is not None:
+            with self.path.open("a") as stream:
+                stream.write(json.dumps(record) + "\n")
 
 
-def codes(y: Any) -> Any:
-    return np.unique(y, return_inverse=True)[1]
+def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
+    """Accuracies of one method on all kinds of damage; of the vote, what its trust is worth."""
+    begun = time.process_time()
+    model = split.vote() if method == VOTE else None
+    predict = RIVALS[method](split) if model is None else model.predict
+    seconds = time.process_time() - begun
+    accuracy, found = {}, {}
+    for k, kind in enumerate(KINDS):
+        rng = np.random.RandomState(1000 * k + number)
+        part = Part(split.test, split.y_test, list(split.views.values()), rng).damaged(kind)
+        Z = split.seen(part.X)
+        accuracy[kind] = 100.0 * float(np.mean(predict(Z) == split.y_test))
+        if model is not None and kind in ("swap", "noise"):
+            found[kind] = detection(model.trust(Z), part.spoiled)
+    record = {"set": name, "split": number, "method": method, "accuracy": accuracy}
+    record |= {"cpu seconds": round(seconds, 2), "views": len(split.views)}
+    if model is not None:
+        Z = split.seen(split.test)
+        p = model.predict_proba(Z)
+        record |= {
+            "detection": found,
+            "confidence": np.round(p.max(axis=1), 4).tolist(),
+            "right": (split.classes[p.argmax(axis=1)] == split.y_test).tolist(),
+            "C": split.vote_cost,
+            "weights": np.round([*model.weights_, model.joint_weight_], 3).tolist(),
+        }
+        if number == 0:
+            moved = np.abs(split.vote(seed=1).trust(Z) - model.trust(Z))
+            record["seed"] = float(moved.mean())
+    return record
 
 
-def compare(found: Any, count: int, scores: list[Scores]) -> None:
-    """Judge all methods on some splits of one data set."""
-    everything = np.arange(found.data.shape[1])
-    views = [everything[columns] for columns in found.views.values()]
-    kernels = per_view(RBF("scale"), found.views)
-    for seed in range(count):
-        X, X_test, y, y_test = train_test_split(
-            found.data, found.target, test_size=0.2, random_state=seed, stratify=found.target
-        )
-        unit = MinMaxScaler().fit(X)
-        scale = StandardScaler().fit(unit.transform(X))
-        fitted = rivals(kernels, scale.transform(unit.transform(X)), y)
-        for k, how in enumerate(SPOILED):
-            part = Part(
-                unit.transform(X_test), y_test, views, np.random.RandomState(1000 * k + seed)
+@dataclass
+class Plan:
+    """All that is to be done, and how long it will take about."""
+
+    sets: dict[str, Any]
+    splits: int
+    done: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
+
+    def numbers(self, name: str) -> range:
+        few = len(self.sets[name].data) < FEW_ROWS / 0.2
+        return range(self.splits * MORE if few else self.splits)
+
+    def size(self, name: str) -> float:
+        """Pairs of samples, times machines."""
+        found = self.sets[name]
+        n, classes = len(found.data), len(np.unique(found.target))
+        return float(n) ** 2 * len(found.views) * max(classes, 2)
+
+    def jobs(self, records: Records, methods: list[str]) -> Iterator[tuple[str, int, list[str]]]:
+        """Splits with something to do, and the methods left."""
+        left = [
+            (name, number, [m for m in methods if not records.has(name, number, m)])
+            for name in self.sets
+            for number in self.numbers(name)
+        ]
+        left = [job for job in left if job[2]]
+        total = sum(self.size(name) for name, _, _ in left)
+        for name, number, own in left:
+            yield name, number, own
+            self.done += self.size(name)
+            seconds = (time.perf_counter() - self.begun) * (total / self.done - 1.0)
+            console.print(
+                f"[dim]{name}, split {number + 1} of {len(self.numbers(name))}; about "
+                f"{seconds / 60:.0f} minutes left[/]"
             )
-            Z = scale.transform(part.spoiled(how))
-            for method, predict in fitted.items():
-                for own in scores:
-                    own.add(method, how, float(np.mean(predict(Z) == y_test)))
 
 
 def run(options: TrustOptions, report: Report) -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message=".*lack a view.*")
-    count = options.splits
-    everything, rows = Scores(), []
-    for name in options.sets.split(","):
-        own = Scores()
-        compare(load_set(name), count, [own, everything])
-        rows += [{"set": name, **own.row(method)} for method in own.found]
-    rows += [{"set": "mean", **everything.row(method)} for method in everything.found]
-    report.table(f"accuracy %, {count} splits of 80/20, RBF on each view, C {C:g}", rows)
-    means = {m: {h: np.mean(v) for h, v in by.items()} for m, by in everything.found.items()}
-    for how in SPOILED:
-        gain = means["trusted vote"][how] - means["UNIFORM"][how]
-        report.target(f"{how}: trusted vote over UNIFORM", float(gain), ">=", 0.0)
+    warnings.filterwarnings("ignore", message="the best .* of the grid")
+    records = Records(options.records, options.fixed)
+    names, methods = options.sets.split(","), options.methods.split(",")
+    if not options.tables:
+        plan = Plan({name: load_set(name) for name in names}, options.splits)
+        for name, number, left in plan.jobs(records, methods):
+            split = Split(plan.sets[name], number, FIXED if options.fixed else TUNED)
+            for method in left:
+                records.add(judged(split, name, number, method))
+    chosen = [r for r in records.found if r["set"] in names and r["method"] in methods]
+    show(report, chosen, names)
 
 
 if __name__ == "__main__":

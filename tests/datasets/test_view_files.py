@@ -43,6 +43,18 @@ def test_cells_of_matlab(own, end):
     assert found.target.tolist() == [1, 2, 1]
 
 
+def test_samples_of_matlab_may_be_columns(own):
+    cells = np.empty((1, 2), dtype=object)
+    cells[0, 0] = np.arange(6.0).reshape(3, 2).T
+    cells[0, 1] = np.arange(9.0).reshape(3, 3)
+    content = io.BytesIO()
+    savemat(content, {"X": cells, "gt": [[1], [2], [1]]})
+    (own / "multiview/WebKB.mat").write_bytes(content.getvalue())
+    found = load("webkb")
+    np.testing.assert_array_equal(found.data[:, found.views["anchor"]], [[0, 1], [2, 3], [4, 5]])
+    assert found.target.tolist() == [1, 2, 1]
+
+
 @pytest.mark.parametrize("length", [0, 100, 200, 300])
 def test_a_damaged_matlab_file_is_named(own, length):
     (own / "multiview/WebKB.mat").write_bytes(matlab()[:length])

@@ -59,6 +59,9 @@ _TOLERANCES = {
     # Success is regressed to a tube, whose edge decides between two constants.
     "SwMKL": Tolerances(rounding=1e-6, memory=1e-3),
     "LD-MKL": Tolerances(rounding=1e-6, memory=1e-3),
+    # Calibration on 90 held-out decisions moves the border, as it does with one kernel alone: three
+    # of 40 new samples lie that close to it.
+    "trusted vote": Tolerances(agreement=0.9),
 }
 
 

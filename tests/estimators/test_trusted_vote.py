@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.svm import SVR
 
 from lokl import (
@@ -12,7 +13,8 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.kernels import RBF, Linear, precomputed
+from lokl.kernels import RBF, Cosine, Linear, precomputed
+from lokl.selection import expected_calibration_error
 
 WIDTH = 3
 OFF = {
@@ -74,7 +76,7 @@ def test_trust_is_a_probability_and_withdrawn_from_missing_views():
     np.testing.assert_allclose(MODEL.gate(X), trust / trust.sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
 def test_probabilities_are_calibrated(n_classes):
     X, y = classes(400, 3, n_classes, noise=1.6)
     fresh, truth = classes(4000, 3, n_classes, seed=1, noise=1.6)
@@ -83,14 +85,8 @@ def test_probabilities_are_calibrated(n_classes):
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(fresh)), p)
     np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(fresh))
-    confidence, right = p.max(axis=1), p.argmax(axis=1) == truth
-    bins = np.minimum((10 * confidence).astype(int), 9)
-    gaps = [
-        (bins == b).mean() * abs(confidence[bins == b].mean() - right[bins == b].mean())
-        for b in np.unique(bins)
-    ]
-    assert sum(gaps) < 0.05
-    assert 0.6 < right.mean() < 0.97
+    assert expected_calibration_error(truth, p) < 0.05
+    assert 0.5 < np.mean(p.argmax(axis=1) == truth) < 0.97
 
 
 def test_a_view_of_another_class_is_found_out():
@@ -103,6 +99,39 @@ def test_a_view_of_another_class_is_found_out():
     assert (trust[rows, which] < best).mean() > 0.9
     assert MODEL.score(wrong, y) > 0.95
     assert MODEL.disagreement(wrong).mean() > MODEL.disagreement(X).mean() + 0.2
+
+
+@settings(max_examples=8)
+@given(
+    seed=st.integers(0, 1000),
+    n_views=st.integers(3, 5),
+    n_classes=st.integers(2, 5),
+    with_joint=st.booleans(),
+)
+def test_laws_of_trust(seed, n_views, n_classes, with_joint):
+    """Whatever the data: bounds, missing views, strangers, and a view against all others."""
+    X, y = classes(60 * n_classes, n_views, n_classes, seed=seed, noise=0.4)
+    fresh, truth = classes(200, n_views, n_classes, seed=seed + 1, noise=0.4)
+    model = vote(n_views, joint=with_joint).fit(X, y)
+    view = seed % n_views
+    gone, far = fresh.copy(), fresh.copy()
+    gone[:, columns(view)] = np.nan
+    far[:, columns(view)] += 1e3
+    wrong, which = swapped(fresh, truth, seed)
+    for rows in (fresh, gone, far, wrong):
+        trust = model.trust(rows)
+        assert ((trust >= 0) & (trust < 1)).all()
+        np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+    assert (model.trust(gone)[:, view] == 0).all()
+    assert (model.trust(far)[:, view] == 0).all()
+    # What is never seen says as much as what is not there.
+    np.testing.assert_allclose(model.trust(far), model.trust(gone), atol=1e-9)
+    rows, others = np.arange(len(wrong)), np.arange(n_views) != which[:, np.newaxis]
+    agree = (model.trust(fresh) > 0.5).all(axis=1)
+    trust = model.trust(wrong)
+    least = np.where(others, trust, np.inf).min(axis=1)
+    assert (trust[rows, which] < least)[agree].mean() > 0.9
+    assert trust[rows, which].mean() < model.trust(fresh)[rows, which].mean() - 0.1
 
 
 def test_noise_far_from_all_data_is_not_trusted_and_decides_nothing():
@@ -225,6 +254,38 @@ def test_many_classes_of_which_some_are_tiny():
     p = model.predict_proba(X)
     assert p.shape == (200, 12)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_a_hundred_classes_of_which_some_have_one_sample():
+    rng = np.random.RandomState(0)
+    centres = rng.uniform(-6, 6, size=(100, 2 * WIDTH))
+    y = np.concatenate([np.repeat(np.arange(90), 3), np.arange(90, 100)])
+    X = centres[y] + 0.2 * rng.normal(size=(len(y), 2 * WIDTH))
+    model = vote(2).fit(X, y)
+    fresh = np.repeat(np.arange(90), 2)
+    Z = centres[fresh] + 0.2 * rng.normal(size=(len(fresh), 2 * WIDTH))
+    p = model.predict_proba(Z)
+    assert p.shape == (180, 100)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p > 0).all()
+    assert model.score(Z, fresh) > 0.9
+    trust = model.trust(Z)
+    assert ((trust >= 0) & (trust < 1)).all()
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), Linear(), Cosine()], ids=repr)
+def test_sparse_rows_are_the_same_rows(kernel):
+    X, y = classes(150, 3)
+    fresh = FRESH[0][:50, : 3 * WIDTH].copy()
+    # Two columns of each view stay: where directions repeat, rounding chooses among neighbours.
+    for rows in (X, fresh):
+        rows[:, ::WIDTH] = np.maximum(rows[:, ::WIDTH], 0.0)
+    make = TrustedVoteClassifier(kernels(3, kernel), C=10, random_state=0)
+    dense = make.fit(X, y)
+    expected = dense.predict_proba(fresh), dense.trust(fresh)
+    thin = make.fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(thin.predict_proba(sparse.csr_array(fresh)), expected[0], atol=1e-6)
+    np.testing.assert_allclose(thin.trust(sparse.csr_array(fresh)), expected[1], atol=1e-6)
 
 
 def test_stored_kernels():

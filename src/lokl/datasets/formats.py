@@ -49,14 +49,18 @@ def libsvm(record: Record, contents: Contents) -> dict[str, Any]:
 
 
 def mat(record: Record, contents: Contents) -> dict[str, Any]:
-    """MATLAB's cells ``X``, one for each view, and labels ``y``."""
+    """MATLAB's cells ``X``, one for each view, and labels ``y`` or ``gt``.
+
+    Samples are rows; in some files they are columns.
+    """
     # scipy reads streams, too, but its type stubs allow paths only.
     ((path, content),) = contents.items()
     file = loadmat(io.BytesIO(content))  # type: ignore[arg-type]
+    labels = np.asarray(file["y"] if "y" in file else file["gt"]).reshape(-1, 1)
     blocks = [np.asarray(cell, dtype=float) for cell in file["X"].ravel()]
+    blocks = [block if len(block) == len(labels) else block.T for block in blocks]
     for name, block in zip(record.views, blocks, strict=True):
         _check_finite(path, block, name)
-    labels = np.asarray(file["y"]).reshape(-1, 1)
     _check_finite(path, labels, "the labels")
     return {
         "data": np.hstack(blocks),

@@ -153,6 +153,15 @@ _MATLAB: tuple[tuple[str, str, int, tuple[int, ...], str, str], ...] = (
      "CM, HOG, GIST, LBP, CENTRIST"),
     ("prokaryotic", "Prokaryotic", 834, (313, 91, 35, 112), "Brbić et al. 2016",
      "gene repertoire, proteome composition, text"),
+    ("scene15", "Scene15", 119,
+     (241, 360, 328, 260, 308, 374, 410, 292, 356, 215, 216, 311, 210, 289, 315),
+     "Lazebnik et al. 2006, scene images", "GIST, PHOG, LBP"),
+    ("leaves", "100Leaves", 192, (16,) * 100, "UCI One-hundred plant species leaves",
+     "shape, margin, texture"),
+    ("bbcsport", "BBCSport", 6386, (62, 104, 193, 124, 61), "BBC Sport, Greene and Cunningham 2006",
+     "segment 1, segment 2"),
+    ("reuters", "Reuters-1200", 10000, (200,) * 6, "Reuters, Amini et al. 2009",
+     ", ".join(f"language {k + 1}" for k in range(5))),
 )
 # fmt: on
 _TCGA = Record(

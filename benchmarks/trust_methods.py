@@ -1,0 +1,231 @@
+"""The trusted vote and its rivals on one split, each with what it chooses inside the training part.
+
+What is chosen, by three-fold cross-validation of accuracy on training rows only:
+
+- each view: one kernel (RBF, gamma 1/16 to 4 times "scale"; the cosine, too, in sets of words) and
+  a cost of 1, 10 or 100, by its single machine;
+- UNIFORM: these kernels, and its own cost;
+- the trusted vote: these kernels, and the cost at which the single machines, each with its best
+  kernel, are best on average (no vote is fitted for this choice);
+- the best view: the view with the best cross-validated accuracy;
+- mean of probabilities: the single machines, calibrated on the held-out decisions of the choice;
+- stacking: logistic regression on held-out decisions of the single machines, of three penalties;
+- concatenated SVC: one kernel on all columns, of the same widths and costs;
+- random forest: leaves of one or three samples, by the score out of bag;
+- boosting: the number of rounds, by early stopping.
+
+A method that cannot read rows with a missing view sees the mean of the training part there.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import lokl
+from benchmarks.common import scale_gamma
+from lokl.kernels import RBF, Cosine
+from lokl.selection import KernelSearchCV, held_out
+
+FOLDS = 3
+# Sets with more zeros than this are word counts.
+TEXT = 0.9
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is tried."""
+
+    costs: tuple[float, ...] = (1.0, 10.0, 100.0)
+    widths: tuple[float, ...] = (1 / 16, 0.25, 1.0, 4.0)
+    cosine: bool = True
+
+
+TUNED, FIXED = Choices(), Choices((10.0,), (1.0,), False)
+
+
+class Split:
+    """Training and test rows of one split, scaled by the training part."""
+
+    def __init__(self, found: Any, seed: int, choices: Choices = TUNED):
+        everything = np.arange(found.data.shape[1])
+        self.views = {name: everything[columns] for name, columns in found.views.items()}
+        X, X_test, self.y, self.y_test = train_test_split(
+            found.data, found.target, test_size=0.2, random_state=seed, stratify=found.target
+        )
+        self.choices, self.is_text = choices, bool(np.mean(X == 0) > TEXT)
+        self._unit = MinMaxScaler().fit(X)
+        self._standard = StandardScaler().fit(self._unit.transform(X))
+        self.X = self.seen(self._unit.transform(X))
+        self.test = self._unit.transform(X_test)
+        self.classes, codes = np.unique(self.y, return_inverse=True)
+        self.most_frequent = self.classes[np.argmax(np.bincount(codes))]
+
+    def seen(self, unit: Any) -> Any:
+        """What kernels see of rows scaled to [0, 1]: standardised columns; words as they came.
+
+        A word that few training rows have would be stretched until it is all that counts, and folds
+        that are standardised together would not show it.
+        """
+        scale = self._unit.inverse_transform if self.is_text else self._standard.transform
+        return scale(unit)
+
+    def filled(self, Z: Any) -> Any:
+        """Rows with the mean of the training part for what is missing."""
+        return np.where(np.isnan(Z), self.X.mean(axis=0), Z)
+
+    def present(self, Z: Any, view: str) -> Any:
+        return ~np.isnan(Z[:, self.views[view]]).any(axis=1)
+
+    def candidates(self, columns: Any) -> list[Any]:
+        gamma = scale_gamma(self.X[:, columns])
+        made = [RBF(width * gamma).on(columns) for width in self.choices.widths]
+        if self.is_text and self.choices.cosine:
+            made.append(Cosine().on(columns))
+        return made
+
+    def search(self, kernels: list[Any]) -> Any:
+        """Choose among lists of kernels and costs."""
+        grid = {"C": list(self.choices.costs), "kernels": kernels}
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        return KernelSearchCV(lokl.UniformMKLClassifier(), grid, cv=folds).fit(self.X, self.y)
+
+    @cached_property
+    def single(self) -> Mapping[str, Any]:
+        """The chosen machine of each view."""
+        return {
+            view: self.search([{view: kernel} for kernel in self.candidates(columns)])
+            for view, columns in self.views.items()
+        }
+
+    @cached_property
+    def kernels(self) -> dict[str, Any]:
+        """The chosen kernel of each view."""
+        return {view: search.best_params_["kernels"][view] for view, search in self.single.items()}
+
+    @cached_property
+    def vote_cost(self) -> float:
+        """The cost at which single machines are best on average."""
+        means = []
+        for C in self.choices.costs:
+            best = [
+                max(
+                    score
+                    for score, params in zip(
+                        search.cv_results_["mean_test_score"],
+                        search.cv_results_["params"],
+                        strict=True,
+                    )
+                    if params["C"] == C
+                )
+                for search in self.single.values()
+            ]
+            means.append(np.mean(best))
+        return self.choices.costs[int(np.argmax(means))]
+
+    def vote(self, seed: int = 0) -> Any:
+        """The trusted vote, fitted."""
+        model = lokl.TrustedVoteClassifier(self.kernels, self.vote_cost, random_state=seed)
+        return model.fit(self.X, self.y)
+
+
+Predict = Callable[[Any], Any]
+
+
+def uniform(split: Split) -> Predict:
+    predict: Predict = split.search([split.kernels]).predict
+    return predict
+
+
+def best_view(split: Split) -> Predict:
+    best = max(split.single, key=lambda view: split.single[view].best_score_)
+
+    def predict(Z: Any) -> Any:
+        # Without its view, the view says what it says most often.
+        there = split.present(Z, best)
+        labels = np.full(len(Z), split.most_frequent, dtype=split.classes.dtype)
+        labels[there] = split.single[best].predict(Z[there])
+        return labels
+
+    return predict
+
+
+def mean_of_probabilities(split: Split) -> Predict:
+    def predict(Z: Any) -> Any:
+        total = np.zeros((len(Z), len(split.classes)))
+        for view, search in split.single.items():
+            there = split.present(Z, view)
+            total[there] += search.predict_proba(Z[there]) if there.any() else 0.0
+        return split.classes[total.argmax(axis=1)]
+
+    return predict
+
+
+def stacking(split: Split) -> Predict:
+    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(split.X, split.y))
+    decisions = [
+        held_out(search.best_estimator_, split.X, split.y, folds)
+        for search in split.single.values()
+    ]
+    widths = [block.shape[1] for block in decisions]
+    learner = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    grid = {"logisticregression__C": [0.01, 0.1, 1.0]}
+    stacked = np.hstack(decisions)
+    model = GridSearchCV(learner, grid, cv=FOLDS).fit(stacked, split.y)
+    means = np.split(stacked.mean(axis=0), np.cumsum(widths)[:-1])
+
+    def predict(Z: Any) -> Any:
+        said = []
+        for (view, search), mean in zip(split.single.items(), means, strict=True):
+            there, block = split.present(Z, view), np.tile(mean, (len(Z), 1))
+            if there.any():
+                block[there] = search.decision_function(Z[there]).reshape(there.sum(), -1)
+            said.append(block)
+        return model.predict(np.hstack(said))
+
+    return predict
+
+
+def concatenated(split: Split) -> Predict:
+    columns = np.arange(split.X.shape[1])
+    search = split.search([[kernel] for kernel in split.candidates(columns)])
+    return lambda Z: search.predict(split.filled(Z))
+
+
+def forest(split: Split) -> Predict:
+    made = [
+        RandomForestClassifier(
+            300, min_samples_leaf=leaf, oob_score=True, n_jobs=1, random_state=0
+        ).fit(split.X, split.y)
+        for leaf in (1, 3)
+    ]
+    best = max(made, key=lambda model: model.oob_score_)
+    return lambda Z: best.predict(split.filled(Z))
+
+
+def boosting(split: Split) -> Predict:
+    model = HistGradientBoostingClassifier(
+        early_stopping=True, max_iter=200, max_features=0.2, random_state=0
+    )
+    model.fit(split.X, split.y)
+    # Missing values are its own affair.
+    return lambda Z: model.predict(Z)
+
+
+VOTE = "trusted vote"
+RIVALS: dict[str, Callable[[Split], Predict]] = {
+    "UNIFORM": uniform,
+    "best view": best_view,
+    "mean of probabilities": mean_of_probabilities,
+    "stacking": stacking,
+    "concatenated SVC": concatenated,
+    "random forest": forest,
+    "boosting": boosting,
+}

@@ -1,0 +1,157 @@
+"""Tables about the trusted vote, from the records of finished splits."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import Report
+from benchmarks.trust_damage import KINDS
+from benchmarks.trust_methods import VOTE
+
+# Gains over UNIFORM that are hoped for, in points.
+HOPED = {"clean": 1.0, "conflict": 4.5, "swap": 3.0, "noise": 6.0, "missing": 3.0}
+BELOW = 0.5
+DETECTION, SEED, CALIBRATION = 0.93, 0.03, 0.05
+BINS = 10
+
+Record = dict[str, Any]
+
+
+def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
+    """Show accuracies by set, their means, wins and losses, and what trust is worth."""
+    records = [r for name in names for r in shared([r for r in records if r["set"] == name])]
+    names = [name for name in names if any(r["set"] == name for r in records)]
+    methods = list(dict.fromkeys(r["method"] for r in records))
+    table = {
+        (name, method): means(r for r in records if (r["set"], r["method"]) == (name, method))
+        for name in names
+        for method in methods
+    }
+    table = {key: row for key, row in table.items() if row}
+    for name in names:
+        own = [method for method in methods if (name, method) in table]
+        count = len({r["split"] for r in records if r["set"] == name})
+        rows = [{"": method, **printed(table[name, method])} for method in own]
+        report.table(f"{name}: accuracy %, {count} splits", rows)
+    # Means are over sets that every method has.
+    whole = [name for name in names if all((name, method) in table for method in methods)]
+    if whole:
+        mean_rows = {
+            m: {k: float(np.mean([table[n, m][k] for n in whole])) for k in KINDS} for m in methods
+        }
+        rows = [{"": method, **printed(row)} for method, row in mean_rows.items()]
+        report.table(f"mean of {len(whole)} sets", rows)
+        compare(report, table, mean_rows, whole)
+    worth_of_trust(report, [r for r in records if r["method"] == VOTE], names)
+
+
+def shared(records: Sequence[Record]) -> list[Record]:
+    """Those of splits of one set that all its methods have: others would not be compared alike."""
+    by_method: dict[str, set[int]] = {}
+    for r in records:
+        by_method.setdefault(r["method"], set()).add(r["split"])
+    common = set.intersection(*by_method.values()) if by_method else set()
+    return [r for r in records if r["split"] in common]
+
+
+def means(records: Iterable[Record]) -> dict[str, float]:
+    found = [r["accuracy"] for r in records]
+    return {k: float(np.mean([a[k] for a in found])) for k in KINDS} if found else {}
+
+
+def printed(row: dict[str, float]) -> dict[str, str]:
+    return {kind: f"{value:.1f}" for kind, value in row.items()}
+
+
+def compare(
+    report: Report,
+    table: dict[tuple[str, str], dict[str, float]],
+    overall: dict[str, dict[str, float]],
+    names: Sequence[str],
+) -> None:
+    """Gains of the vote over every rival, set by set, and how often it wins."""
+    if VOTE not in overall:
+        return
+    rivals = [method for method in overall if method != VOTE]
+    rows = []
+    for rival in rivals:
+        row: dict[str, Any] = {"trusted vote over": rival}
+        for kind in KINDS:
+            gains = [table[name, VOTE][kind] - table[name, rival][kind] for name in names]
+            won, lost = sum(g > 0 for g in gains), sum(g < 0 for g in gains)
+            row[kind] = f"{np.mean(gains):+.1f} ({won}:{lost})"
+        rows.append(row)
+    if rows:
+        report.table("mean gain in points (sets won : lost)", rows)
+    if "UNIFORM" in rivals:
+        gains_over_uniform(report, table, overall, names)
+    for rival in rivals:
+        for kind in KINDS[1:]:
+            gain = overall[VOTE][kind] - overall[rival][kind]
+            report.target(f"{kind}: mean over {rival}", gain, ">=", 0.0)
+    if {"UNIFORM", "best view"} <= set(rivals):
+        for name in names:
+            best = max(table[name, "UNIFORM"]["clean"], table[name, "best view"]["clean"])
+            gain = table[name, VOTE]["clean"] - best
+            report.target(f"{name}, clean: over UNIFORM and best view", gain, ">=", -BELOW)
+
+
+def gains_over_uniform(
+    report: Report,
+    table: dict[tuple[str, str], dict[str, float]],
+    overall: dict[str, dict[str, float]],
+    names: Sequence[str],
+) -> None:
+    rows = []
+    for name in names:
+        gains = {k: table[name, VOTE][k] - table[name, "UNIFORM"][k] for k in KINDS}
+        rows.append({"set": name, **{kind: f"{gain:+.1f}" for kind, gain in gains.items()}})
+    report.table("trusted vote over UNIFORM, points", rows)
+    for kind, hoped in HOPED.items():
+        gain = overall[VOTE][kind] - overall["UNIFORM"][kind]
+        report.target(f"{kind}: mean over UNIFORM", gain, ">=", hoped)
+
+
+def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
+    """Whether trust finds spoiled views, depends on the seed, and probabilities mean what they say.
+
+    The calibration error is that of all splits of a set together: of few rows it is mostly noise.
+    """
+    rows, found, moved, errors = [], [], [], []
+    for name in names:
+        own = [r for r in records if r["set"] == name]
+        if not own:
+            continue
+        by_kind = [np.mean([r["detection"][kind] for r in own]) for kind in ("swap", "noise")]
+        change = [r["seed"] for r in own if "seed" in r]
+        error = calibration_error(own)
+        errors.append(error)
+        moved += change
+        if own[0]["views"] > 2:
+            found.append(float(np.mean(by_kind)))
+        rows.append(
+            {
+                "set": name,
+                "views": own[0]["views"],
+                "swapped view found": f"{by_kind[0]:.3f}",
+                "noisy view found": f"{by_kind[1]:.3f}",
+                "other seed": f"{change[0]:.3f}" if change else "",
+                "calibration error": f"{error:.3f}",
+            }
+        )
+    if not rows:
+        return
+    report.table("trust: spoiled views found (AUROC), change by the seed, calibration", rows)
+    if found:
+        report.target("spoiled view found, three views or more", np.mean(found), ">=", DETECTION)
+    if moved:
+        report.target("change of trust by the seed", np.mean(moved), "<=", SEED)
+    report.target("calibration error, clean", np.mean(errors), "<=", CALIBRATION)
+
+
+def calibration_error(records: Sequence[Record]) -> float:
+    confidence = np.concatenate([r["confidence"] for r in records])
+    right = np.concatenate([r["right"] for r in records])
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    return float(np.abs(np.bincount(bins, weights=right - confidence)).sum() / len(right))
