@@ -23,7 +23,7 @@ _FALLS = 3
 def evaluate_promising(evaluation: Evaluation, lines: list[Line]) -> None:
     """Evaluate candidates line by line, as long as scores do not fall three times in a row."""
     costs = [part for line in lines for part in line.by_cost()]
-    evaluation.n_lines = len(costs)
+    evaluation.n_lines += len(costs)
     for sheet in sheets(costs):
         if evaluation.is_over:
             return

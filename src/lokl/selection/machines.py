@@ -34,7 +34,7 @@ from lokl.selection.matrices import (
     count_distinct,
     matrices_that_fit,
 )
-from lokl.selection.work import Cell, Cells, Task, Worker
+from lokl.selection.work import Cell, Cells, Scores, Task, Worker
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath
 
@@ -65,6 +65,9 @@ class SharedMachines(Worker):
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
         lines = group(task.candidates, candidates, apart_from=COSTS)
         return [by_cost(task.candidates, line) for line in lines]
+
+    def tells_rows(self, task: Task, candidate: int) -> bool:
+        return is_accuracy(task, task.estimator)
 
     def lines_at_once(self, task: Task, line: list[int]) -> int:
         model = self._model(task, line[0])
@@ -164,11 +167,11 @@ class _Fold:
         vars(model).update(known)
         end = time.perf_counter()
         train, test = self.task.splits[self.split]
-        scores = self._scores(model, self.scored, test, decision)
+        scores, right = self._judge(model, self.scored, test, decision)
         done = time.perf_counter()
         train_scores = None
         if self.task.return_train_score:
-            train_scores = self._scores(model, self.learned, train, decision)
+            train_scores, _ = self._judge(model, self.learned, train, decision)
         return Cell(
             candidate,
             self.split,
@@ -177,6 +180,7 @@ class _Fold:
             end - begin + self.shared_seconds,
             done - end,
             decision=decision[test],
+            right=right,
         )
 
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
@@ -215,10 +219,14 @@ class _Fold:
                 )
         return decisions, known
 
-    def _scores(self, model: Any, samples: Any, rows: Array, decision: Array) -> Any:
+    def _judge(
+        self, model: Any, samples: Any, rows: Array, decision: Array
+    ) -> tuple[Scores, Array | None]:
+        """Return scores, and whether each row is answered rightly if that is the score."""
         task, (X, y) = self.task, samples
-        if is_accuracy(task.scorers, model) and np.ndim(y) == 1 and not task.score_params:
-            return float(np.mean(model._answers(decision[rows]) == np.asarray(y)))
+        if is_accuracy(task, model):
+            right = model._answers(decision[rows]) == np.asarray(y)
+            return float(np.mean(right)), right
         of_rows = _check_method_params(task.X, task.score_params, rows)
         fitted = judged(model, [(X, decision[rows])])
-        return _score(fitted, X, y, task.scorers, of_rows, task.error_score)
+        return _score(fitted, X, y, task.scorers, of_rows, task.error_score), None

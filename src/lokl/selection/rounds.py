@@ -17,6 +17,7 @@ from lokl.selection.assignment import assign
 from lokl.selection.evaluation import Clock, Evaluation, evaluate_all
 from lokl.selection.halving import FACTOR, on_part, row_counts
 from lokl.selection.progress import Progress
+from lokl.selection.race import evaluate_by_folds
 from lokl.selection.table import Row
 from lokl.selection.work import Task
 from lokl.selection.workers import new_workers
@@ -63,7 +64,12 @@ class Rounds:
                 least_one=iteration == 0,
             )
             lines = assign(part, new_workers(), left)
-            (evaluate_promising if self.adaptive else evaluate_all)(round_, lines)
+            if self.adaptive:
+                racing = [line for line in lines if line.tells_rows]
+                evaluate_by_folds(round_, racing)
+                evaluate_promising(round_, [line for line in lines if line not in racing])
+            else:
+                evaluate_all(round_, lines)
             self._tell(round_, iteration)
             rows += [
                 Row(c, task.candidates[c], round_.cells.get(c), iteration, count) for c in left
