@@ -1,5 +1,7 @@
 """Candidates that cannot win are left out: the score falls ever further towards them.
 
+For scores that say nothing of single rows; where they do, there is a race over folds.
+
 A line has ascending costs. Where the mean score has fallen three times in a row, each time strictly
 below the one before, the rest of the line is skipped; equal scores are no fall, and neither is the
 score of a candidate that could not be fitted. Lines that differ in one number, such as the width of

@@ -72,7 +72,15 @@ class Rounds:
                 evaluate_all(round_, lines)
             self._tell(round_, iteration)
             rows += [
-                Row(c, task.candidates[c], round_.cells.get(c), iteration, count) for c in left
+                Row(
+                    c,
+                    task.candidates[c],
+                    round_.cells.get(c),
+                    iteration,
+                    count,
+                    round_.skipped.get(c),
+                )
+                for c in left
             ]
             left = sorted(_best(round_, math.ceil(len(left) / FACTOR)))
             if clock.is_over:
@@ -105,13 +113,18 @@ def _best(round_: Evaluation, count: int) -> list[int]:
 def final_scores(rows: list[Row], means: Array) -> dict[int, float]:
     """Return the last score of each candidate that came into the last round.
 
-    Those that did not have minus infinity, and NaN if they were not evaluated at all.
+    Those that did not, and those that were skipped since they are worse, have minus infinity; NaN
+    means that nothing is known.
     """
     final: dict[int, float] = {}
     for row in rows:
         known = final.get(row.candidate, math.nan)
-        final[row.candidate] = known if row.cells is None else -math.inf
-    return {**final, **{rows[place].candidate: float(means[place]) for place in last_round(rows)}}
+        is_worse = row.cells is not None or row.skipped is not None
+        final[row.candidate] = -math.inf if is_worse else known
+    for place in last_round(rows):
+        if rows[place].skipped is None:
+            final[rows[place].candidate] = float(means[place])
+    return final
 
 
 def last_round(rows: list[Row]) -> list[int]:
