@@ -11,6 +11,7 @@ from lokl.solvers.problem import Problem
 
 _stored = CompiledModule("lokl.solvers._stored")
 _raise_costs = CompiledModule("lokl.solvers._raise_costs")
+_rows = CompiledModule("lokl.gram._rows")
 
 # Samples of a working set: its small matrix stays in the caches of a core.
 _WORKING_SET = 768
@@ -40,13 +41,24 @@ class CostPath:
         ``K``; it is not changed.
     tol : float
         Violation of the optimality conditions that is left.
+    working_set : int, default=768
+        Samples of a working set.
     """
 
-    def __init__(self, matrix: Array, tol: float):
+    def __init__(self, matrix: Array, tol: float, working_set: int = _WORKING_SET):
         self.matrix = read_only(matrix)
         self.tol = tol
+        self.working_set = working_set
         self._machine: tuple[Array, Array] | None = None
         self._last: Problem | None = None
+
+    def start(self, problem: Problem, coef: Array) -> None:
+        """Stand at coefficients of a similar problem, moved into the boxes of this one."""
+        coef = problem.feasible(coef)
+        gradient = problem.target - problem.ridge * coef
+        support = np.flatnonzero(coef)
+        _rows.subtract_rows(0, len(coef), self.matrix, support, coef[support], gradient)
+        self._machine, self._last = (coef, gradient), None
 
     def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
         """Solve a problem.
@@ -56,13 +68,13 @@ class CostPath:
         problem : Problem
         ratio : float, default=0
             Above 1 where all costs are so many times those of the last problem, and all else is the
-            same; else the last solution is not used.
+            same; else the last solution is not used. That of :meth:`start` is.
         """
         n, box = len(problem.target), (problem.lower, problem.upper)
-        if self._machine is None or self._last is None or ratio <= 1.0:
+        before = self._last
+        if self._machine is None or (before is not None and ratio <= 1.0):
             self._machine = np.zeros(n), problem.target.copy()
-        else:
-            before = self._last
+        elif before is not None:
             coef, gradient = self._machine
             gradient += (before.ridge - problem.ridge) * coef
             _raise_costs.raise_costs(
@@ -83,8 +95,8 @@ class CostPath:
             problem.epsilon,
             problem.ridge,
             self.tol,
-            _WORKING_SET,
-            enough_steps(n, _WORKING_SET),
+            self.working_set,
+            enough_steps(n, self.working_set),
         )
         self._last = problem
         if violation <= self.tol:
