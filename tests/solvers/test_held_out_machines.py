@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from lokl._notices import Collected
 from lokl.gram import GatedGram
-from lokl.kernels import RBF
-from lokl.solvers import Exact, hinge
+from lokl.kernels import RBF, Sigmoid
+from lokl.solvers import Exact, Machines, Solver, hinge
 from lokl.solvers.held_out import folds_for, held_out_decisions, held_out_machines
+from lokl.solvers.parts import solve_on_stored
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
@@ -23,3 +25,37 @@ def test_machines_that_have_not_seen_a_sample_decide_about_it(n_folds):
         found[left] = gram.dot(solution.coef)[left] + solution.intercept
     np.testing.assert_allclose(found, held_out_decisions(solver, gram, problems, folds), atol=1e-6)
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_parts_on_a_stored_matrix_are_those_of_single_solves(known):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(1100, 3))
+    noise = 0.3 * rng.normal(size=(1100, 2))
+    problems = [hinge(np.sign(X[:, k] + noise[:, k]), 3.0) for k in range(2)]
+    solver = Exact()
+    gram = solver.inner_products(X).gated([RBF(0.5)])
+    assert gram.dtype == np.float32
+    whole = Machines(solver, problems).solve(gram) if known else None
+    folds = folds_for(problems, 3, 0)
+    found = held_out_decisions(solver, gram, problems, folds, whole)
+    alone = Solver.solve_parts(solver, gram, [problems[0].only(folds[0][0])])
+    left = folds[0][1]
+    np.testing.assert_allclose(found[left, 0], alone[0].decision[left], atol=0.01)
+    for kept, solution in held_out_machines(solver, gram, problems, folds, whole):
+        assert all(dual.converged and dual.gap < 0.1 for dual in solution.duals)
+        assert (solution.coef[kept] == 0).all()
+        np.testing.assert_allclose(solution.coef.sum(axis=0), 0, atol=1e-6)
+
+
+def test_parts_that_a_stored_matrix_is_wrong_for_are_solved_and_told_about_in_the_ordinary_way():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(1100, 3))
+    problem = hinge(np.sign(X[:, 0] * X[:, 1]), 1.0)
+    solver = Exact()
+    gram = solver.inner_products(X).gated([Sigmoid(gamma=1.0, coef0=-1.0)])
+    (part,) = [problem.only(np.arange(800))]
+    assert solve_on_stored(gram.whole, [part], None, 1e-3) == [None]
+    with pytest.warns(UserWarning, match="not positive semidefinite"), Collected():
+        (dual,) = solver.solve_parts(gram, [part])
+    assert (dual.coef[800:] == 0).all()

@@ -1,5 +1,7 @@
 """Candidates that cannot win are left out: the score falls ever further towards them.
 
+For scores that say nothing of single rows; where they do, there is a race over folds.
+
 A line has ascending costs. Where the mean score has fallen three times in a row, each time strictly
 below the one before, the rest of the line is skipped; equal scores are no fall, and neither is the
 score of a candidate that could not be fitted. Lines that differ in one number, such as the width of
@@ -23,7 +25,7 @@ _FALLS = 3
 def evaluate_promising(evaluation: Evaluation, lines: list[Line]) -> None:
     """Evaluate candidates line by line, as long as scores do not fall three times in a row."""
     costs = [part for line in lines for part in line.by_cost()]
-    evaluation.n_lines = len(costs)
+    evaluation.n_lines += len(costs)
     for sheet in sheets(costs):
         if evaluation.is_over:
             return

@@ -20,6 +20,11 @@ class Line:
         return self.worker.run(self.task, candidates, threads)
 
     @property
+    def tells_rows(self) -> bool:
+        """Whether cells of the line tell which rows are answered rightly."""
+        return self.worker.tells_rows(self.task, self.candidates[0])
+
+    @property
     def at_once(self) -> int:
         """How many lines like this one may run at the same time."""
         return self.worker.lines_at_once(self.task, self.candidates)

@@ -103,7 +103,7 @@ class Evaluation:
                 if candidate not in self.cells:
                     if self.is_over:
                         return
-                    self._note(candidate, (yield partial(next, cells)))
+                    self.note(candidate, (yield partial(next, cells)))
                 if stop(line, place + 1):
                     return
 
@@ -127,11 +127,16 @@ class Evaluation:
         """Leave candidates out that are not known yet, and remember why."""
         self.skipped.update({c: reason for c in candidates if c not in self.cells})
 
-    def _note(self, candidate: int, cells: list[Cell]) -> None:
+    def note(self, candidate: int, cells: list[Cell]) -> None:
+        """Note the cells of a candidate on all splits."""
         self.cells[candidate] = cells
         mean = self.mean(candidate)
         if not math.isnan(mean) and (self.best is None or mean > self.mean(self.best)):
             self.best = candidate
+        self.tell_progress()
+
+    def tell_progress(self) -> None:
+        """Call back, where anybody wants to know."""
         if self.callback is not None:
             self.callback(self._progress())
 

@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
 
 from lokl._arrays import Array
+from lokl.selection.work import Task
 
 
 class _Judged(BaseEstimator):
@@ -63,7 +65,16 @@ def sees_predictions_only(scorers: Any) -> bool:
     return all(isinstance(scorer, _BaseScorer | _PassthroughScorer) for scorer in each)
 
 
-def is_accuracy(scorers: Any, estimator: Any) -> bool:
+def is_accuracy(task: Task, estimator: Any) -> bool:
     """Whether the score is the share of right answers, which needs no scorer."""
-    own = isinstance(scorers, _PassthroughScorer) and isinstance(estimator, ClassifierMixin)
-    return own and type(estimator).score is ClassifierMixin.score
+    if task.score_params or np.ndim(task.y) != 1 or not isinstance(estimator, ClassifierMixin):
+        return False
+    scorer = task.scorers
+    if isinstance(scorer, _PassthroughScorer):
+        return type(estimator).score is ClassifierMixin.score
+    return (
+        isinstance(scorer, _BaseScorer)
+        and scorer._score_func is accuracy_score
+        and scorer._sign > 0
+        and not scorer._kwargs
+    )

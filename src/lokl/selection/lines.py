@@ -6,6 +6,7 @@ from numbers import Real
 from traceback import format_exc
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
@@ -15,7 +16,7 @@ from lokl.estimators._base.line import fit_line
 from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.selection.grid import by_cost, group
 from lokl.selection.in_step import in_step
-from lokl.selection.judged import judged, sees_predictions_only
+from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
 from lokl.selection.stored_kernels import with_stored_kernels
 from lokl.selection.work import Cell, Cells, Task, Worker
 from lokl.solvers import Solver
@@ -52,6 +53,9 @@ class LineFits(Worker):
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
         lines = group(task.candidates, candidates, apart_from=COSTS)
         return [by_cost(task.candidates, line) for line in lines]
+
+    def tells_rows(self, task: Task, candidate: int) -> bool:
+        return is_accuracy(task, task.estimator)
 
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
         task = with_stored_kernels(task, line, COSTS) or task
@@ -104,11 +108,21 @@ def _scored(
     if sees_predictions_only(task.scorers):
         # Decisions are worth keeping, and scorers need nothing else.
         decision = fitted._decisions(scored[0])
+    right = None
+    if is_accuracy(task, fitted) and decision is not None:
+        right = fitted._answers(decision) == np.asarray(scored[1])
     test_scores = _scores(task, fitted, scored, test, decision)
     score_seconds = time.perf_counter() - end
     train_scores = _scores(task, fitted, learned, train) if task.return_train_score else None
     return Cell(
-        candidate, split, test_scores, train_scores, end - start, score_seconds, decision=decision
+        candidate,
+        split,
+        test_scores,
+        train_scores,
+        end - start,
+        score_seconds,
+        decision=decision,
+        right=right,
     )
 
 

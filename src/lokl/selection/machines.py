@@ -30,7 +30,7 @@ from lokl.selection.in_step import in_threads, threads_for
 from lokl.selection.judged import is_accuracy, judged, sees_predictions_only
 from lokl.selection.lines import COSTS, LineFits, coarse_tolerance, solver_of
 from lokl.selection.matrices import Matrices, bound_in_folds
-from lokl.selection.work import Cell, Cells, Task, Worker
+from lokl.selection.work import Cell, Cells, Scores, Task, Worker
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath, Path, RowPath
 
@@ -65,6 +65,9 @@ class SharedMachines(Worker):
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
         lines = group(task.candidates, candidates, apart_from=COSTS)
         return [by_cost(task.candidates, line) for line in lines]
+
+    def tells_rows(self, task: Task, candidate: int) -> bool:
+        return is_accuracy(task, task.estimator)
 
     def lines_at_once(self, task: Task, line: list[int]) -> int:
         self._at_once = 1
@@ -178,11 +181,11 @@ class _Fold:
         vars(model).update(known)
         end = time.perf_counter()
         train, test = self.task.splits[self.split]
-        scores = self._scores(model, test, decision, lambda: self._scored)
+        scores, right = self._judge(model, test, decision, lambda: self._scored)
         done = time.perf_counter()
         train_scores = None
         if self.task.return_train_score:
-            train_scores = self._scores(model, train, decision, lambda: self._learned)
+            train_scores, _ = self._judge(model, train, decision, lambda: self._learned)
         return Cell(
             candidate,
             self.split,
@@ -191,6 +194,7 @@ class _Fold:
             end - begin + self.shared_seconds,
             done - end,
             decision=decision[test],
+            right=right,
         )
 
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
@@ -225,14 +229,16 @@ class _Fold:
             return CostPath(self.gram.whole, tolerance)
         return RowPath(self.gram, solver.with_tolerance(tolerance))
 
-    def _scores(
+    def _judge(
         self, model: Any, rows: Array, decision: Array, samples: Callable[[], tuple[Any, Any]]
-    ) -> Any:
+    ) -> tuple[Scores, Array | None]:
+        """Return scores, and whether each row is answered rightly if that is the score."""
         task = self.task
-        if is_accuracy(task.scorers, model) and not task.score_params:
-            # Needs no copy of the samples. Labels may be given as one column.
-            return float(np.mean(model._answers(decision[rows]) == np.ravel(self.data.y[rows])))
+        if is_accuracy(task, model):
+            # Needs no copy of the samples.
+            right = model._answers(decision[rows]) == self.data.y[rows]
+            return float(np.mean(right)), right
         X, y = samples()
         of_rows = _check_method_params(task.X, task.score_params, rows)
         fitted = judged(model, [(X, decision[rows])])
-        return _score(fitted, X, y, task.scorers, of_rows, task.error_score)
+        return _score(fitted, X, y, task.scorers, of_rows, task.error_score), None

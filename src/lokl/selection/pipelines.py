@@ -63,6 +63,10 @@ class LastSteps(Worker):
             for line in assign(_last_step(task, alike[0]), self._workers, alike)
         ]
 
+    def tells_rows(self, task: Task, candidate: int) -> bool:
+        last = _last_step(task, candidate)
+        return who_takes(last, self._workers, candidate).tells_rows(last, candidate)
+
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
         key = (id(task), _transformers(task, line[0]))
         if self._folds[0] != key:

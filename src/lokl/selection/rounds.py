@@ -17,6 +17,7 @@ from lokl.selection.assignment import assign
 from lokl.selection.evaluation import Clock, Evaluation, evaluate_all
 from lokl.selection.halving import FACTOR, on_part, row_counts
 from lokl.selection.progress import Progress
+from lokl.selection.race import evaluate_by_folds
 from lokl.selection.table import Row
 from lokl.selection.work import Task
 from lokl.selection.workers import new_workers
@@ -63,10 +64,23 @@ class Rounds:
                 least_one=iteration == 0,
             )
             lines = assign(part, new_workers(), left)
-            (evaluate_promising if self.adaptive else evaluate_all)(round_, lines)
+            if self.adaptive:
+                racing = [line for line in lines if line.tells_rows]
+                evaluate_by_folds(round_, racing)
+                evaluate_promising(round_, [line for line in lines if line not in racing])
+            else:
+                evaluate_all(round_, lines)
             self._tell(round_, iteration)
             rows += [
-                Row(c, task.candidates[c], round_.cells.get(c), iteration, count) for c in left
+                Row(
+                    c,
+                    task.candidates[c],
+                    round_.cells.get(c),
+                    iteration,
+                    count,
+                    round_.skipped.get(c),
+                )
+                for c in left
             ]
             left = sorted(_best(round_, math.ceil(len(left) / FACTOR)))
             if clock.is_over:
@@ -99,13 +113,18 @@ def _best(round_: Evaluation, count: int) -> list[int]:
 def final_scores(rows: list[Row], means: Array) -> dict[int, float]:
     """Return the last score of each candidate that came into the last round.
 
-    Those that did not have minus infinity, and NaN if they were not evaluated at all.
+    Those that did not, and those that were skipped since they are worse, have minus infinity; NaN
+    means that nothing is known.
     """
     final: dict[int, float] = {}
     for row in rows:
         known = final.get(row.candidate, math.nan)
-        final[row.candidate] = known if row.cells is None else -math.inf
-    return {**final, **{rows[place].candidate: float(means[place]) for place in last_round(rows)}}
+        is_worse = row.cells is not None or row.skipped is not None
+        final[row.candidate] = -math.inf if is_worse else known
+    for place in last_round(rows):
+        if rows[place].skipped is None:
+            final[rows[place].candidate] = float(means[place])
+    return final
 
 
 def last_round(rows: list[Row]) -> list[int]:

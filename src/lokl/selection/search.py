@@ -125,8 +125,10 @@ class KernelSearchCV(BaseSearchCV):
     adaptive: bool = setting(
         False,
         FLAG,
-        "Whether candidates are skipped that cannot win, since the score has fallen three times in "
-        "a row towards them, along `C` or along the width. They have NaN scores, and the column "
+        "Whether candidates are skipped that can hardly win. Classifiers of this library judged by "
+        "accuracy race over the folds: who is 2.5 standard errors behind the best after some of "
+        "them leaves. Else candidates are skipped where the score has fallen three times in a row "
+        "towards them, along `C` or along the width. They have NaN scores, and the column "
         "``skipped`` says so.",
     )
     halving: bool = setting(

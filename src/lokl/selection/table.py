@@ -23,6 +23,7 @@ class Row:
     cells: list[Cell] | None  # None where it was not evaluated
     iteration: int = 0
     n_resources: int = 0  # training rows
+    skipped: str | None = None  # why it was known to be worse than others, where it was
 
 
 def cv_results(search: Any, rows: Sequence[Row], n_splits: int, columns: Any) -> dict[str, Any]:

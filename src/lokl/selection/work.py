@@ -56,6 +56,7 @@ class Cell:
     score_seconds: float
     error: str | None = None  # the trace, where the candidate could not be fitted
     decision: Array | None = None  # of the rows to score, where the worker had them at hand
+    right: Array | None = None  # whether each row is answered rightly, where that is the score
 
     def score(self, metric: str | None) -> float:
         """Return the score on the held-out rows by one of several metrics, else the first."""
@@ -96,6 +97,10 @@ class Worker(ABC):
         Each line is in the order in which its candidates are computed. The search may ask for any
         part of a line, in the same order.
         """
+
+    def tells_rows(self, task: Task, candidate: int) -> bool:
+        """Whether the cells of a candidate tell which rows are answered rightly."""
+        return False
 
     def lines_at_once(self, task: Task, line: list[int]) -> int:
         """How many lines like this one may run at the same time, each in a thread of its own."""

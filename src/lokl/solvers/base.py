@@ -1,6 +1,7 @@
 """A machine on one Gram matrix: the solver protocol."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, clone
@@ -54,6 +55,21 @@ class Solver(BaseEstimator, ABC):
             The caller has no use for an optimum above this: a solver may stop once its dual value,
             which only grows, has passed it.
         """
+
+    def solve_parts(
+        self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
+    ) -> list[Dual]:
+        """Solve several problems from which samples are absent, each by itself.
+
+        Parameters
+        ----------
+        gram : GatedGram
+            Of all samples.
+        problems : sequence of Problem
+        starts : sequence of arrays, optional
+            Coefficients of the problems with all samples, which a solver may start from.
+        """
+        return [self.solve(gram, problem) for problem in problems]
 
     @property
     def tolerance(self) -> float:

@@ -19,6 +19,7 @@ from lokl.solvers.restart import restart
 
 _stored = CompiledModule("lokl.solvers._stored")
 _raise_costs = CompiledModule("lokl.solvers._raise_costs")
+_rows = CompiledModule("lokl.gram._rows")
 
 # Samples of a working set: its small matrix stays in the caches of a core.
 _WORKING_SET = 768
@@ -46,7 +47,7 @@ class Path(Protocol):
         problem : Problem
         ratio : float, default=0
             Above 1 where all costs are so many times those of the last problem, and all else is the
-            same; else the last solution is not used.
+            same; else the last solution is not used. One that a path was told to start from is.
         """
 
 
@@ -62,20 +63,51 @@ class CostPath(Path):
         ``K``; it is not changed.
     tol : float
         Violation of the optimality conditions that is left.
+    working_set : int, default=768
+        Samples of a working set.
     """
 
-    def __init__(self, matrix: Array, tol: float):
+    def __init__(self, matrix: Array, tol: float, working_set: int = _WORKING_SET):
         self.matrix = read_only(matrix)
         self.tol = tol
+        self.working_set = working_set
         self._machine: tuple[Array, Array] | None = None
         self._last: Problem | None = None
 
+    def start(self, problem: Problem, coef: Array) -> None:
+        """Stand at coefficients of a similar problem, moved into the boxes of this one."""
+        coef = problem.feasible(coef)
+        gradient = problem.target - problem.ridge * coef
+        support = np.flatnonzero(coef)
+        _rows.subtract_rows(0, len(coef), self.matrix, support, coef[support], gradient)
+        self._machine, self._last = (coef, gradient), None
+
     def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
+        stop, violation, curvature = self._advance(problem, ratio)
+        if self._shows_indefinite(curvature):
+            tell_of_indefinite_kernels()
+        if not stop.converged:
+            tell(
+                "unconverged",
+                f"the solver stopped after {stop.steps} steps with a violation of "
+                f"{violation:.3g} > {self.tol:.3g}; scale the data or the kernels, or search "
+                "smaller costs",
+                ConvergenceWarning,
+            )
+        return stop
+
+    def solve_if_sound(self, problem: Problem) -> Stop | None:
+        """Solve a problem; None, without a warning, where another solver should try."""
+        stop, _, curvature = self._advance(problem, 0.0)
+        return stop if stop.converged and not self._shows_indefinite(curvature) else None
+
+    def _advance(self, problem: Problem, ratio: float) -> tuple[Stop, float, float]:
+        """Solve a problem; tell the violation that is left and the least curvature met, too."""
         n, box = len(problem.target), (problem.lower, problem.upper)
-        if self._machine is None or self._last is None or ratio <= 1.0:
+        before = self._last
+        if self._machine is None or (before is not None and ratio <= 1.0):
             self._machine = np.zeros(n), problem.target.copy()
-        else:
-            before = self._last
+        elif before is not None:
             coef, gradient = self._machine
             gradient += (before.ridge - problem.ridge) * coef
             _raise_costs.raise_costs(
@@ -96,32 +128,25 @@ class CostPath(Path):
             problem.epsilon,
             problem.ridge,
             self.tol,
-            _WORKING_SET,
-            enough_steps(n, _WORKING_SET),
+            self.working_set,
+            enough_steps(n, self.working_set),
         )
         self._last = problem
-        self._warn(violation, steps, curvature)
         converged = violation <= self.tol
         if converged:
             intercept = problem.intercept(coef, gradient)
         else:
             intercept = problem.least_loss_intercept(coef, gradient)
         decision = problem.target - gradient - problem.ridge * coef + intercept
-        return Stop(decision, coef.copy(), intercept, steps, converged)
+        stop = Stop(decision, coef.copy(), intercept, steps, converged)
+        return stop, violation, curvature
 
-    def _warn(self, violation: float, steps: int, curvature: float) -> None:
+    def _shows_indefinite(self, curvature: float) -> bool:
         # Most machines meet none that is negative: the diagonal is not looked at for these.
-        if curvature < 0.0:
-            scale = float(np.abs(self.matrix.diagonal()).max())
-            if is_indefinite(curvature, scale, self.matrix.dtype == np.float32):
-                tell_of_indefinite_kernels()
-        if violation > self.tol:
-            tell(
-                "unconverged",
-                f"the solver stopped after {steps} steps with a violation of {violation:.3g} > "
-                f"{self.tol:.3g}; scale the data or the kernels, or search smaller costs",
-                ConvergenceWarning,
-            )
+        if curvature >= 0.0:
+            return False
+        scale = float(np.abs(self.matrix.diagonal()).max())
+        return is_indefinite(curvature, scale, self.matrix.dtype == np.float32)
 
 
 class RowPath(Path):

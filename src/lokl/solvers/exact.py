@@ -1,6 +1,7 @@
 """The exact block solver."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver
 from lokl.solvers.definiteness import tell_of_indefinite_kernels
 from lokl.solvers.limits import enough_rounds, enough_steps
+from lokl.solvers.parts import solve_on_stored
 from lokl.solvers.problem import Dual, Problem
 from lokl.solvers.working_set import SMALL, State, WorkingSet
 
@@ -135,9 +137,25 @@ class Exact(TolerantSolver):
         b = problem.least_loss_intercept(state.coef, state.gradient)
         return problem.dual(state.coef, state.gradient, state.steps, False, b)
 
+    def solve_parts(
+        self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
+    ) -> list[Dual]:
+        # Problems in double precision are polished, and so small that they are quick as they are.
+        if not (self._is_one_set(gram) and gram.dtype == np.float32 and self.max_iter < 0):
+            return super().solve_parts(gram, problems)
+        found = solve_on_stored(gram.whole, problems, starts, self.tol)
+        # What is hard or not convex is solved, and told about, in the ordinary way.
+        return [
+            self.solve(gram, problem) if dual is None else dual
+            for problem, dual in zip(problems, found, strict=True)
+        ]
+
+    def _is_one_set(self, gram: GatedGram) -> bool:
+        return gram.n_samples <= SMALL and (gram.fits or not gram.needs_rows)
+
     def _size(self, gram: GatedGram) -> int:
         """Samples of a working set: all of them where the problem is small."""
-        if gram.n_samples <= SMALL and (gram.fits or not gram.needs_rows):
+        if self._is_one_set(gram):
             return gram.n_samples
         return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
 

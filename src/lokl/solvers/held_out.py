@@ -2,7 +2,8 @@
 
 A fold leaves samples out by giving them no cost: the matrix, and every stored row of it, stays the
 same for all folds, and the gradient that a solver keeps of all samples holds the decisions about
-those it left out.
+those it left out. Machines of all folds are handed to the solver together, which may solve them
+side by side.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,11 @@ Fold = tuple[Array, Array]
 
 
 def held_out_decisions(
-    solver: Solver, gram: GatedGram, problems: Sequence[Problem], folds: Iterable[Fold]
+    solver: Solver,
+    gram: GatedGram,
+    problems: Sequence[Problem],
+    folds: Iterable[Fold],
+    known: Solution | None = None,
 ) -> Array:
     """Decisions about samples that were left out.
 
@@ -35,6 +40,8 @@ def held_out_decisions(
         are in the costs, and folds keep groups together.
     folds : iterable of (learned from, left out)
         Numbers of samples. A sample that is left out several times gets the mean of its decisions.
+    known : Solution, optional
+        The machines of all samples, from which others may start.
 
     Returns
     -------
@@ -43,11 +50,9 @@ def held_out_decisions(
     """
     total = np.zeros((gram.n_samples, len(problems)))
     times = np.zeros((gram.n_samples, 1))
-    for kept, left in folds:
-        check_fold(kept, left)
+    for left, solution in held_out_machines(solver, gram, problems, folds, known):
         times[left] += 1
-        for task, problem in enumerate(problems):
-            total[left, task] += solver.solve(gram, problem.only(kept)).decision[left]
+        total[left] += solution.decision[left]
     return total / np.maximum(times, 1)
 
 
@@ -79,13 +84,23 @@ def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold
 
 
 def held_out_machines(
-    solver: Solver, gram: GatedGram, problems: Sequence[Problem], folds: Iterable[Fold]
+    solver: Solver,
+    gram: GatedGram,
+    problems: Sequence[Problem],
+    folds: Iterable[Fold],
+    known: Solution | None = None,
 ) -> Iterator[tuple[Array, Solution]]:
     """Yield the samples that a fold leaves out, and all machines that have not seen them.
 
     For those who ask more of these machines than their decisions, such as the parts of single
     kernels; arguments as in :func:`held_out_decisions`.
     """
+    folds = list(folds)
     for kept, left in folds:
-        duals = [solver.solve(gram, problem.only(kept)) for problem in problems]
-        yield left, Solution(duals, gram)
+        check_fold(kept, left)
+    parts = [problem.only(kept) for kept, _ in folds for problem in problems]
+    starts = None if known is None else [dual.coef for dual in known.duals] * len(folds)
+    duals = solver.solve_parts(gram, parts, starts)
+    for number, (_, left) in enumerate(folds):
+        own = slice(number * len(problems), (number + 1) * len(problems))
+        yield left, Solution(duals[own], gram)

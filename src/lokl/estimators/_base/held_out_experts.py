@@ -42,7 +42,8 @@ class Together:
         everyone, base = np.arange(training.n_samples), np.zeros(whole.coef.shape)
         turns = [] if folds else [(everyone, whole.coef)]
         base[:] = whole.intercept
-        for left, solution in held_out_machines(training.solver, gram, training.problems, folds):
+        others = held_out_machines(training.solver, gram, training.problems, folds, whole)
+        for left, solution in others:
             base[left] = solution.intercept
             turns.append((left, solution.coef))
         gram.release()
@@ -106,7 +107,7 @@ class ExpertSchool:
         decision = solution.decision
         if self.folds:
             folds = _among(rows, self.folds, training.n_samples)
-            decision = held_out_decisions(solver, gram, problems, folds)
+            decision = held_out_decisions(solver, gram, problems, folds, solution)
         diag = gram.diag()
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SOME)).astype(np.intp))
         closeness = Closeness.of(diag, some, gram.block(some))

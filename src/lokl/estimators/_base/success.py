@@ -147,7 +147,7 @@ class _Judge:
         decision = solution.decision
         if self.learner.success == "cv":
             folds = folds_for(problems, _FOLDS, self.seed)
-            decision = held_out_decisions(self.solver, gram, problems, folds)
+            decision = held_out_decisions(self.solver, gram, problems, folds, solution)
         return KernelAlone(i, rows, gram, kept, solution, decision)
 
     def _gram(self, i: int) -> tuple[GatedGram, bool]:
