@@ -37,3 +37,12 @@ def labelled(
         columns = pandas.MultiIndex.from_product([names, kernels], names=[kind, "kernel"])
     index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
     return pandas.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
+
+
+def table_of(rows: Sequence[Any], columns: Sequence[str]) -> Any:
+    """Return named rows as a data frame where pandas is there, else as they are."""
+    try:
+        import pandas
+    except ImportError:
+        return list(rows)
+    return pandas.DataFrame(list(rows), columns=list(columns))
