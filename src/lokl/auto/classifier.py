@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -90,6 +90,7 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         y = np.asarray(_plain_labels(column_or_1d(y, warn=True)))
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         classes = np.unique(y)
         if len(classes) < 2:

@@ -17,7 +17,7 @@ _SKEWED = 2.0
 # Points of the function that makes normal scores of a skewed column.
 _KNOTS = 200
 # Rows whose distances give the unit of a view.
-_ROWS_FOR_UNIT = 500
+_ROWS_FOR_UNIT = 200
 
 
 class PrepareColumns(TransformerMixin, BaseEstimator):
@@ -42,9 +42,7 @@ class PrepareColumns(TransformerMixin, BaseEstimator):
         Whether columns are changed at all; numbers of rows of stored matrices must not be.
     """
 
-    def __init__(
-        self, views: Sequence[Any] | None = None, unit: bool = True, scale: bool = True
-    ):
+    def __init__(self, views: Sequence[Any] | None = None, unit: bool = True, scale: bool = True):
         self.views = views
         self.unit = unit
         self.scale = scale
@@ -116,7 +114,7 @@ class PrepareColumns(TransformerMixin, BaseEstimator):
         deviation = np.sqrt((W * moved**2).sum(axis=0) / total)
         cubes = (W * moved**3).sum(axis=0) / total
         skewness = np.abs(cubes) / np.maximum(deviation**3, np.finfo(float).tiny)
-        two_values = (~known | (X == low) | (X == high)).all(axis=0)
+        two_values = (~known | (low == X) | (high == X)).all(axis=0)
         zeros = (W * (known & (X == 0))).sum(axis=0) > 0.5 * total
         entries = np.maximum((W * (filled != 0)).sum(axis=0), np.finfo(float).tiny)
         typical = span * np.sqrt((W * (filled / span) ** 2).sum(axis=0) / entries)
@@ -185,4 +183,4 @@ def _unit(X: Any, weight: Array) -> float:
         chosen = np.linspace(0, X.shape[0] - 1, _ROWS_FOR_UNIT).astype(np.intp)
         X, weight = X[chosen], weight[chosen]
     gamma = RBF("median").bind(X, weight)
-    return float(1.0 / np.sqrt(gamma.gamma))  # type: ignore[attr-defined]
+    return float(1.0 / np.sqrt(gamma.gamma))

@@ -5,7 +5,8 @@ there says around which width and cost to look closer, and at which costs mixes 
 are worth their time.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lokl.auto.candidates import GLOBAL, LOCAL, OTHER, Candidate, Contender, Judged
@@ -55,9 +56,7 @@ class Plan:
     def _of(self, level: int) -> list[Contender]:
         return [contender for contender in self.contenders if contender.level == level]
 
-    def _at(
-        self, contender: Contender, lists: Sequence[Kernels], powers: Sequence[float]
-    ) -> Stage:
+    def _at(self, contender: Contender, lists: Sequence[Kernels], powers: Sequence[float]) -> Stage:
         return [
             Candidate(contender, kernels, self.unit_cost * 2.0**power)
             for kernels in lists
@@ -68,20 +67,21 @@ class Plan:
         """Single kernels and uniform mixes."""
         if self.given is not None:
             yield self._at(uniform, [*self.given, _merged(self.given)], _COSTS)
-            yield from self._closer_costs(uniform, board)
+            yield self._closer_costs(uniform, board)
             return
         alone = self._alone()
         coarse = range(LOW, HIGH + 1, STEP)
-        for view in alone:
-            yield self._at(uniform, [view.rbf(power) for power in coarse], _COSTS)
-        for view in alone:
-            yield self._at(uniform, [view.linear(), view.quadratic()], _COSTS)
+        singles = [view.rbf(power) for view in alone for power in coarse]
         if len(self.views) > 1:
-            common = [_merged([view.rbf(power) for view in self.views]) for power in coarse]
-            yield self._at(uniform, common, _COSTS)
-        yield self._closer_widths(uniform, board)
-        yield from self._closer_costs(uniform, board)
-        yield self._at(uniform, self._mixes(board), self._costs_near_best(board))
+            singles += [_merged([view.rbf(power) for view in self.views]) for power in coarse]
+        for view in alone:
+            singles += [view.linear(), view.quadratic()]
+        yield self._at(uniform, singles, _COSTS)
+        yield [
+            *self._closer_widths(uniform, board),
+            *self._closer_costs(uniform, board),
+            *self._at(uniform, self._mixes(board), self._costs_near_best(board)),
+        ]
 
     def _alone(self) -> list[View]:
         """Views that a single kernel can be asked about, and all of them as one."""
@@ -108,11 +108,11 @@ class Plan:
                 return self._at(uniform, near, self._costs_near_best(board))
         return []
 
-    def _closer_costs(self, uniform: Contender, board: Leaderboard) -> Iterator[Stage]:
+    def _closer_costs(self, uniform: Contender, board: Leaderboard) -> Stage:
         best = board.best(_is_of(uniform))
-        if best is not None and best.candidate.kernels is not None:
-            near = [c for factor in (0.5, 2.0) if (c := self._beside(best, factor)) is not None]
-            yield near
+        if best is None or best.candidate.kernels is None:
+            return []
+        return [c for factor in (0.5, 2.0) if (c := self._beside(best, factor)) is not None]
 
     def _beside(self, best: Judged, factor: float) -> Candidate | None:
         """The same at another cost, where that is in the range of costs."""
@@ -126,8 +126,6 @@ class Plan:
 
     def _costs_near_best(self, board: Leaderboard) -> list[float]:
         """Powers of costs around that of the best candidate so far."""
-        import math
-
         best = board.best(lambda one: one.candidate.cost is not None)
         if best is None or best.candidate.cost is None:
             return list(_LEARNED_COSTS)
@@ -172,12 +170,13 @@ class Plan:
         else:
             yield [Candidate(contender, kernels, cost) for cost in costs]
         best, own = board.best(), board.best(_is_of(contender))
-        if best is None or own is None or own.mean < best.mean - best.deviation:
+        # It wins only where it is better than what is simpler, so that others need no finer look.
+        if own is None or own is not best:
             return
         yield [c for factor in (0.25, 4.0) if (c := self._beside(own, factor)) is not None]
 
 
-def _is_of(contender: Contender):  # type: ignore[no-untyped-def]
+def _is_of(contender: Contender) -> Callable[[Judged], bool]:
     return lambda one: one.candidate.contender is contender
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -69,6 +70,12 @@ class Kernel(BaseEstimator, ABC):
     A kernel holds settings and learns nothing itself: :meth:`bind` returns a new kernel in which
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # To read the signature takes most of the time of a copy, and searches copy many kernels.
+        return list(super()._get_param_names())
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> Array:

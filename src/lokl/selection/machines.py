@@ -49,7 +49,7 @@ class SharedMachines(Worker):
 
     def __init__(self) -> None:
         self._matrices: Matrices | None = None
-        self._models: dict[tuple[int, int], Any] = {}
+        self._models: dict[tuple[int, int, int], Any] = {}
         # What cannot be shared after all, or fails, is fitted as other estimators are.
         self._others = LineFits()
 
@@ -103,10 +103,12 @@ class SharedMachines(Worker):
 
     def _model(self, task: Task, candidate: int) -> Any:
         """Return a configured estimator, which stays as it is."""
-        key = (id(task), candidate)
+        # Folds of a pipeline are tasks of their own, with the same estimator and candidates.
+        key = (id(task.estimator), id(task.candidates), candidate)
         if key not in self._models:
-            self._models[key] = task.configured(candidate)
-        return self._models[key]
+            # Whoever is known by its id is kept alive.
+            self._models[key] = (task.configured(candidate), task.estimator, task.candidates)
+        return self._models[key][0]
 
     def _cells(self, task: Task, candidate: int, folds: "list[_Fold]", threads: int) -> list[Cell]:
         try:

@@ -4,6 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -329,6 +330,11 @@ class Learner(BaseEstimator, ABC):
         parts = answer(self._model.parts, samples)
         parts = parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
         return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        return list(super()._get_param_names())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator; with `deep`, also those of its kernels and other parts.
