@@ -46,6 +46,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.solvers",
         "lokl.models",
         "lokl.selection",
+        "lokl.auto",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):

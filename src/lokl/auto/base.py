@@ -192,7 +192,8 @@ class AutoMKL(BaseEstimator):
         unit_cost = self._unit_cost(y, weight)
         made = self._contenders(unit_cost, int(rng.randint(2**31 - 1)))
         given = None if self.kernels is None else one_by_one(self.kernels)
-        plan = Plan(made, self._dictionary_views(numbers, places), given, unit_cost)
+        views = self._dictionary_views(numbers, places)
+        plan = Plan(made, views, given, unit_cost, self.time_limit is not None)
         return Tournament(arena, plan, self.rule, deadline, self._kind == "Classifier", rng)
 
     def _contenders(self, unit_cost: float, seed: int) -> list[Contender]:

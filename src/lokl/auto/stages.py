@@ -18,6 +18,7 @@ Stage = list[Candidate]
 # Powers of two; the finer ones between them are tried around the best.
 _COSTS = range(-3, 10, 2)
 _LEAST_COST, _LARGEST_COST = -3, 9
+_FIRST_COST = 3
 # Costs of a learned method of which nothing is known.
 _LEARNED_COSTS = (-1, 2, 5)
 # Views from which on learned methods get two kernels of each instead of the whole dictionary.
@@ -36,12 +37,15 @@ class Plan:
         Kernels of the user in the place of those of the views.
     unit_cost : float
         What a cost of one means: the spread of the targets of a regression, else 1.
+    in_haste : bool
+        Whether time may be over soon: a candidate that is seldom bad then comes first of all.
     """
 
     contenders: Sequence[Contender]
     views: Sequence[View]
     given: list[Kernels] | None
     unit_cost: float
+    in_haste: bool = False
 
     def stages(self, board: Leaderboard) -> Iterator[Stage]:
         """Yield candidates, looking at what the board says of those before."""
@@ -71,6 +75,8 @@ class Plan:
             return
         alone = self._alone()
         coarse = range(LOW, HIGH + 1, STEP)
+        if self.in_haste:
+            yield self._at(uniform, [view.rbf(0) for view in alone[:1]], [_FIRST_COST])
         singles = [view.rbf(power) for view in alone for power in coarse]
         if len(self.views) > 1:
             singles += [_merged([view.rbf(power) for view in self.views]) for power in coarse]
