@@ -1,7 +1,7 @@
 """Plain tables: AutoMKL against a tuned support vector machine, random forest and boosting.
 
-Each set is divided several times into three quarters to learn from and one to test. Every contestant
-is tuned by 5-fold cross-validation inside the part that it learns from: `GridSearchCV` over 10 costs
+Each set is divided several times into three quarters to learn from and one to test. All contestants
+are tuned by 5-fold cross-validation inside the part to learn from: `GridSearchCV` over 10 costs
 and 10 widths of an SVC on standardised columns, over depth and features of a forest, over rate and
 leaves of boosting. Seconds are of tuning and the final fit together.
 """

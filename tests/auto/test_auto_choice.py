@@ -137,7 +137,7 @@ def test_a_candidate_that_fails_is_a_row_with_its_error():
     assert len(failed)
     assert failed.error.str.contains("class_weight").all()
     assert model.leaderboard_.score.iloc[0] > 0.9
-    with pytest.raises(ValueError, match="none of the .* candidates could be fitted.*class_weight"):
+    with pytest.raises(ValueError, match=r"none of the .* could be fitted.*class_weight"):
         quick(methods=[bad]).fit(X, y)
 
 
