@@ -20,7 +20,7 @@ logger = logging.getLogger("lokl")
 # With more samples than that, the search is on a part of them, and the best few are judged on all.
 MANY_ROWS, ROWS_OF_PART, SURVIVORS = 6_000, 4_000, 4
 # A fit from nothing and to the full tolerance takes longer than one of a search.
-_SLOWER = 3.0
+_SLOWER = 1.5
 # Part of the time that is kept for what cannot be foreseen.
 _SPARE = 0.05
 # Machines that a learned method solves for each of its kernels, roughly.
