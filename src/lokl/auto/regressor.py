@@ -14,6 +14,9 @@ from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.selection.decisions import as_numbers
 
+# Of targets with a standard deviation of one.
+_TOLERANCE = 1e-3
+
 
 @settings
 class AutoMKLRegressor(RegressorMixin, AutoMKL):
@@ -110,4 +113,9 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
         return float(spread) if spread > 1e-12 * np.abs(mean).max() else 1.0
 
     def _settings_of_methods(self, unit_cost: float, seed: int) -> dict[str, Any]:
-        return {"random_state": seed, "epsilon": self.epsilon * unit_cost}
+        # A machine is solved to a tolerance in the unit of its targets.
+        return {
+            "random_state": seed,
+            "epsilon": self.epsilon * unit_cost,
+            "tol": _TOLERANCE * unit_cost,
+        }
