@@ -17,6 +17,7 @@ from lokl._methods import ABILITIES, METHODS
 SOURCE = Path(lokl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 NAMES = [name for method in METHODS for name in method.classes]
+AUTO = ["AutoMKLClassifier", "AutoMKLRegressor"]
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
 
@@ -39,7 +40,7 @@ def test_every_method_is_listed_where_types_are_checked():
     text = inspect.getsource(estimators)
     assert set(re.findall(r"import (\w+) as \1$", text, flags=re.MULTILINE)) == set(NAMES)
     assert set(estimators.__all__) == set(NAMES)
-    assert set(lokl.__all__) == {*NAMES, "join_views", "load", "save", "__version__"}
+    assert set(lokl.__all__) == {*NAMES, *AUTO, "join_views", "load", "save", "__version__"}
     for method in METHODS:
         assert method.abilities <= ABILITIES.keys()
         for name in method.classes:

@@ -7,6 +7,8 @@ from lokl._methods import METHODS
 
 if TYPE_CHECKING:
     from lokl._views import join_views as join_views
+    from lokl.auto import AutoMKLClassifier as AutoMKLClassifier
+    from lokl.auto import AutoMKLRegressor as AutoMKLRegressor
     from lokl.estimators import *  # noqa: F403
     from lokl.files import load as load
     from lokl.files import save as save
@@ -16,6 +18,8 @@ __version__ = "0.1.0"
 _modules = {name: method.module for method in METHODS for name in method.classes}
 _modules["join_views"] = "lokl._views"
 _modules["load"] = _modules["save"] = "lokl.files.models"
+_modules["AutoMKLClassifier"] = "lokl.auto.classifier"
+_modules["AutoMKLRegressor"] = "lokl.auto.regressor"
 __getattr__, _names = lazy_exports(__name__, _modules)
 __all__ = [*_names, "__version__"]
 

@@ -46,3 +46,12 @@ def labelled_samples(values: Array, X: Any, name: str) -> Any:
 
 def _index(X: Any) -> Any:
     return X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+
+
+def table_of(rows: Sequence[Any], columns: Sequence[str]) -> Any:
+    """Return named rows as a data frame where pandas is there, else as they are."""
+    try:
+        import pandas
+    except ImportError:
+        return list(rows)
+    return pandas.DataFrame(list(rows), columns=list(columns))

@@ -48,7 +48,7 @@ class LastSteps(Worker):
             isinstance(pipeline, Pipeline)
             and len(pipeline.steps) > 1
             and isinstance(task.configured(candidate)[-1], Learner)
-            and set(task.fit_params) <= {f"{_prefix(task)}sample_weight"}
+            and all(name.endswith("__sample_weight") for name in task.fit_params)
             and not get_config()["enable_metadata_routing"]
             and sees_predictions_only(task.scorers)
         )
@@ -114,7 +114,11 @@ def _last_step(task: Task, candidate: int) -> Task:
         {name[len(prefix) :]: value for name, value in params.items() if name.startswith(prefix)}
         for params in task.candidates
     ]
-    weights = {name[len(prefix) :]: value for name, value in task.fit_params.items()}
+    weights = {
+        name[len(prefix) :]: value
+        for name, value in task.fit_params.items()
+        if name.startswith(prefix)
+    }
     last = task.configured(candidate)[-1]
     # The folds have the jobs.
     return replace(task, estimator=last, candidates=own, fit_params=weights, n_jobs=1)
@@ -141,8 +145,12 @@ def _transformed_task(task: Task, bare: Task, candidate: int, split: int) -> Tas
     X_train, y_train = _safe_split(pipeline, task.X, task.y, train)
     X_test, _ = _safe_split(pipeline, task.X, task.y, test, train)
     others = pipeline[:-1]
+    weights = {
+        name: value for name, value in task.fit_params.items() if not name.startswith(_prefix(task))
+    }
+    weights = _check_method_params(task.X, weights, train)
     # Not fit and transform: some transformers treat the rows they learn from in another way.
-    X = _stacked([others.fit_transform(X_train, y_train), others.transform(X_test)])
+    X = _stacked([others.fit_transform(X_train, y_train, **weights), others.transform(X_test)])
     rows = np.concatenate([np.asarray(train), np.asarray(test)])
     places = np.arange(len(rows))
     return replace(

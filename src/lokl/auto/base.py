@@ -1,0 +1,318 @@
+"""What both estimators share: from samples to the winner, and what the winner has to say."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lokl._arrays import Array, is_sparse
+from lokl._notices import Collected
+from lokl._tables import table_of
+from lokl.auto.arena import Arena, take
+from lokl.auto.candidates import Contender, contenders
+from lokl.auto.dictionary import View, one_by_one, views_of
+from lokl.auto.leaderboard import LeaderboardRow
+from lokl.auto.preparation import PrepareColumns
+from lokl.auto.reading import ReadColumns
+from lokl.auto.stages import Plan
+from lokl.auto.tournament import Deadline, Tournament
+from lokl.estimators._base import setting, settings
+from lokl.estimators._base.refit import publish
+from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, Rule, anything, one_of, or_none
+from lokl.estimators._base.settings import check_settings
+from lokl.estimators._base.validation import check_weights
+from lokl.models.described import Attributes
+from lokl.selection.rule import RULES
+
+
+def _has(name: str) -> Any:
+    """Whether the winner has a method."""
+
+    def check(auto: Any) -> bool:
+        return "best_estimator_" in vars(auto) and hasattr(auto.best_estimator_[-1], name)
+
+    return check
+
+
+def _check_views(name: str, value: Any) -> None:
+    if value is not None and (not hasattr(value, "items") or not len(value)):
+        raise ValueError(
+            f"{name} must be a mapping of names to columns, such as {{'blood': ['iron', 'zinc']}}, "
+            f"or None, got {value!r}"
+        )
+
+
+@settings
+class AutoMKL(BaseEstimator):
+    """The search for a model, and its answers."""
+
+    views: Any = setting(
+        None,
+        Rule("mapping of str to columns, or None", _check_views),
+        "Columns that belong together, by name, as :func:`lokl.join_views` gives them. Every view "
+        "has kernels of its own; a sample that has NaN in all columns of a view lacks it. None is "
+        "one view of all columns.",
+        kw_only=False,
+    )
+    kernels: Any = setting(
+        None,
+        anything("list or mapping of kernels, or None"),
+        "What to try in the place of linear, quadratic and RBF kernels of each view. They see the "
+        "scaled columns; stored matrices are left as they are.",
+        kw_only=False,
+    )
+    methods: Any = setting(
+        "auto",
+        anything('"auto", or list of str and estimators'),
+        'What is tried: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
+        '"auto" is single kernels, uniform mixes, l_p-norm MKL and SimpleMKL; with several views '
+        "also the trusted vote and C-LMKL.",
+    )
+    cv: Any = setting(
+        5,
+        anything("int, splitter or iterable of splits"),
+        "A number is that of folds, shuffled; those of classifiers have all classes as far as they "
+        "go, and groups stay together.",
+    )
+    scoring: Any = setting(
+        None, anything("str, callable or None"), "What decides; None is the estimator's own score."
+    )
+    rule: str = setting(
+        "one_se",
+        one_of(*RULES),
+        'Who wins: "best" is the best mean score; "one_se" is the best of the simplest kind of '
+        "method that is within one standard error of it: single kernels and uniform mixes, then "
+        "learned weights, then learned trust.",
+    )
+    time_limit: float | None = setting(
+        None,
+        or_none(POSITIVE),
+        "Seconds for search and final fit; the best so far wins. Where even the final fit takes "
+        "too long, it learns from fewer samples, with a warning.",
+    )
+    random_state: Any = setting(
+        None, SEED, "Of folds, of parts of many samples, and of methods that draw."
+    )
+    n_jobs: int | None = setting(
+        None, JOBS, "Threads of single machines, None for one a core; for others folds in threads."
+    )
+    verbose: int = setting(
+        0, anything("int"), "1 logs a line about every stage to the logger ``lokl``."
+    )
+
+    _kind: ClassVar[str]
+    _results: ClassVar[Any] = ()
+
+    @abstractmethod
+    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        """Check targets; return them and what they tell."""
+
+    @abstractmethod
+    def _splits(self, y: Array, groups: Any, rng: np.random.RandomState) -> list[Any]:
+        """Folds of samples."""
+
+    @abstractmethod
+    def _unit_cost(self, y: Array, weight: Array) -> float:
+        """What a cost of one means."""
+
+    def _settings_of_methods(self, unit_cost: float, seed: int) -> dict[str, Any]:
+        """Settings of all methods that are made here."""
+        return {"random_state": seed}
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
+        check_settings(self)
+        deadline = Deadline(self.time_limit)
+        with Collected():
+            # Before anything is read, so that a wrong name is told at once.
+            contenders(self.methods, self._kind, True, {})
+            reader = ReadColumns().fit(X)
+            numbers = reader.transform(X)
+            y, told = self._targets(y)
+            check_consistent_length(numbers, y)
+            tournament = self._tournament(X, numbers, y, sample_weight, groups, reader, deadline)
+            tournament.play()
+            winner = tournament.winner()
+            fitted, count = tournament.fitted(winner)
+            results = {
+                **told,
+                **self._known(reader, fitted),
+                "calibration_": tournament.calibration(winner),
+                "best_score_": winner.mean,
+                "best_method_": winner.candidate.method,
+                "n_samples_fit_": count,
+                "_rows": tournament.board.rows(),
+            }
+        publish(self, results)
+        return self
+
+    def _known(self, reader: ReadColumns, fitted: Pipeline) -> dict[str, Any]:
+        known = {
+            "best_estimator_": Pipeline([("read", reader), *fitted.steps]),
+            "kernel_names_": getattr(fitted[-1], "kernel_names_", None),
+            "n_features_in_": reader.n_features_in_,
+        }
+        if hasattr(reader, "feature_names_in_"):
+            known["feature_names_in_"] = reader.feature_names_in_
+        return known
+
+    def _tournament(
+        self,
+        X: Any,
+        numbers: Any,
+        y: Array,
+        sample_weight: Any,
+        groups: Any,
+        reader: ReadColumns,
+        deadline: Deadline,
+    ) -> Tournament:
+        weight = check_weights(sample_weight, numbers)
+        rng = check_random_state(self.random_state)
+        places = None
+        if self.views is not None:
+            places = [reader.places(columns, X) for columns in self.views.values()]
+        arena = Arena(
+            numbers,
+            y,
+            None if sample_weight is None else weight,
+            self._splits(y, take(groups, np.arange(len(y))), rng),
+            check_scoring(self, self.scoring),
+            self._preparation(places),
+            self.n_jobs,
+            self.verbose,
+        )
+        if (weight <= 0).any():
+            # A weight of zero is the same as no row at all.
+            arena = arena.part(np.flatnonzero(weight > 0))
+        unit_cost = self._unit_cost(y, weight)
+        made = self._contenders(unit_cost, int(rng.randint(2**31 - 1)))
+        given = None if self.kernels is None else one_by_one(self.kernels)
+        views = self._dictionary_views(numbers, places)
+        plan = Plan(made, views, given, unit_cost, self.time_limit is not None)
+        return Tournament(arena, plan, self.rule, deadline, self._kind == "Classifier", rng)
+
+    def _contenders(self, unit_cost: float, seed: int) -> list[Contender]:
+        several = self.views is not None and len(self.views) > 1
+        own = self._settings_of_methods(unit_cost, seed)
+        return list(contenders(self.methods, self._kind, several, own))
+
+    def _preparation(self, places: Any) -> PrepareColumns:
+        if self.kernels is None:
+            return PrepareColumns(places)
+        stored = any(k.is_stored for one in one_by_one(self.kernels) for k in one.values())
+        return PrepareColumns(places, unit=False, scale=not stored)
+
+    def _dictionary_views(self, numbers: Any, places: Any) -> list[View]:
+        if places is None:
+            return [View(None, None)]
+        complete = [
+            is_sparse(numbers) or not np.isnan(numbers[:, own]).all(axis=1).any() for own in places
+        ]
+        return views_of([*map(str, self.views)], [len(own) for own in places], complete)
+
+    @property
+    def leaderboard_(self) -> Any:
+        """All candidates, best first: a data frame where pandas is there, else a list of rows."""
+        check_is_fitted(self)
+        return table_of(self._rows, LeaderboardRow._fields)
+
+    def _answer(self, name: str, X: Any, **options: Any) -> Any:
+        """Ask the last step about samples that the others have prepared."""
+        check_is_fitted(self)
+        prepared = self.best_estimator_[:-1].transform(X)
+        told = getattr(self.best_estimator_[-1], name)(prepared, **options)
+        # Prepared samples are arrays, without the index of a data frame.
+        has_index = options.get("labels") and hasattr(X, "columns") and hasattr(X, "index")
+        return told.set_axis(X.index) if has_index else told
+
+    def predict(self, X: Any) -> Array:
+        """What the winner predicts.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        predictions : array of shape (n_samples,), or (n_samples, n_targets)
+        """
+        return np.asarray(self._answer("predict", X))
+
+    @available_if(_has("gate"))
+    def gate(self, X: Any, *, labels: bool = False) -> Any:
+        """How far each kernel is trusted at each sample: ``gate`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+        """
+        return self._answer("gate", X, labels=labels)
+
+    @available_if(_has("contributions"))
+    def contributions(self, X: Any, *, labels: bool = False) -> Any:
+        """Part of each kernel in the decision of each sample: ``contributions`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+        """
+        return self._answer("contributions", X, labels=labels)
+
+    @available_if(_has("trust"))
+    def trust(self, X: Any) -> Array:
+        """Probability that each kernel speaks to the matter: ``trust`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        """
+        return np.asarray(self._answer("trust", X))
+
+    @available_if(_has("disagreement"))
+    def disagreement(self, X: Any) -> Array:
+        """How far kernels contradict each other at each sample: ``disagreement`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        """
+        return np.asarray(self._answer("disagreement", X))
+
+    @classmethod
+    def _described(cls) -> Attributes:
+        return {
+            "best_estimator_": (
+                "Pipeline",
+                "The winner, fitted on all samples: reading, preparation, model.",
+            ),
+            "best_method_": ("str", "Its method, as in ``leaderboard_``."),
+            "best_score_": ("float", "Its mean held-out score."),
+            "leaderboard_": (
+                "data frame, or list of LeaderboardRow without pandas",
+                "All candidates, best first: method, kernels, C, held-out score and its standard "
+                "error, seconds, samples that took part, and the error of those that failed.",
+            ),
+            "kernel_names_": ("list of str or None", "Kernels of the winner."),
+            "n_samples_fit_": ("int", "Samples that the winner learned from."),
+            "n_features_in_": ("int", ""),
+            "feature_names_in_": (
+                "array of str",
+                "Where the training samples came with column names.",
+            ),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
