@@ -8,11 +8,14 @@ from lokl._methods import METHODS
 if TYPE_CHECKING:
     from lokl._views import join_views as join_views
     from lokl.estimators import *  # noqa: F403
+    from lokl.regions import RegionClassifier as RegionClassifier
+    from lokl.regions import RegionRegressor as RegionRegressor
 
 __version__ = "0.1.0"
 
 _modules = {name: method.module for method in METHODS for name in method.classes}
 _modules["join_views"] = "lokl._views"
+_modules |= dict.fromkeys(("RegionClassifier", "RegionRegressor"), "lokl.regions.estimators")
 __getattr__, _names = lazy_exports(__name__, _modules)
 __all__ = [*_names, "__version__"]
 
