@@ -132,6 +132,8 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         ),
     }
 
+    _kind: ClassVar[str]  # of estimators
+
     @classmethod
     def _described(cls) -> Attributes:
         return cls._attributes
@@ -241,7 +243,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
                 learning.codes,
                 learning.n_classes,
                 learning.weight,
-                partial(fit_tuned, grid, told),
+                partial(fit_tuned, grid),
             )
             return estimator, {}, learning
         best = shared_choice(estimator, grid, learning, shares, seed, self.n_jobs, told)
@@ -260,6 +262,14 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
                 "estimator must be an estimator of lokl, such as UniformMKLClassifier(), a "
                 f"pipeline that ends in one, or None, got {estimator!r}"
             )
+        if estimator is not None and not self._suits(estimator):
+            raise ValueError(
+                f"estimator of {type(self).__name__} must be a {self._kind}, got {estimator!r}"
+            )
+
+    @abstractmethod
+    def _suits(self, estimator: Any) -> bool:
+        """Whether an estimator is of the kind that regions need."""
 
     def _takes_missing(self, X: Any) -> bool:
         """Whether samples may lack views."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -61,6 +61,10 @@ class RegionClassifier(ClassifierMixin, InRegions):
         "classes_": ("array of shape (n_classes,)", ""),
         **InRegions._attributes,
     }
+    _kind = "classifier with decision_function"
+
+    def _suits(self, estimator: Any) -> bool:
+        return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
     def _configured(self, y: Array | None) -> Any:
         return default_estimator(None) if self.estimator is None else self.estimator
@@ -157,6 +161,11 @@ class RegionRegressor(RegressorMixin, InRegions):
     >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.95)
     True
     """
+
+    _kind = "regressor"
+
+    def _suits(self, estimator: Any) -> bool:
+        return bool(is_regressor(estimator))
 
     def _configured(self, y: Array | None) -> Any:
         if self.estimator is not None:

@@ -21,8 +21,9 @@ _FOLDS = 5
 # Regions that tell for all.
 _REGIONS = 4
 # Costs and widths of the RBF kernel, the latter times what samples of one region are apart.
-_COSTS = 2.0 ** np.arange(-1.0, 9.0)
-_WIDTHS = 2.0 ** np.arange(-3.0, 7.0)
+# Scores change slowly with the cost, so that costs are farther apart.
+_COSTS = [0.5, 2.0, 8.0, 32.0, 128.0, 512.0]
+_WIDTHS = [2.0**power for power in range(-3, 7)]
 # Machines of regions are averaged over many: more digits of one do not show.
 _TOLERANCE = 1e-2
 # Residuals that cost nothing, in standard deviations of the target.
@@ -53,7 +54,10 @@ def default_grid(estimator: Any, parts: Sequence[Any]) -> dict[str, Any]:
     """
     spread = float(np.mean([_spread(part) for part in parts]))
     unit = 1.0 / spread if spread > 0 else 1.0
-    return {"C": estimator.C * _COSTS, "kernels": [[RBF(unit * width)] for width in _WIDTHS]}
+    return {
+        "C": [estimator.C * cost for cost in _COSTS],
+        "kernels": [[RBF(unit * width)] for width in _WIDTHS],
+    }
 
 
 def _spread(X: Any) -> float:
@@ -115,9 +119,7 @@ def shared_choice(
     return dict(candidates[int(np.argmax(mean))])
 
 
-def fit_tuned(
-    grid: Any, told: bool, estimator: Any, X: Any, y: Array, seed: int, **options: Any
-) -> Any:
+def fit_tuned(grid: Any, estimator: Any, X: Any, y: Array, seed: int, **options: Any) -> Any:
     """Choose parameters and fit an estimator with them; as it is where samples are too few."""
     codes = np.unique(y, return_inverse=True)[1] if is_classifier(estimator) else None
     region = Learning(X, y, codes, 0, None, fit_tuned)
@@ -125,7 +127,7 @@ def fit_tuned(
         return estimator.fit(X, y, **options)
     search = _search(estimator, grid, region, seed, 1, refit=True)
     _, notices = apart(partial(search.fit, X, y, **options))
-    together((None, notices if told else _without_edges(notices)))
+    together((None, _without_edges(notices)))
     return search.best_estimator_
 
 
