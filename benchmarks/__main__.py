@@ -29,6 +29,7 @@ NAMES = (
     "search_small",
     "search_methods",
     "search_large",
+    "regions",
     "runner",
 )
 

@@ -18,7 +18,9 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/user_guide.md", "docs/tuning.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/user_guide.md", "docs/tuning.md", "docs/scale.md"]
+)
 def test_python_blocks_run_one_after_the_other(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     assert blocks
@@ -46,6 +48,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.solvers",
         "lokl.models",
         "lokl.selection",
+        "lokl.regions",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):
