@@ -66,9 +66,9 @@ def test_the_edge_of_a_grid_is_told_of_one_that_was_given():
 
 
 def test_regions_with_too_few_samples_are_not_tuned():
-    few = np.flatnonzero(np.arange(len(Y)) < 8)
-    model = RegionClassifier(random_state=0).fit(X[few], Y[few])
-    assert model.best_params_ == {}
     for tune in ("shared", "each"):
-        model = RegionClassifier(max_region_size=4, tune=tune, random_state=0)
-        assert model.fit(X[few], Y[few]).best_params_ == {}
+        model = RegionClassifier(max_region_size=90, tune=tune, random_state=0).fit(X, Y)
+        assert model.best_params_ == {}
+        assert {fitted.C for fitted in model.estimators_[0] if fitted is not None} == {1.0}
+    rare = np.flatnonzero((Y == 0) | (np.cumsum(Y) <= 4))
+    assert RegionClassifier(random_state=0).fit(X[rare], Y[rare]).best_params_ == {}

@@ -51,7 +51,7 @@ def explains(name: str) -> Any:
     """Whether the estimator of the regions has a method."""
 
     def check(regions: Any) -> bool:
-        return hasattr(regions._configured(None), name)
+        return hasattr(regions._configured(), name)
 
     return check
 
@@ -90,7 +90,8 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         "shared",
         Rule('{"shared", "each"} or None', _check_tune),
         'How the values of `param_grid` are chosen: "shared", by cross-validation in four regions, '
-        'the same for all; "each", in every region by itself; None, not at all.',
+        'the same for all; "each", in every region by itself; None, not at all. Regions with fewer '
+        "than 100 samples, or five of a class, have no part in it.",
     )
     param_grid: Any = setting(
         None,
@@ -139,8 +140,8 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         return cls._attributes
 
     @abstractmethod
-    def _configured(self, y: Array | None) -> Any:
-        """Return the estimator, or what None stands for; `y` are targets where they are known."""
+    def _configured(self, learning: Learning | None = None) -> Any:
+        """Return the estimator, or what None stands for, where samples are known for these."""
 
     @abstractmethod
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
@@ -194,7 +195,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         covers: list[Cover] = []
         sizes: list[Array] = []
         best: dict[str, Any] = {}
-        estimator = self._configured(learning.y)
+        estimator = self._configured(learning)
         for number in range(self.covers):
             place = (seed, number)
             tree, shares = grow_tree(
@@ -273,7 +274,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
 
     def _takes_missing(self, X: Any) -> bool:
         """Whether samples may lack views."""
-        model = self._configured(None)
+        model = self._configured()
         if not isinstance(model, Learner):
             return bool(get_tags(model).input_tags.allow_nan)
         named = named_kernels(model._default_kernels(X))
@@ -290,11 +291,11 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         X = check_samples(self, X, fitting=False, missing=missing)
         return X, X if samples is None else samples
 
-    def _decisions(self, X: Any) -> Array:
-        return self._model.decide(*self._new(X), self._threads())
-
-    def _threads(self) -> int:
-        return threads_for(self.n_jobs)
+    def _asked(self, question: str, X: Any, *more: Any) -> Array:
+        """Ask the model of all regions about new samples."""
+        # First, since it says so where the estimator is not fitted.
+        new = self._new(X)
+        return np.asarray(getattr(self._model, question)(*new, *more, threads_for(self.n_jobs)))
 
     def region(self, X: Any) -> Array:
         """Number of the region of each sample.
@@ -328,7 +329,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
             Shares of the kernels; rows sum to one. Equal shares where a region has samples of one
             class only.
         """
-        trust = self._model.trust(*self._new(X), self._threads())
+        trust = self._asked("trust", X)
         return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
     @available_if(explains("contributions"))
@@ -349,7 +350,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
             With more than two classes or several targets (n_samples, n_tasks, n_kernels). Zeros
             where a region has samples of one class only.
         """
-        parts = self._model.parts(*self._new(X), self._threads())
+        parts = self._asked("parts", X)
         parts = parts[:, 0] if self._is_flat() else parts
         return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
 

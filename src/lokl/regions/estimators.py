@@ -14,7 +14,8 @@ from lokl.estimators._base import settings
 from lokl.estimators._base.classifier import sorted_classes
 from lokl.models.described import Attributes
 from lokl.regions.base import InRegions, explains
-from lokl.regions.tuning import default_estimator
+from lokl.regions.fitting import Learning
+from lokl.regions.tuning import default_classifier, default_regressor
 
 
 @settings
@@ -66,8 +67,8 @@ class RegionClassifier(ClassifierMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
-    def _configured(self, y: Array | None) -> Any:
-        return default_estimator(None) if self.estimator is None else self.estimator
+    def _configured(self, learning: Learning | None = None) -> Any:
+        return default_classifier() if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         y = column_or_1d(y, warn=True) if y.ndim == 2 else y
@@ -101,7 +102,7 @@ class RegionClassifier(ClassifierMixin, InRegions):
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
             Positive values speak for ``classes_[1]``, or for the class of the column.
         """
-        decision = self._decisions(X)
+        decision = self._asked("decide", X)
         return decision[:, 0] if self._is_flat() else decision
 
     def predict(self, X: Any) -> Array:
@@ -115,7 +116,7 @@ class RegionClassifier(ClassifierMixin, InRegions):
         -------
         labels : array of shape (n_samples,)
         """
-        decision = self._decisions(X)
+        decision = self._asked("decide", X)
         if not self._is_flat():
             return np.asarray(self.classes_[decision.argmax(axis=1)])
         chosen = np.where(decision[:, 0] == 0, self._tie, decision[:, 0] > 0)
@@ -135,8 +136,7 @@ class RegionClassifier(ClassifierMixin, InRegions):
             0 for classes that the region of a sample has not met.
         """
         check_is_fitted(self)
-        n_classes = len(self.classes_)
-        return self._model.probabilities(*self._new(X), n_classes, self._threads())
+        return self._asked("probabilities", X, len(self.classes_))
 
 
 @settings
@@ -167,10 +167,12 @@ class RegionRegressor(RegressorMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return bool(is_regressor(estimator))
 
-    def _configured(self, y: Array | None) -> Any:
+    def _configured(self, learning: Learning | None = None) -> Any:
         if self.estimator is not None:
             return self.estimator
-        return default_estimator(np.zeros(1) if y is None else y)
+        if learning is None:
+            return default_regressor(np.zeros(1), None)
+        return default_regressor(learning.y, learning.weight)
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
@@ -193,7 +195,7 @@ class RegionRegressor(RegressorMixin, InRegions):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        decision = self._decisions(X)
+        decision = self._asked("decide", X)
         return decision[:, 0] if self._one_target else decision
 
     def __sklearn_tags__(self) -> Any:

@@ -18,6 +18,8 @@ from lokl.selection.edges import warn_of_edges
 from lokl.selection.search import KernelSearchCV
 
 _FOLDS = 5
+# Scores of fewer samples are mostly chance.
+_FEWEST = 100
 # Regions that tell for all.
 _REGIONS = 4
 # Costs and widths of the RBF kernel, the latter times what samples of one region are apart.
@@ -30,14 +32,18 @@ _TOLERANCE = 1e-2
 _EPSILON = 0.05
 
 
-def default_estimator(y: Array | None) -> Any:
-    """Return one RBF machine, for targets `y`, or for classes where None."""
+def default_classifier() -> Any:
+    """Return one RBF machine for classes."""
     # Types of constructors that come from declared settings are not known to type checkers.
     classifier: Any = UniformMKLClassifier
+    return classifier([RBF()], tol=_TOLERANCE)
+
+
+def default_regressor(y: Array, weight: Array | None) -> Any:
+    """Return one RBF machine for targets, whose spread is the unit of its settings."""
     regressor: Any = UniformMKLRegressor
-    if y is None:
-        return classifier([RBF()], tol=_TOLERANCE)
-    spread = float(np.std(y)) or 1.0
+    mean = np.average(y, axis=0, weights=weight)
+    spread = float(np.sqrt(np.average((y - mean) ** 2, axis=0, weights=weight).mean())) or 1.0
     scaled = {"C": spread, "epsilon": _EPSILON * spread, "tol": _TOLERANCE * spread}
     return regressor([RBF()], **scaled)
 
@@ -79,9 +85,9 @@ def regions_to_tune(learning: Learning, shares: Sequence[tuple[Array, Array | No
 
 
 def _has_folds(learning: Learning, rows: Array) -> bool:
-    """Whether every fold has samples of all classes of the region to learn from."""
-    if learning.codes is None:
-        return len(rows) >= 2 * _FOLDS
+    """Whether samples are enough, and every fold has all classes of the region."""
+    if len(rows) < _FEWEST or learning.codes is None:
+        return len(rows) >= _FEWEST
     counts = np.bincount(learning.codes[rows])
     return bool((counts > 0).sum() > 1 and counts[counts > 0].min() >= _FOLDS)
 
