@@ -15,8 +15,9 @@ _project = CompiledModule("lokl.clustering._project")
 _GRAIN = 4096
 # A direction is found on at most so many samples of a node.
 _SAMPLE = 10_000
-# Rounds of 2-means: more of them hardly change the direction any more.
-_ROUNDS = 6
+# Rounds of 2-means: more of them hardly change the direction any more. After a few, splits still
+# show the direction they began with, and trees of different seeds cut different neighbours apart.
+_ROUNDS, _FEW_ROUNDS = 12, 3
 # Where the smaller side of a split has less than this share, other directions are tried.
 _FAIR, _TRIES = 0.25, 4
 
@@ -91,7 +92,12 @@ class RegionTree:
 
 
 def grow_tree(
-    X: Any, max_size: int, *, overlap: float = 0.0, seed: tuple[int, ...] = (0,)
+    X: Any,
+    max_size: int,
+    *,
+    overlap: float = 0.0,
+    seed: tuple[int, ...] = (0,),
+    varied: bool = False,
 ) -> tuple[RegionTree, list[Share]]:
     """Divide samples until every region has at most `max_size` of them.
 
@@ -107,6 +113,9 @@ def grow_tree(
         Share of the samples of a node that belong to both sides of its split.
     seed : tuple of int
         The first directions of 2-means come from it, and from the place in the tree.
+    varied : bool, default=False
+        Whether trees of different seeds shall be unlike each other, rather than each as good as it
+        can be by itself.
 
     Returns
     -------
@@ -117,7 +126,7 @@ def grow_tree(
     splits: list[_Split] = []
     children: list[list[int]] = []
     shares: list[Share] = []
-    missing = _missing(X)
+    missing, rounds = _missing(X), _FEW_ROUNDS if varied else _ROUNDS
     # Parent, its side, path from the root, samples: a node has its number when it is looked at.
     waiting: list[tuple[int, int, tuple[int, ...], Share]]
     waiting = [(-1, 0, (1,), Share(np.arange(X.shape[0]), None))]
@@ -128,7 +137,7 @@ def grow_tree(
             rng = np.random.default_rng((*seed, *path))
             split = None
             if len(share.rows) > max_size:
-                split = _find_split(X, share.rows, missing, overlap, rng)
+                split = _find_split(X, share.rows, missing, overlap, rounds, rng)
             number = -1 - len(shares) if split is None else len(splits)
             if parent >= 0:
                 children[parent][which] = number
@@ -140,14 +149,18 @@ def grow_tree(
             sides = _sides(share, split.side, split.band)
             split.side = np.empty(0)
             waiting += [(number, k, (*path, k), sides[k]) for k in (1, 0)]
-    tree = RegionTree(
-        np.array([split.direction for split in splits]).reshape(len(splits), X.shape[1]),
+    return _tree(splits, children, missing), shares
+
+
+def _tree(splits: "list[_Split]", children: list[list[int]], missing: Array) -> RegionTree:
+    count = len(splits)
+    return RegionTree(
+        np.array([split.direction for split in splits]).reshape(count, len(missing)),
         np.array([split.offset for split in splits]),
         np.array([split.band for split in splits]),
-        np.array(children, dtype=np.int32).reshape(len(splits), 2),
+        np.array(children, dtype=np.int32).reshape(count, 2),
         missing,
     )
-    return tree, shares
 
 
 def projected(X: Any, rows: Array, direction: Array, missing: Array) -> Array:
@@ -193,7 +206,12 @@ def _take(share: Share, chosen: Array, part: Array | None = None) -> Share:
 
 
 def _find_split(
-    X: Any, rows: Array, missing: Array, overlap: float, rng: np.random.Generator
+    X: Any,
+    rows: Array,
+    missing: Array,
+    overlap: float,
+    rounds: int,
+    rng: np.random.Generator,
 ) -> "_Split | None":
     """Find a split with samples on both sides; None where all samples are equal."""
     some = rows
@@ -204,7 +222,7 @@ def _find_split(
     for attempt in range(_TRIES):
         start = rng.normal(size=X.shape[1])
         # Where 2-means has failed, any direction is better.
-        direction = start if attempt else _two_means(points, start)
+        direction = start if attempt else _two_means(points, start, rounds)
         side = projected(X, rows, direction, missing)
         split = _halved(direction, side, overlap)
         if split is not None and (best is None or split.balance > best.balance):
@@ -214,11 +232,11 @@ def _find_split(
     return best
 
 
-def _two_means(points: Any, direction: Array) -> Array:
+def _two_means(points: Any, direction: Array, rounds: int) -> Array:
     """Direction from one centre to the other, of two equal halves: balanced 2-means."""
     total = _sum(points, None)
     half = points.shape[0] // 2
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         side = np.asarray(points @ direction)
         right = np.zeros(len(side), dtype=points.dtype)
         right[np.argpartition(side, half)[half:]] = 1.0

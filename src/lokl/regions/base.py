@@ -199,7 +199,11 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         for number in range(self.covers):
             place = (seed, number)
             tree, shares = grow_tree(
-                X, self.max_region_size, overlap=float(self.overlap), seed=place
+                X,
+                self.max_region_size,
+                overlap=float(self.overlap),
+                seed=place,
+                varied=number > 0,
             )
             sizes.append(np.array([len(rows) for rows, _ in shares]))
             if number == 0:
