@@ -53,7 +53,7 @@ def own(covers: int) -> dict[str, Callable[[], Any]]:
         f"regions, {covers} covers": lambda: RegionClassifier(
             machine(), covers=covers, random_state=0
         ),
-        "regions, tuned": lambda: RegionClassifier(random_state=0),
+        f"regions, tuned, {covers} covers": lambda: RegionClassifier(covers=covers, random_state=0),
         "regions, kernels learned": lambda: RegionClassifier(learned, random_state=0),
     }
 
