@@ -30,6 +30,7 @@ NAMES = (
     "search_methods",
     "search_large",
     "tabular",
+    "regions",
     "runner",
 )
 

@@ -14,7 +14,7 @@ import lokl
 from lokl.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/user_guide.md", "docs/tuning.md", "docs/views.md"]
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale"))]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(lokl.__path__, "lokl.")
@@ -72,6 +72,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.files",
         "lokl.tables",
         "lokl.auto",
+        "lokl.regions",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):

@@ -40,7 +40,8 @@ def test_every_method_is_listed_where_types_are_checked():
     text = inspect.getsource(estimators)
     assert set(re.findall(r"import (\w+) as \1$", text, flags=re.MULTILINE)) == set(NAMES)
     assert set(estimators.__all__) == set(NAMES)
-    assert set(lokl.__all__) == {*NAMES, *AUTO, "join_views", "load", "save", "__version__"}
+    more = {"join_views", "load", "save", "RegionClassifier", "RegionRegressor", "__version__"}
+    assert set(lokl.__all__) == {*NAMES, *AUTO, *more}
     for method in METHODS:
         assert method.abilities <= ABILITIES.keys()
         for name in method.classes:

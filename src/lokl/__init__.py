@@ -12,14 +12,21 @@ if TYPE_CHECKING:
     from lokl.estimators import *  # noqa: F403
     from lokl.files import load as load
     from lokl.files import save as save
+    from lokl.regions import RegionClassifier as RegionClassifier
+    from lokl.regions import RegionRegressor as RegionRegressor
 
 __version__ = "0.1.0"
 
 _modules = {name: method.module for method in METHODS for name in method.classes}
-_modules["join_views"] = "lokl._views"
-_modules["load"] = _modules["save"] = "lokl.files.models"
-_modules["AutoMKLClassifier"] = "lokl.auto.classifier"
-_modules["AutoMKLRegressor"] = "lokl.auto.regressor"
+_modules |= {
+    "join_views": "lokl._views",
+    "load": "lokl.files.models",
+    "save": "lokl.files.models",
+    "AutoMKLClassifier": "lokl.auto.classifier",
+    "AutoMKLRegressor": "lokl.auto.regressor",
+    "RegionClassifier": "lokl.regions.estimators",
+    "RegionRegressor": "lokl.regions.estimators",
+}
 __getattr__, _names = lazy_exports(__name__, _modules)
 __all__ = [*_names, "__version__"]
 

@@ -93,7 +93,7 @@ class Classifier(ClassifierMixin, Learner):
 
     def _stated(self, y: Array, weight: Array) -> Stated:
         y = column_or_1d(y, warn=True) if y.ndim == 2 else y
-        classes, codes = _classes(y)
+        classes, codes = sorted_classes(y)
         counts = np.bincount(codes, weights=weight, minlength=len(classes))
         if (counts > 0).sum() < 2:
             others = "; all other samples have a sample_weight of 0" if len(classes) > 1 else ""
@@ -185,7 +185,7 @@ class Classifier(ClassifierMixin, Learner):
         return np.asarray(self.classes_[chosen.astype(np.intp)])
 
 
-def _classes(y: Array) -> tuple[Array, Array]:
+def sorted_classes(y: Array) -> tuple[Array, Array]:
     """Sort the classes; return them, and the number of the class of every sample."""
     if y.dtype == object:
         kinds = sorted({type(label).__name__ for label in y})

@@ -1,0 +1,142 @@
+"""Regions on covtype: one kernel, several covers, tuned and learned kernels, beside others."""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
+
+from benchmarks.common import Options, Report, load, main
+from lokl import LpMKLClassifier, RegionClassifier, UniformMKLClassifier
+from lokl._memory import Peak
+from lokl.kernels import RBF
+
+SHARE = 0.8
+GAMMA, C = 64.0, 32.0
+# LibSVM is fitted on so many rows; its time grows with the square of them, at least.
+LIBSVM_ROWS = 20_000
+GROWTH_FROM = 50_000
+
+
+@dataclass
+class RegionOptions(Options):
+    covers: int = 3
+    ours_only: bool = False
+
+
+@dataclass
+class Data:
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+    def first(self, rows: int) -> "Data":
+        return Data(self.X[:rows], self.y[:rows], self.X_test, self.y_test)
+
+
+def machine() -> Any:
+    return UniformMKLClassifier([RBF(GAMMA)], C=C, tol=1e-2)
+
+
+def own(covers: int) -> dict[str, Callable[[], Any]]:
+    kernels = [RBF(GAMMA / 4), RBF(GAMMA), RBF(4 * GAMMA)]
+    learned = LpMKLClassifier(kernels, C=C, tol=1e-2)
+    return {
+        "regions, one kernel": lambda: RegionClassifier(machine(), random_state=0),
+        f"regions, {covers} covers": lambda: RegionClassifier(
+            machine(), covers=covers, random_state=0
+        ),
+        f"regions, tuned, {covers} covers": lambda: RegionClassifier(covers=covers, random_state=0),
+        "regions, kernels learned": lambda: RegionClassifier(learned, random_state=0),
+    }
+
+
+def others() -> dict[str, Callable[[], Any]]:
+    return {
+        "Nystroem(1000) + LinearSVC": lambda: make_pipeline(
+            Nystroem(gamma=GAMMA / 4, n_components=1000, random_state=0), LinearSVC(C=C)
+        ),
+        "ExtraTrees": lambda: ExtraTreesClassifier(random_state=0, n_jobs=2),
+        "HistGradientBoosting": lambda: HistGradientBoostingClassifier(
+            max_iter=500, random_state=0
+        ),
+    }
+
+
+def measured(name: str, make: Callable[[], Any], data: Data) -> dict[str, Any]:
+    """Fit once: one fit of this size takes long enough."""
+    with Peak(tidy=True) as peak:
+        begun = time.perf_counter()
+        model = make().fit(data.X, data.y)
+        fitted = time.perf_counter()
+        accuracy = 100 * model.score(data.X_test, data.y_test)
+        ended = time.perf_counter()
+    return {
+        "model": name,
+        "fit, s": fitted - begun,
+        "prediction, s": ended - fitted,
+        "test accuracy": accuracy,
+        "peak, MB": peak.increase or float("nan"),
+    }
+
+
+def extrapolated(data: Data) -> dict[str, Any]:
+    """LibSVM on a part, and the time that all rows would take if it grew with their square."""
+    part = data.first(min(LIBSVM_ROWS, len(data.y)))
+    test = Data(part.X, part.y, data.X_test[:5000], data.y_test[:5000])
+    row = measured(f"LibSVM, {len(part.y)} rows", lambda: SVC(C=C, gamma=GAMMA), test)
+    whole = row["fit, s"] * (len(data.y) / len(part.y)) ** 2
+    return {**row, "model": f"{row['model']} ({whole:.0f} s for all)"}
+
+
+def read(rows: int | None) -> Data:
+    X, y = load("covtype.libsvm.binary.scale", rows)
+    order = np.random.RandomState(0).permutation(len(y))
+    X, y, n = X[order], y[order], round(SHARE * len(y))
+    return Data(X[:n], y[:n], X[n:], y[n:])
+
+
+def run(options: Any, report: Report) -> None:
+    data = read(options.rows)
+    # The first fits compile.
+    few = data.first(3000)
+    for make in own(options.covers).values():
+        make().set_params(max_region_size=1200).fit(few.X, few.y)
+    rows = [measured(name, make, data) for name, make in own(options.covers).items()]
+    single, covered, tuned, learned = rows
+    small = measured("part", own(1)["regions, one kernel"], data.first(GROWTH_FROM))
+    if not options.ours_only:
+        rows += [measured(name, make, data) for name, make in others().items()]
+        rows.append(extrapolated(data))
+    report.table(f"covtype, {len(data.y)} training rows, {len(data.y_test)} test rows", rows)
+    limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120))
+    for row, accuracy, seconds in limits:
+        report.target(f"{row['model']}: test accuracy", row["test accuracy"], ">=", accuracy)
+        report.target(f"{row['model']}: fit, s", row["fit, s"], "<=", seconds)
+    report.target("one cover: prediction, s", single["prediction, s"], "<=", 1)
+    gain = learned["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
+    report.target("kernels learned: points above one kernel", gain, ">=", 0)
+    report.target(
+        "kernels learned: times one kernel", learned["fit, s"] / single["fit, s"], "<=", 3
+    )
+    if len(data.y) > GROWTH_FROM:
+        growth = np.log(single["fit, s"] / small["fit, s"]) / np.log(len(data.y) / GROWTH_FROM)
+        report.target(f"growth from {GROWTH_FROM} rows, exponent", growth, "<=", 1.1)
+    allowed = 2 * data.X.nbytes / 2**20 + machine().cache_size
+    report.quality("one cover: peak memory, MB", single["peak, MB"], "<=", allowed)
+
+
+def more_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--covers", type=int, help="divisions of the second row (3)")
+    parser.add_argument("--ours-only", action="store_true", help="leave the others out")
+
+
+if __name__ == "__main__":
+    main(run, RegionOptions(), more_options)

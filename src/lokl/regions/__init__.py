@@ -1,0 +1,17 @@
+"""Many samples: a tree divides them into regions, and a model learns in each."""
+
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.regions.estimators import RegionClassifier as RegionClassifier
+    from lokl.regions.estimators import RegionRegressor as RegionRegressor
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "RegionClassifier": "lokl.regions.estimators",
+        "RegionRegressor": "lokl.regions.estimators",
+    },
+)

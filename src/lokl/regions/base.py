@@ -1,0 +1,379 @@
+"""What classifiers and regressors in regions share: settings, division, fits, questions."""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from lokl._arrays import Array
+from lokl._notices import Collected
+from lokl._tables import labelled
+from lokl.clustering.region_tree import grow_tree
+from lokl.estimators._base import Learner, setting, settings
+from lokl.estimators._base.absent_views import with_absent_views
+from lokl.estimators._base.refit import all_or_nothing, publish
+from lokl.estimators._base.rules import JOBS, SEED, Rule, anything, count
+from lokl.estimators._base.settings import check_settings
+from lokl.estimators._base.validation import check_samples, check_weights
+from lokl.kernels.dictionaries import named_kernels
+from lokl.models.described import Attributes
+from lokl.models.regions import Cover, Regions, take
+from lokl.regions.fitting import Learning, fit_once, fit_regions
+from lokl.regions.tuning import default_grid, fit_tuned, regions_to_tune, shared_choice
+from lokl.selection.in_step import threads_for
+
+logger = logging.getLogger("lokl")
+
+_LARGEST_OVERLAP = 0.5
+
+
+def _check_overlap(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number from 0 to {_LARGEST_OVERLAP}, got {value!r}")
+    if not 0 <= value <= _LARGEST_OVERLAP:
+        raise ValueError(f"{name} must be from 0 to {_LARGEST_OVERLAP}, got {value!r}")
+
+
+def _check_tune(name: str, value: Any) -> None:
+    if value is not None and value not in ("shared", "each"):
+        raise ValueError(f"{name} must be 'shared', 'each' or None, got {value!r}")
+
+
+def explains(name: str) -> Any:
+    """Whether the estimator of the regions has a method."""
+
+    def check(regions: Any) -> bool:
+        return hasattr(regions._configured(), name)
+
+    return check
+
+
+@settings
+class InRegions(MetaEstimatorMixin, BaseEstimator):
+    """A tree divides the samples, a copy of an estimator learns in each region."""
+
+    estimator: Any = setting(
+        None,
+        anything("estimator or None"),
+        "What learns in each region; a copy is fitted. None is one machine with an RBF kernel, "
+        "whose width and cost are chosen as `tune` says.",
+        kw_only=False,
+    )
+    max_region_size: int = setting(
+        4000,
+        count(2),
+        "Most samples of a region. Time and memory grow with it, and so does the accuracy of wide "
+        "kernels. Only samples that are equal may be more.",
+    )
+    covers: int = setting(
+        1,
+        count(),
+        "How many times the samples are divided, each time in another way; decisions are means. "
+        "What one division cuts, others hold together.",
+    )
+    overlap: float = setting(
+        0.0,
+        Rule("float", _check_overlap),
+        "Share of the samples, from 0 to 0.5, that are near to the border of a split and belong to "
+        "both sides, with weights that fall to zero across the border. Regions are more, and never "
+        "larger: 0.1 about doubles the work.",
+    )
+    tune: str | None = setting(
+        "shared",
+        Rule('{"shared", "each"} or None', _check_tune),
+        'How the values of `param_grid` are chosen: "shared", by cross-validation in four regions, '
+        'the same for all; "each", in every region by itself; None, not at all. Regions with fewer '
+        "than 100 samples, or five of a class, have no part in it.",
+    )
+    param_grid: Any = setting(
+        None,
+        anything("dict, list of dict or None"),
+        "Values to try by name of a parameter of the estimator, as in "
+        ":class:`~lokl.selection.KernelSearchCV`. None: an estimator that was given is taken as it "
+        "is.",
+    )
+    random_state: Any = setting(
+        None,
+        SEED,
+        "Decides how samples are divided, and what the estimator leaves open. Regions have seeds "
+        "of their own, so that no order of work changes the result.",
+    )
+    n_jobs: int | None = setting(
+        None,
+        JOBS,
+        "Regions that are worked on at a time, in threads that share the `cache_size` of the "
+        "estimator; None is one for each core.",
+    )
+    verbose: int = setting(
+        0, anything("int"), "1 logs a line about every division to the logger ``lokl``."
+    )
+
+    _attributes: ClassVar[Attributes] = {
+        "trees_": ("list of RegionTree", "How samples are divided, one tree for each cover."),
+        "estimators_": (
+            "list of lists",
+            "Of each cover, what was fitted in each region; None where a region has samples of one "
+            "class only, or a single sample.",
+        ),
+        "region_sizes_": ("list of arrays", "Of each cover, the training samples of each region."),
+        "best_params_": ("dict", 'What ``tune="shared"`` has chosen; empty where it has not.'),
+        "kernel_names_": ("list", "Names of all kernels of all regions."),
+        "n_features_in_": ("int", ""),
+        "feature_names_in_": (
+            "array of str",
+            "Where the training samples came with column names.",
+        ),
+    }
+
+    _kind: ClassVar[str]  # of estimators
+
+    @classmethod
+    def _described(cls) -> Attributes:
+        return cls._attributes
+
+    @abstractmethod
+    def _configured(self, learning: Learning | None = None) -> Any:
+        """Return the estimator, or what None stands for, where samples are known for these."""
+
+    @abstractmethod
+    def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
+        """Return targets, numbers of classes (None for targets), and attributes they tell."""
+
+    @abstractmethod
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        """What is decided about, "class" or "target", and the names of these."""
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Divide the samples, and learn in every region.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) for regressors
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice in its region, 0 like no row.
+
+        Returns
+        -------
+        self
+        """
+        check_settings(self)
+        self._check_estimator()
+        samples = X if hasattr(X, "iloc") else None
+        X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
+        weight = check_weights(sample_weight, X)
+        # A weight of zero is the same as no row at all.
+        counted = np.flatnonzero(weight > 0)
+        y, codes, known = self._stated(y, weight)
+        X, samples = take(X, counted), take(X if samples is None else samples, counted)
+        n_classes = 0 if codes is None else len(known["classes_"])
+        learning = Learning(
+            samples,
+            y[counted],
+            None if codes is None else codes[counted],
+            n_classes,
+            None if sample_weight is None else weight[counted],
+            fit_once,
+        )
+        with Collected():
+            learned = self._learn(X, learning)
+        publish(self, {**known, **learned})
+        return self
+
+    def _learn(self, X: Any, learning: Learning) -> dict[str, Any]:
+        """Learn all covers; return what is published."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        covers: list[Cover] = []
+        sizes: list[Array] = []
+        best: dict[str, Any] = {}
+        estimator = self._configured(learning)
+        for number in range(self.covers):
+            place = (seed, number)
+            tree, shares = grow_tree(
+                X,
+                self.max_region_size,
+                overlap=float(self.overlap),
+                seed=place,
+                varied=number > 0,
+            )
+            sizes.append(np.array([len(rows) for rows, _ in shares]))
+            if number == 0:
+                estimator, best, learning = self._tuned(estimator, learning, shares, place)
+            self._log(f"cover {number + 1}: {len(shares)} regions of up to {sizes[-1].max()}")
+            threads = threads_for(self.n_jobs)
+            covers.append(Cover(tree, fit_regions(estimator, learning, shares, place, threads)))
+            # All samples are one region, and would be again.
+            if len(shares) == 1:
+                break
+        fitted = [[region.estimator for region in cover.regions] for cover in covers]
+        names, kernels = _all_kernels([one for cover in fitted for one in cover if one is not None])
+        trees = [cover.tree for cover in covers]
+        mixed = len(covers) > 1 or any(tree.overlaps for tree in trees)
+        n_tasks = learning.n_classes if learning.n_classes > 2 else 1
+        if learning.codes is None:
+            n_tasks = 1 if learning.y.ndim == 1 else learning.y.shape[1]
+        return {
+            "trees_": trees,
+            "estimators_": fitted,
+            "region_sizes_": sizes,
+            "best_params_": best,
+            "kernel_names_": names,
+            "_model": Regions(covers, mixed, n_tasks, names, kernels),
+        }
+
+    def _tuned(
+        self, estimator: Any, learning: Learning, shares: Any, seed: tuple[int, ...]
+    ) -> tuple[Any, dict[str, Any], Learning]:
+        """Return the estimator with settings chosen for all regions, these, and how to fit it."""
+        grid, told = self.param_grid, True
+        if self.tune is not None and grid is None and self.estimator is None:
+            some = regions_to_tune(learning, shares)
+            parts = [take(learning.samples, shares[place][0]) for place in some]
+            grid, told = default_grid(estimator, parts) if parts else None, False
+        if self.tune is None or grid is None:
+            return estimator, {}, learning
+        if self.tune == "each":
+            learning = Learning(
+                learning.samples,
+                learning.y,
+                learning.codes,
+                learning.n_classes,
+                learning.weight,
+                partial(fit_tuned, grid),
+            )
+            return estimator, {}, learning
+        best = shared_choice(estimator, grid, learning, shares, seed, self.n_jobs, told)
+        self._log(f"chosen for all regions: {best}")
+        return clone(estimator).set_params(**best), best, learning
+
+    def _log(self, text: str) -> None:
+        if self.verbose:
+            logger.info("%s: %s", type(self).__name__, text)
+
+    def _check_estimator(self) -> None:
+        """Raise where the estimator is none that could learn in a region."""
+        estimator = self.estimator
+        if estimator is not None and (isinstance(estimator, type) or not hasattr(estimator, "fit")):
+            raise ValueError(
+                "estimator must be an estimator of lokl, such as UniformMKLClassifier(), a "
+                f"pipeline that ends in one, or None, got {estimator!r}"
+            )
+        if estimator is not None and not self._suits(estimator):
+            raise ValueError(
+                f"estimator of {type(self).__name__} must be a {self._kind}, got {estimator!r}"
+            )
+
+    @abstractmethod
+    def _suits(self, estimator: Any) -> bool:
+        """Whether an estimator is of the kind that regions need."""
+
+    def _takes_missing(self, X: Any) -> bool:
+        """Whether samples may lack views."""
+        model = self._configured()
+        if not isinstance(model, Learner):
+            return bool(get_tags(model).input_tags.allow_nan)
+        named = named_kernels(model._default_kernels(X))
+        return model._takes_missing_views() and all(kernel.is_view for kernel in named.values())
+
+    def _new(self, X: Any) -> tuple[Any, Any]:
+        """Check new samples; return them as trees take them, and as estimators do."""
+        check_is_fitted(self)
+        missing = self._takes_missing(X)
+        if missing and self._model.kernels:
+            columns = getattr(self, "feature_names_in_", None)
+            X = with_absent_views(X, columns, self._model.kernels, self.kernel_names_)
+        samples = X if hasattr(X, "iloc") else None
+        X = check_samples(self, X, fitting=False, missing=missing)
+        return X, X if samples is None else samples
+
+    def _asked(self, question: str, X: Any, *more: Any) -> Array:
+        """Ask the model of all regions about new samples."""
+        # First, since it says so where the estimator is not fitted.
+        new = self._new(X)
+        return np.asarray(getattr(self._model, question)(*new, *more, threads_for(self.n_jobs)))
+
+    def region(self, X: Any) -> Array:
+        """Number of the region of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        regions : array of shape (n_samples,), or (n_samples, n_covers) for more than one
+            Places in ``estimators_`` of the cover; with `overlap`, of the largest share.
+        """
+        new = self._new(X)[0]
+        found = np.column_stack([tree.assign(new) for tree in self.trees_])
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    @available_if(explains("gate"))
+    def gate(self, X: Any, *, labels: bool = False) -> Any:
+        """How far each kernel is trusted at each sample, by the model of its region.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        trust : array of shape (n_samples, n_kernels)
+            Shares of the kernels; rows sum to one. Equal shares where a region has samples of one
+            class only.
+        """
+        trust = self._asked("trust", X)
+        return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
+
+    @available_if(explains("contributions"))
+    def contributions(self, X: Any, *, labels: bool = False) -> Any:
+        """Signed part of each kernel in the decision (or prediction) of each sample.
+
+        Parts and the intercept of the region add up to the decision.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        parts : array of shape (n_samples, n_kernels)
+            With more than two classes or several targets (n_samples, n_tasks, n_kernels). Zeros
+            where a region has samples of one class only.
+        """
+        parts = self._asked("parts", X)
+        parts = parts[:, 0] if self._is_flat() else parts
+        return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
+
+    @abstractmethod
+    def _is_flat(self) -> bool:
+        """Whether there is one decision for a sample."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        if self.estimator is not None and hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+
+def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Names of all kernels in any region, and bound kernels where one region has all of them."""
+    models = [model[-1] if isinstance(model, Pipeline) else model for model in fitted]
+    models = [model for model in models if hasattr(model, "kernel_names_")]
+    names = list(dict.fromkeys(name for model in models for name in model.kernel_names_))
+    whole = (m.kernels_ for m in models if list(m.kernel_names_) == names and m is not None)
+    return names, list(next(whole, []))
