@@ -82,8 +82,7 @@ def test_regressors(kind):
         search(model, **common).fit(X, y).cv_results_["mean_test_score"]
         for search in (KernelSearchCV, GridSearchCV)
     )
-    # Where optimality leaves an intercept open, it depends on the start.
-    np.testing.assert_allclose(ours, theirs, atol=2e-3)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def test_samples_become_numbers_of_rows():

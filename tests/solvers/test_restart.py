@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from solver_cases import LOSSES, assert_solves, dual_value, make, on_stored, solve
 
-from lokl.solvers import Exact, Machines
+from lokl.kernels import RBF
+from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
 from lokl.solvers.restart import restart, still_optimal
 
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -85,3 +86,32 @@ def test_machines_on_the_same_matrix_keep_their_answer():
     first, second = (resumed.solve(gram).duals[0] for _ in range(2))
     assert first.coef is last.coef
     assert_solves(K + np.eye(len(K)), now, second, gap=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.01])
+def test_a_start_that_returns_to_zero_leaves_no_support(epsilon):
+    K, problem = make(0, "absolute", n=30)
+    solver = Exact(tol=1e-9)
+    gram = on_stored(solver, K)
+    start = solver.solve(gram, problem).coef
+    constant = epsilon_insensitive(np.ones(30), np.ones(30), epsilon)
+    dual = solver.solve(gram, constant, start)
+    assert np.any(start)
+    assert not dual.coef.any()
+    assert dual.intercept == 1.0
+
+
+@pytest.mark.parametrize("counts", [(16, 14), (21, 9), (7, 3)])
+def test_the_intercept_of_a_saturated_machine_is_in_the_middle(counts):
+    # Balanced weights put every sample at its bound, and sums of them are equal but for rounding.
+    y = np.repeat([-1.0, 1.0], counts)
+    X = np.random.RandomState(0).normal(size=(len(y), 3)) + 0.5 * y[:, np.newaxis]
+    K = RBF(0.3)(X)
+    cost = 1e-3 * len(y) / (2.0 * np.repeat(counts, counts))
+    solver = Exact(tol=1e-8)
+    dual = solver.solve(on_stored(solver, K), hinge(y, cost))
+    np.testing.assert_allclose(np.abs(dual.coef), cost)
+    raw = K @ dual.coef
+    # Between the largest of one class and the smallest of the other that may still be raised.
+    low, high = (y - raw)[y < 0].max(), (y - raw)[y > 0].min()
+    np.testing.assert_allclose(dual.intercept, 0.5 * (low + high))

@@ -121,6 +121,7 @@ class CostPath(Path):
                 self.tol,
             )
         coef, gradient = self._machine
+        largest = float(np.abs(coef).max(initial=0.0))
         violation, steps, curvature = _stored.solve_stored(
             self.matrix,
             self._machine,
@@ -132,13 +133,14 @@ class CostPath(Path):
             enough_steps(n, self.working_set),
         )
         self._last = problem
+        coef = problem.settled(coef, largest)
         converged = violation <= self.tol
         if converged:
             intercept = problem.intercept(coef, gradient)
         else:
             intercept = problem.least_loss_intercept(coef, gradient)
         decision = problem.target - gradient - problem.ridge * coef + intercept
-        stop = Stop(decision, coef.copy(), intercept, steps, converged)
+        stop = Stop(decision, coef, intercept, steps, converged)
         return stop, violation, curvature
 
     def _shows_indefinite(self, curvature: float) -> bool:

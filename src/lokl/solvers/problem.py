@@ -8,6 +8,8 @@ import numpy as np
 from lokl._arrays import Array
 
 _INTERCEPT_ROUNDS = 100
+# Share of a number that sums of many moves may lose.
+_ROUNDING = 64 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +196,20 @@ class Problem:
             converged,
             self.target - gradient - self.ridge * coef + b,
         )
+
+    def settled(self, coef: Array, largest: float = 0.0) -> Array:
+        """Return the coefficients, at zero or at a bound where only rounding keeps them away.
+
+        Pair moves bring coefficients to their bounds, and those of a start back to zero, but for
+        the last digits of sums. Such a rest counts for nothing in decisions, and would still pin an
+        intercept that is free. `largest` is the largest coefficient of the start.
+        """
+        rest = _ROUNDING * largest
+        rounding = np.maximum(rest, _ROUNDING * np.abs(coef))
+        for end in (self.lower, self.upper):
+            coef = np.where(np.abs(coef - end) <= rounding, end, coef)
+        coef[np.abs(coef) <= rest] = 0.0
+        return coef
 
     def feasible(self, coef: Array) -> Array:
         """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""

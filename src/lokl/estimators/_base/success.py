@@ -24,6 +24,8 @@ from lokl.solvers.losses import check_regression
 # Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
 _COST, _TUBE = 1.0, 0.1
 _FOLDS = 5
+# Decisions that differ by less, in units of the largest one, are equal.
+_TIE = 1e-9
 # Share of the memory for matrices of single kernels that stay from one fit to the next.
 _FOR_KERNELS_ALONE = 0.5
 # What numpy may say is set for each thread.
@@ -232,7 +234,15 @@ def _common_scale(training: Training, machines: Sequence[KernelAlone]) -> float:
 
 
 def _correct(targets: Array, decision: Array) -> Array:
-    """1 where the decision names the right class, else 0."""
+    """1 where the decision names the right class, else 0.
+
+    Classes that tie name none: samples on the margins of two machines do, and rounding would name
+    either.
+    """
     if targets.shape[1] == 1:
-        return np.asarray((targets * decision)[:, 0] > 0, dtype=float)
-    return np.asarray(targets.argmax(axis=1) == decision.argmax(axis=1), dtype=float)
+        ahead = (targets * decision)[:, 0]
+    else:
+        right = targets > 0
+        others = np.where(right, -np.inf, decision).max(axis=1)
+        ahead = np.where(right, decision, -np.inf).max(axis=1) - others
+    return np.asarray(ahead > _TIE * np.abs(decision).max(initial=0.0), dtype=float)
