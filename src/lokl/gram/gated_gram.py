@@ -22,6 +22,8 @@ _rows = CompiledModule("lokl.gram._rows")
 MEGABYTE = 2**20
 # Rows that are worth a thread of their own where they are only copied.
 _FEW_ROWS = 64
+# Megabytes of a matrix that is held whole whatever the budget: one of 45 samples in float64.
+_ALWAYS = 1 / 64
 
 
 class GatedGram:
@@ -113,8 +115,8 @@ class GatedGram:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory budget holds the whole matrix."""
-        return self.megabytes <= self.inner.cache_size
+        """Whether the memory budget holds the whole matrix; a tiny one is held by any."""
+        return self.megabytes <= max(self.inner.cache_size, _ALWAYS)
 
     @property
     def needs_rows(self) -> bool:

@@ -1,6 +1,7 @@
 """One machine after the other while costs rise, on one matrix."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -74,6 +75,10 @@ class CostPath(Path):
         self._machine: tuple[Array, Array] | None = None
         self._last: Problem | None = None
 
+    @cached_property
+    def _scale(self) -> float:
+        return float(np.abs(self.matrix.diagonal()).max(initial=0.0))
+
     def start(self, problem: Problem, coef: Array) -> None:
         """Stand at coefficients of a similar problem, moved into the boxes of this one."""
         coef = problem.feasible(coef)
@@ -121,7 +126,7 @@ class CostPath(Path):
                 self.tol,
             )
         coef, gradient = self._machine
-        largest = float(np.abs(coef).max(initial=0.0))
+        start = coef.copy()
         violation, steps, curvature = _stored.solve_stored(
             self.matrix,
             self._machine,
@@ -133,7 +138,7 @@ class CostPath(Path):
             enough_steps(n, self.working_set),
         )
         self._last = problem
-        coef = problem.settled(coef, largest)
+        coef = problem.settled(coef, start, self._scale, self.tol)
         converged = violation <= self.tol
         if converged:
             intercept = problem.intercept(coef, gradient)
@@ -144,11 +149,9 @@ class CostPath(Path):
         return stop, violation, curvature
 
     def _shows_indefinite(self, curvature: float) -> bool:
-        # Most machines meet none that is negative: the diagonal is not looked at for these.
         if curvature >= 0.0:
             return False
-        scale = float(np.abs(self.matrix.diagonal()).max())
-        return is_indefinite(curvature, scale, self.matrix.dtype == np.float32)
+        return is_indefinite(curvature, self._scale, self.matrix.dtype == np.float32)
 
 
 class RowPath(Path):

@@ -128,8 +128,7 @@ class Exact(TolerantSolver):
                 return problem.dual(state.coef, state.gradient, state.steps, False)
             if state.stalls(problem, violation) or not (moved or work.is_sample):
                 break
-        largest = 0.0 if start is None else float(np.abs(start).max(initial=0.0))
-        state.coef = problem.settled(state.coef, largest)
+        state.coef = problem.settled(state.coef, start, state.scale, self.tol)
         if work.is_whole and violation <= self.tol and state.steps:
             violation = work.sharpen(state, violation, limit)
         self._warn(gram, state, violation, limited=state.steps >= limit)

@@ -10,6 +10,8 @@ from lokl._arrays import Array
 _INTERCEPT_ROUNDS = 100
 # Share of a number that sums of many moves may lose.
 _ROUNDING = 64 * np.finfo(np.float64).eps
+# Share of the tolerance that changes nothing.
+_NOTHING = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +199,16 @@ class Problem:
             self.target - gradient - self.ridge * coef + b,
         )
 
-    def settled(self, coef: Array, largest: float = 0.0) -> Array:
+    def settled(self, coef: Array, start: Array | None, scale: float, tol: float) -> Array:
         """Return the coefficients, at zero or at a bound where only rounding keeps them away.
 
         Pair moves bring coefficients to their bounds, and those of a start back to zero, but for
-        the last digits of sums. Such a rest counts for nothing in decisions, and would still pin an
-        intercept that is free. `largest` is the largest coefficient of the start.
+        the last digits of sums. Such a rest would still pin an intercept that is free. It counts
+        for nothing: `scale`, the largest kernel value, makes far less than `tol` of it.
         """
-        rest = _ROUNDING * largest
+        rest = 0.0
+        if start is not None and scale > 0.0:
+            rest = min(_ROUNDING * np.abs(start).max(initial=0.0), _NOTHING * tol / scale)
         rounding = np.maximum(rest, _ROUNDING * np.abs(coef))
         for end in (self.lower, self.upper):
             coef = np.where(np.abs(coef - end) <= rounding, end, coef)
