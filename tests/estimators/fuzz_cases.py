@@ -309,7 +309,14 @@ def _ended(case: Case) -> str:
         except Exception as error:
             _check_error(case, "predict", error)
             return "refused to predict"
-        _check_answers(case, model, samples)
+        try:
+            _check_answers(case, model, samples)
+        except BrokenLawError:
+            raise
+        except Exception as error:
+            # Decisions may be finite where parts of them that cancel are not.
+            _check_error(case, "explain", error)
+            return "refused to explain"
     return "answered"
 
 

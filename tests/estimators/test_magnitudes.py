@@ -188,3 +188,10 @@ def test_gammas_of_any_size_say_nothing_to_numpy(gamma):
     kernels = [RBF(gamma), Laplacian(gamma), Linear()]
     for model in (LMKLClassifier(kernels, random_state=0), SwMKLClassifier(kernels, n_jobs=2)):
         assert np.isfinite(model.fit(X, Y).decision_function(X)).all()
+
+
+@pytest.mark.parametrize("name", ["UniformMKLClassifier", "MWUMKLClassifier", "LpMKLRegressor"])
+def test_costs_that_vanish_are_an_error(name):
+    weight = np.full(len(X), 1e-300)
+    with pytest.raises(ValueError, match=r"too small: C=1e-12 times the weights is .*Raise C"):
+        made(name, C=1e-12).fit(X, Y, sample_weight=weight)

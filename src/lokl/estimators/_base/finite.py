@@ -16,6 +16,8 @@ _REMEDY = (
 # method has no certificate.
 _MACHINES = ("dual_coef_", "intercept_", "weights_", "history_")
 
+_LEAST_COST = 1e-250
+
 
 def check_learned(attributes: dict[str, Any]) -> None:
     """Raise where numbers have overflowed on the way to the attributes of a model."""
@@ -38,7 +40,8 @@ def answer(question: Callable[[Samples], Array], samples: Samples) -> Array:
 def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Array:
     """Return the cost of every sample, ``C`` times all factors; an error names them all.
 
-    Sums of costs, and their products with kernel values, must not overflow.
+    Sums of costs, and their products with kernel values, must not overflow; nor must one over the
+    largest of them.
     """
     with np.errstate(all="ignore"):
         cost = np.asarray(C * np.prod(np.array(list(factors.values()), dtype=float), axis=0))
@@ -48,5 +51,11 @@ def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Arra
         raise ValueError(
             f"the cost of errors is too large: {' times '.join(given)}; the sum over all samples "
             f"may be up to {limit:g}. Lower C, or divide the weights by their mean"
+        )
+    largest = float(cost.max(initial=0.0))
+    if 0.0 < largest < _LEAST_COST:
+        raise ValueError(
+            f"the cost of errors is too small: C={C:g} times the weights is {largest:.3g} at most, "
+            f"and must reach {_LEAST_COST:g}. Raise C, or divide the weights by their mean"
         )
     return cost
