@@ -7,7 +7,7 @@ handed to the pool never wait for other tasks, so callers may be threads themsel
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -19,7 +19,8 @@ from lokl._arrays import Array, is_sparse
 
 # Rows of a product that are worth a thread of their own.
 _ROWS_A_PRODUCT = 32
-# From so many samples on it pays to silence BLAS, which takes half a millisecond.
+# From so many samples, each counted once for every machine that is solved, it pays to silence BLAS,
+# which takes half a millisecond.
 _MANY_SAMPLES = 1500
 
 
@@ -163,22 +164,27 @@ def _blas_libraries() -> list[Any]:
 
 
 @contextmanager
-def one_pool(n_samples: int) -> Iterator[None]:
-    """Let only the threads of this file work, where there are many samples.
+def quiet_blas() -> Iterator[None]:
+    """Hold the BLAS libraries to one thread.
 
-    The threads of a BLAS library wait for the next product in a busy loop, some hundredths of a
-    second long, and take the cores from loops that run between products. Few samples are done
-    before it pays to silence them.
+    Their threads wait for the next product in a busy loop, some hundredths of a second long, and
+    take the cores from loops that run between products: of this process, and of all others.
     """
-    if n_samples < _MANY_SAMPLES:
-        yield
-        return
     quiet = _quiet_blas(os.getpid())
     quiet.enter()
     try:
         yield
     finally:
         quiet.leave()
+
+
+def one_pool(n_samples: int) -> AbstractContextManager[None]:
+    """Let only the threads of this file work, where many samples are to be learned from.
+
+    Few samples are done before it pays to silence the threads of BLAS. A sample counts once for
+    every machine that learns from it.
+    """
+    return quiet_blas() if n_samples >= _MANY_SAMPLES else nullcontext()
 
 
 class _Alone:
@@ -203,11 +209,9 @@ def one_thread() -> Iterator[None]:
     How sums are shared out among threads changes their last digits, and a method that is not
     convex may go another way from there.
     """
-    quiet = _quiet_blas(os.getpid())
-    quiet.enter()
-    _alone.change(1)
-    try:
-        yield
-    finally:
-        _alone.change(-1)
-        quiet.leave()
+    with quiet_blas():
+        _alone.change(1)
+        try:
+            yield
+        finally:
+            _alone.change(-1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.inspection.plotting import pyplot
+from lokl.kernels.presence import split_missing
 
 # Longest name on an axis that does not run into its neighbour.
 _NAME = 24
@@ -36,7 +37,7 @@ def plot_trust(model: Any, X: Any, y: Any = None, *, marked: Any = None, ax: Any
     order, labels = _by_class(y, len(trust))
     if ax is None:
         _, ax = plt.subplots(figsize=(1.2 + 1.1 * len(names), 5.0), constrained_layout=True)
-    absent = _absent(model, X, trust)
+    absent = _absent(model, X, trust.shape)
     ax.set_facecolor("white")
     ax.patch.set(hatch="////", edgecolor="0.6")
     shown = np.ma.array(trust[order], mask=absent[order])
@@ -79,11 +80,14 @@ def plot_sample(model: Any, x: Any, *, ax: Any = None) -> Any:
     begins = np.concatenate([[0.0], np.cumsum(heights)[:-1]])
     colours = ["0.6", *(f"C{k % 10}" for k in range(len(names) - 1))]
     places = np.arange(len(names))
-    ax.barh(places, heights, left=begins, color=colours)
+    bars = ax.barh(places, heights, left=begins, color=colours)
+    # A bar alone does not show which way it leads.
+    ax.bar_label(bars, [f"{height:+.2g}" for height in heights], padding=3, fontsize=8)
     end = float(np.sum(heights))
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.axvline(end, color="black", linewidth=0.8, linestyle=":")
-    ax.use_sticky_edges = False  # bars end inside of the frame
+    ax.use_sticky_edges = False  # bars end inside of the frame, with room for their labels
+    ax.margins(x=0.18)
     ax.set_yticks(places, names)
     ax.invert_yaxis()
     ax.set_title(title)
@@ -115,11 +119,11 @@ def _trust(model: Any, X: Any) -> Array:
     return trust if trust.ndim == 2 else trust.mean(axis=1)
 
 
-def _absent(model: Any, X: Any, trust: Array) -> Array:
-    """Views that samples lack: the only places where a trust of exactly 0 is no judgement."""
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
-    missing = isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isnan(values).any()
-    return (trust == 0.0) if missing else np.zeros(trust.shape, dtype=bool)
+def _absent(model: Any, X: Any, shape: tuple[int, ...]) -> Array:
+    """Views that samples lack, whose trust of 0 is no judgement."""
+    values = X.to_numpy(dtype=float) if hasattr(X, "to_numpy") else X
+    _, present = split_missing(model.kernels_, model.kernel_names_, values)
+    return np.zeros(shape, dtype=bool) if present is None else ~present
 
 
 def _by_class(y: Any, n: int) -> tuple[Array, Array | None]:

@@ -202,7 +202,7 @@ class Learner(BaseEstimator, ABC):
         # Numbers that overflow are looked for where they come in and where they come out.
         with Collected(), np.errstate(all="ignore"):
             training = self._training(data, targets)
-            with one_pool(training.n_samples):
+            with one_pool(training.work):
                 model = self._learn(training)
                 learned = model.attributes()
                 check_learned(learned)

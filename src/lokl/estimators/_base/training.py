@@ -39,6 +39,11 @@ class Training:
         return len(self.kernels)
 
     @property
+    def work(self) -> int:
+        """Samples, each counted once for every kernel and every class or target."""
+        return self.n_samples * self.n_kernels * len(self.problems)
+
+    @property
     def weight(self) -> Array:
         """How much each sample counts."""
         return sample_weight(self.samples)

@@ -1,0 +1,45 @@
+"""Draw the picture of the first page: whom a model trusts for whom, and what decided one sample.
+
+python docs/pictures/draw.py
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from lokl import TrustedVoteClassifier
+from lokl.datasets import load, spoil_views
+from lokl.inspection import plot_sample, plot_trust
+from lokl.kernels import RBF, per_view
+
+FOLDER = Path(__file__).parent
+# Few enough that single samples can be seen.
+SHOWN = 120
+
+
+def main() -> None:
+    digits = load("digit_views")
+    X, new, y, truth = train_test_split(digits.data, digits.target, train_size=600, random_state=0)
+    damaged, wrong = spoil_views(new, truth, digits.views, share=0.4, random_state=0)
+    scaler = StandardScaler().fit(X)
+    model = TrustedVoteClassifier(per_view(RBF(), digits.views), C=10, random_state=0)
+    model.fit(scaler.transform(X), y)
+    Z = scaler.transform(damaged[:SHOWN])
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(10, 4.2), width_ratios=(1.1, 1), constrained_layout=True
+    )
+    plot_trust(model, Z, truth[:SHOWN], marked=wrong[:SHOWN], ax=left)
+    left.set_title("trust in four views of a digit; red: a view of another digit", fontsize=10)
+    # The sample whose views contradict each other most, among those that were decided rightly.
+    right_ones = model.predict(Z) == truth[:SHOWN]
+    number = int(np.argmax(np.where(right_ones, model.disagreement(Z), 0.0)))
+    plot_sample(model, Z[[number]], ax=right)
+    right.title.set_fontsize(10)
+    figure.savefig(FOLDER / "trust.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()
