@@ -37,7 +37,8 @@ def test_parts_are_those_of_single_solves(known, megabytes):
     problems = [hinge(np.sign(X[:, k] + noise[:, k]), 3.0) for k in range(2)]
     solver = Exact(cache_size=megabytes)
     gram = solver.inner_products(X).gated([RBF(0.5)])
-    assert gram.dtype == np.float32 and gram.fits == (megabytes > 4.6)
+    assert gram.dtype == np.float32
+    assert gram.fits == (megabytes > 4.6)
     whole = Machines(solver, problems).solve(gram) if known else None
     folds = folds_for(problems, 3, 0)
     found = held_out_decisions(solver, gram, problems, folds, whole)
