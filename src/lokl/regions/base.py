@@ -28,6 +28,7 @@ from lokl.models.described import COLUMNS, Attributes
 from lokl.models.regions import Cover, Regions, take
 from lokl.regions.fitting import Learning, fit_once, fit_regions
 from lokl.regions.tuning import default_grid, fit_tuned, regions_to_tune, shared_choice
+from lokl.selection.calibrated_classifier import CalibratedMKLClassifier
 from lokl.selection.in_step import threads_for
 
 logger = logging.getLogger("lokl")
@@ -266,6 +267,7 @@ class InRegions(MetaEstimatorMixin, Explained):
     def _takes_missing(self, X: Any) -> bool:
         """Whether samples may lack views."""
         model = self._configured()
+        model = model.estimator if isinstance(model, CalibratedMKLClassifier) else model
         if not isinstance(model, Learner):
             return bool(get_tags(model).input_tags.allow_nan)
         named = named_kernels(model._default_kernels(X))
@@ -330,5 +332,7 @@ def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
     models = [model[-1] if isinstance(model, Pipeline) else model for model in fitted]
     models = [model for model in models if hasattr(model, "kernel_names_")]
     names = list(dict.fromkeys(name for model in models for name in model.kernel_names_))
-    whole = (m.kernels_ for m in models if list(m.kernel_names_) == names and m is not None)
-    return names, list(next(whole, []))
+    whole = (model for model in fitted if list(getattr(model, "kernel_names_", ())) == names)
+    # Kernels behind other steps see other columns.
+    first = next(whole, None)
+    return names, list(getattr(getattr(first, "estimator_", first), "kernels_", []))

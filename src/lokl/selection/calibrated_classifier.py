@@ -88,6 +88,7 @@ class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierM
             "Held-out decisions that the calibration was learned from.",
         ),
         "classes_": ("array of shape (n_classes,)", ""),
+        "kernel_names_": ("list of str", "Of the model, where it has kernels."),
         **COLUMNS,
     }
 
@@ -141,6 +142,8 @@ class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierM
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 learned[name] = getattr(model, name)
+        if hasattr(_parts(model)[1], "kernel_names_"):
+            learned["kernel_names_"] = _parts(model)[1].kernel_names_
         publish(self, learned)
         return self
 
