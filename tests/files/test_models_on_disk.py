@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import lokl
-from lokl import UniformMKLClassifier
+from lokl import AutoMKLClassifier, RegionClassifier, UniformMKLClassifier
 from lokl._methods import METHODS
 from lokl.files import ModelFileError, info
 from lokl.kernels import (
@@ -143,6 +143,8 @@ def around():
         "calibrated": CalibratedClassifierCV(mix, cv=3),
         "isotonic": CalibratedClassifierCV(scaled, cv=3, method="isotonic"),
         "calibrated by lokl": CalibratedMKLClassifier(mix),
+        "regions": RegionClassifier(mix, max_region_size=20, random_state=0),
+        "everything chosen": AutoMKLClassifier(methods=["UniformMKL"], random_state=0),
         "one against the rest": OneVsRestClassifier(mix),
         "numpy's functions": make_pipeline(FunctionTransformer(np.tanh), mix),
         "a generator": UniformMKLClassifier(random_state=np.random.RandomState(3)),

@@ -58,8 +58,10 @@ def test_a_given_estimator_is_taken_as_it_is():
 
 
 def test_the_edge_of_a_grid_is_told_of_one_that_was_given():
-    grid = {"C": [0.001, 0.01, 0.1], "kernels": [[RBF(1.0)]]}
-    model = RegionClassifier(UniformMKLClassifier(), max_region_size=200, param_grid=grid)
+    grid = {"C": [0.01, 0.1, 1.0], "kernels": [[RBF(1.0)]]}
+    model = RegionClassifier(
+        UniformMKLClassifier(), max_region_size=200, param_grid=grid, random_state=0
+    )
     with pytest.warns(UserWarning, match="largest of the grid") as told:
         model.fit(X, Y)
     assert len(told) == 1

@@ -116,10 +116,11 @@ def test_folds_that_learn_from_nothing_are_named(kind):
         held_out(kind(["rbf"]), X, y, [(np.arange(20, 40), np.arange(20))], weight)
 
 
-def test_splits_that_leave_nothing_out_are_named():
+@pytest.mark.parametrize("kind", [UniformMKLClassifier, LpMKLClassifier])
+def test_splits_that_leave_nothing_out_are_named(kind):
     X, y = noisy(40)
     with pytest.raises(ValueError, match="no fold leaves out a sample"):
-        held_out(LpMKLClassifier(["rbf"]), X, y, [(np.arange(40), [])])
+        held_out(kind(["rbf"]), X, y, [(np.arange(40), [])])
 
 
 @pytest.mark.parametrize("counts", [[20, 20], [30, 1, 1], [1, 1, 1], [9, 4, 7, 2]])

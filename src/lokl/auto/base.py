@@ -4,7 +4,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
@@ -23,21 +22,17 @@ from lokl.auto.reading import ReadColumns
 from lokl.auto.stages import Plan
 from lokl.auto.tournament import Deadline, Tournament
 from lokl.estimators._base import setting, settings
-from lokl.estimators._base.refit import publish
+from lokl.estimators._base.explained import Explained
+from lokl.estimators._base.refit import all_or_nothing, publish
 from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, Rule, anything, one_of, or_none
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.validation import check_weights
-from lokl.models.described import Attributes
+from lokl.models.described import COLUMNS, Attributes
 from lokl.selection.rule import RULES
 
 
 def _has(name: str) -> Any:
-    """Whether the winner has a method."""
-
-    def check(auto: Any) -> bool:
-        return "best_estimator_" in vars(auto) and hasattr(auto.best_estimator_[-1], name)
-
-    return check
+    return lambda auto: auto._wins_with(name)
 
 
 def _check_views(name: str, value: Any) -> None:
@@ -49,7 +44,7 @@ def _check_views(name: str, value: Any) -> None:
 
 
 @settings
-class AutoMKL(BaseEstimator):
+class AutoMKL(Explained):
     """The search for a model, and its answers."""
 
     views: Any = setting(
@@ -125,7 +120,26 @@ class AutoMKL(BaseEstimator):
         """Settings of all methods that are made here."""
         return {"random_state": seed}
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Choose a model and fit it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Numbers, words, categories and truth values; missing values are NaN or None.
+        y : array-like of shape (n_samples,)
+            Labels of any type, two or more classes; of regressors numbers, also of shape
+            (n_samples, n_targets).
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice, 0 like no row.
+        groups : array-like of shape (n_samples,), optional
+            Samples of one group are in one fold.
+
+        Returns
+        -------
+        self
+        """
         check_settings(self)
         deadline = Deadline(self.time_limit)
         with Collected():
@@ -243,29 +257,15 @@ class AutoMKL(BaseEstimator):
         """
         return np.asarray(self._answer("predict", X))
 
-    @available_if(_has("gate"))
-    def gate(self, X: Any, *, labels: bool = False) -> Any:
-        """How far each kernel is trusted at each sample: ``gate`` of the winner.
+    def _wins_with(self, name: str) -> bool:
+        """Whether the winner has a method."""
+        return "best_estimator_" in vars(self) and hasattr(self.best_estimator_[-1], name)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._answer("gate", X, labels=labels)
+    def _explains(self, question: str) -> bool:
+        return self._wins_with(question)
 
-    @available_if(_has("contributions"))
-    def contributions(self, X: Any, *, labels: bool = False) -> Any:
-        """Part of each kernel in the decision of each sample: ``contributions`` of the winner.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._answer("contributions", X, labels=labels)
+    def _explained(self, question: str, X: Any, labels: bool) -> Any:
+        return self._answer(question, X, labels=labels)
 
     @available_if(_has("trust"))
     def trust(self, X: Any) -> Array:
@@ -303,11 +303,7 @@ class AutoMKL(BaseEstimator):
             ),
             "kernel_names_": ("list of str or None", "Kernels of the winner."),
             "n_samples_fit_": ("int", "Samples that the winner learned from."),
-            "n_features_in_": ("int", ""),
-            "feature_names_in_": (
-                "array of str",
-                "Where the training samples came with column names.",
-            ),
+            **COLUMNS,
         }
 
     def __sklearn_tags__(self) -> Any:

@@ -12,19 +12,15 @@ from lokl._arrays import Array
 from lokl.auto.base import AutoMKL, _has
 from lokl.estimators._base import setting, settings
 from lokl.estimators._base.classifier import _check_class_weight
-from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import Rule
 from lokl.models.described import Attributes
+from lokl.selection.calibrated_answers import CalibratedAnswers
 from lokl.selection.decisions import class_splits
 from lokl.selection.search import _plain_labels
 
 
-def _has_probabilities(auto: Any) -> bool:
-    return getattr(auto, "calibration_", None) is not None or _has("predict_proba")(auto)
-
-
 @settings
-class AutoMKLClassifier(ClassifierMixin, AutoMKL):
+class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
     """Scaling, kernels, cost and method chosen by cross-validation, for classes.
 
     Columns are scaled, words become indicators and missing values are filled in inside the folds,
@@ -62,27 +58,6 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL):
     )
 
     _kind: ClassVar[str] = "Classifier"
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Choose a model and fit it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Numbers, words, categories and truth values; missing values are NaN or None.
-        y : array-like of shape (n_samples,)
-            Labels of any type, two or more classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts like the row written twice, 0 like no row.
-        groups : array-like of shape (n_samples,), optional
-            Samples of one group are in one fold.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, groups)
 
     def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
         if y is None:
@@ -133,37 +108,9 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL):
         """
         return np.asarray(self._answer("decision_function", X))
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, from the held-out decisions of the winner.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        if self.calibration_ is None:
-            return np.asarray(self._answer("predict_proba", X))
-        return np.asarray(self.calibration_.probabilities(self.decision_function(X)))
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : array of shape (n_samples, n_classes)
-        """
-        if self.calibration_ is None:
-            return np.asarray(self._answer("predict_log_proba", X))
-        return np.asarray(self.calibration_.log_probabilities(self.decision_function(X)))
+    def _has_probabilities(self) -> bool:
+        known = getattr(self, "calibration_", None) is not None
+        return known or self._wins_with("predict_proba")
 
     @classmethod
     def _described(cls) -> Attributes:

@@ -10,7 +10,6 @@ from sklearn.utils import check_array, column_or_1d
 from lokl._arrays import Array, column
 from lokl.auto.base import AutoMKL
 from lokl.estimators._base import setting, settings
-from lokl.estimators._base.refit import all_or_nothing
 from lokl.estimators._base.rules import NOT_NEGATIVE
 from lokl.selection.decisions import as_numbers
 
@@ -52,26 +51,6 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
     )
 
     _kind: ClassVar[str] = "Regressor"
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
-        """Choose a model and fit it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Numbers, words, categories and truth values; missing values are NaN or None.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts like the row written twice, 0 like no row.
-        groups : array-like of shape (n_samples,), optional
-            Samples of one group are in one fold.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, groups)
 
     def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
         if y is None:

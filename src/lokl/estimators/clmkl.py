@@ -49,7 +49,12 @@ class _CLMKL(Rounds):
         "Memberships are ``softmax(-sharpness * distance^2)``; None is one over the mean squared "
         "distance of the samples to their own centre.",
     )
-    hard: bool = setting(False, FLAG, "Every sample belongs to one cluster alone.")
+    hard: bool = setting(
+        False,
+        FLAG,
+        "Every sample belongs to one cluster alone. Kernels are then computed inside of clusters "
+        "only: with many of them, time and memory are those of the clusters.",
+    )
     learn_tol: float = setting(
         1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
     )

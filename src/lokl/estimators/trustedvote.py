@@ -12,6 +12,7 @@ from lokl.estimators._base import Classifier, Learner, Regressor, Training, sett
 from lokl.estimators._base.distinct import distinct
 from lokl.estimators._base.finite import answer
 from lokl.estimators._base.held_out_experts import ExpertSchool, HeldOutExpert, Together
+from lokl.estimators._base.probabilities import Probabilities
 from lokl.estimators._base.rules import DOUBT, FLAG, count
 from lokl.models import Model, Support, TrustedVote
 from lokl.models.trusted_vote import blank
@@ -231,7 +232,7 @@ def _warn(training: Training, made: list[HeldOutExpert]) -> None:
 
 
 @settings
-class TrustedVoteClassifier(_TrustedVote, Classifier):
+class TrustedVoteClassifier(_TrustedVote, Probabilities, Classifier):
     """A vote of experts that are believed as far as they deserve it, sample by sample.
 
     One expert for each kernel, a support vector machine, is judged by its decisions about samples
@@ -277,35 +278,12 @@ class TrustedVoteClassifier(_TrustedVote, Classifier):
         place[outcomes.known] = np.arange(len(outcomes.known))
         return [_Question(outcomes, place[codes], weight)]
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-            In the order of ``classes_``; rows sum to one.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Log of the probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : array of shape (n_samples, n_classes)
-        """
+    def _chances(self, X: Any, log: bool) -> Array:
         decision = self.decision_function(X)
         if decision.ndim == 1:
             decision = np.column_stack([np.zeros_like(decision), decision])
-        return log_softmax(decision)
+        logarithms = log_softmax(decision)
+        return logarithms if log else np.exp(logarithms)
 
     def opinions(self, X: Any) -> Array:
         """Probability of each class by the word of each kernel alone.

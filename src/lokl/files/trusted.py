@@ -27,6 +27,8 @@ _PACKAGES = (
     "optimizers",
     "estimators",
     "selection",
+    "regions",
+    "auto",
     "tables.preparation",
 )
 _OWN = re.compile(rf"lokl\.({'|'.join(map(re.escape, _PACKAGES))})(\.[a-z0-9_]+)*\.\w+")

@@ -35,10 +35,12 @@ Who holds what
 --------------
 `InnerProducts` holds the samples, their layouts and the memory, for a whole fit or a search over
 kernels. `GatedGram` is one matrix on them: a plan and `Points`, that is samples with layouts,
-scales and gates; it never changes, and other gates make another one. The slab belongs to the
-matrix that asked last. `mixing` has what is computed between two sets of points: blocks, products,
-sums apart for each kernel. `GatedKernel` is the learned kernel for anybody's samples, `Expansion`
-a function ``sum_j k(x, x_j) a_j + b`` that keeps only the points that have a coefficient.
+scales and gates; it never changes, and other gates make another one. The slab belongs to the matrix
+that asked last. Gates that divide the samples, each of which has its gates in one rank alone, make
+a `BlockGram`: one such matrix for each rank, and nothing between them. `mixing` has what is
+computed between two sets of points: blocks, products, sums apart for each kernel. `GatedKernel` is
+the learned kernel for anybody's samples, `Expansion` a function ``sum_j k(x, x_j) a_j + b`` that
+keeps only the points that have a coefficient.
 """
 
 from lokl.gram.gated_gram import GatedGram

@@ -103,7 +103,12 @@ class GatedGram:
 
     @property
     def capacity(self) -> int:
-        """How many rows the memory budget holds at a time."""
+        """How many rows the memory budget holds at a time, for :meth:`subtract`."""
+        return self.storable
+
+    @property
+    def storable(self) -> int:
+        """How many rows :meth:`store` can hold at a time, an entry for every sample."""
         row = self.n_samples * self.dtype.itemsize
         budget = self._share * self.inner.cache_size * MEGABYTE
         return int(min(budget // max(row, 1), self.n_samples))
@@ -131,7 +136,7 @@ class GatedGram:
 
     @property
     def _cache(self) -> RowCache:
-        n, capacity = self.n_samples, self.capacity
+        n, capacity = self.n_samples, self.storable
         if capacity < min(2, n):
             need = 2 * n * self.dtype.itemsize / MEGABYTE / self._share
             digit = 10.0 ** (np.floor(np.log10(need)) - 1)
@@ -216,20 +221,25 @@ class GatedGram:
         return mixing.apart(self.points, np.asarray(index, dtype=np.intp), self.points)
 
     def store(self, index: Array) -> Array:
-        """Have some rows in memory, at most :attr:`capacity` of them; return their places in it."""
+        """Have some rows in memory, at most :attr:`storable` of them; return their places in it."""
         index = np.asarray(index, dtype=np.intp)
         cache, memory = self._cache, self.inner.memory
         slots, missing = cache.place(index)
         if missing.any():
             try:
-                kept = memory.products(self.plan, self.capacity) if self._share < 1.0 else None
-                work = (self.points, index[missing], self.points, cache.slab, slots[missing])
-                mixing.fill(*work, kept)
+                self._compute(index[missing], cache.slab, slots[missing])
             except BaseException:
                 # An interrupted computation must not leave half-written rows that look valid.
                 memory.forget()
                 raise
         return slots
+
+    def _compute(self, index: Array, slab: Array, slots: Array) -> None:
+        """Write some rows into their slots."""
+        kept = None
+        if self._share < 1.0:
+            kept = self.inner.memory.products(self.plan, self.storable)
+        mixing.fill(self.points, index, self.points, slab, slots, kept)
 
     def stored(self) -> tuple[Array, Array]:
         """Return memory and place in it of every row, -1 where it is not there: read-only.

@@ -1,6 +1,6 @@
 """The learned gated kernel, a kernel like any other, and functions that are sums of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from lokl._threads import one_pool
 from lokl.gates.base import Gate
 from lokl.gates.constant import Constant
 from lokl.gram import mixing
+from lokl.gram.block_gram import in_rank, ranks_of
 from lokl.gram.gated_gram import GatedGram, support_of
 from lokl.gram.inner_products import InnerProducts
 from lokl.gram.plan import Points
@@ -143,16 +144,33 @@ class Expansion:
 
     def at(self, points: Points) -> Array:
         """Values at prepared samples, (n_samples, n_functions)."""
+        product = np.zeros((points.n_samples, self.coef.shape[1]))
         with one_pool(points.n_samples):
-            product = mixing.product(points, self.points, self.coef)
+            for rows, near, far, coef in self._blocks(points):
+                product[rows] = mixing.product(near, far, coef)
         return np.asarray(product + self.intercept)
 
     def parts(self, points: Points) -> Array:
         """Part of each kernel, without the intercept: (n_samples, n_kernels, n_functions)."""
-        rows = np.arange(points.n_samples)
+        parts = np.zeros((*points.gates.shape[:2], self.coef.shape[1]))
         with one_pool(points.n_samples):
-            sums = mixing.kernel_sums(points, rows, self.points, self.coef)
-        return np.asarray((points.gates[:, :, :, np.newaxis] * sums).sum(axis=2))
+            for rows, near, far, coef in self._blocks(points):
+                sums = mixing.kernel_sums(near, np.arange(near.n_samples), far, coef)
+                parts[rows] = (near.gates[:, :, :, np.newaxis] * sums).sum(axis=2)
+        return parts
+
+    def _blocks(self, points: Points) -> Iterator[tuple[Any, Points, Points, Array]]:
+        """Yield samples with all that they share anything with: of one rank, where gates divide.
+
+        These are the places of the samples, the samples, and the points with their coefficients.
+        """
+        near, far = ranks_of(points.gates), ranks_of(self.points.gates)
+        if near is None or far is None:
+            yield slice(None), points, self.points, self.coef
+            return
+        for rank in np.intersect1d(near[near >= 0], far):
+            rows, own = np.flatnonzero(near == rank), np.flatnonzero(far == rank)
+            yield rows, in_rank(points, rows, rank), in_rank(self.points, own, rank), self.coef[own]
 
     def __call__(self, samples: Samples) -> Array:
         return self.at(self.prepare(samples))

@@ -55,9 +55,14 @@ class InnerProducts:
         pair_normalized: bool = False,
     ) -> "GatedGram":
         """Return the Gram matrix of bound kernels under gates; None is ``1 / sqrt(n_kernels)``."""
+        from lokl.gram.block_gram import BlockGram, ranks_of
         from lokl.gram.gated_gram import GatedGram
 
-        return GatedGram.of(self, self.prepare(kernels, gates, pair_normalized))
+        points = self.prepare(kernels, gates, pair_normalized)
+        ranks = ranks_of(points.gates)
+        if ranks is None:
+            return GatedGram.of(self, points)
+        return BlockGram.divided(self, points, ranks)
 
     def prepare(self, kernels: Sequence[Kernel], gates: Any, pair_normalized: bool) -> Points:
         """Make the samples ready for kernels; twice in a row for the same kernels is done once."""

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
@@ -19,15 +18,17 @@ from lokl._tables import labelled
 from lokl.clustering.region_tree import grow_tree
 from lokl.estimators._base import Learner, setting, settings
 from lokl.estimators._base.absent_views import with_absent_views
+from lokl.estimators._base.explained import Explained
 from lokl.estimators._base.refit import all_or_nothing, publish
 from lokl.estimators._base.rules import JOBS, SEED, Rule, anything, count
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.validation import check_samples, check_weights
 from lokl.kernels.dictionaries import named_kernels
-from lokl.models.described import Attributes
+from lokl.models.described import COLUMNS, Attributes
 from lokl.models.regions import Cover, Regions, take
 from lokl.regions.fitting import Learning, fit_once, fit_regions
 from lokl.regions.tuning import default_grid, fit_tuned, regions_to_tune, shared_choice
+from lokl.selection.calibrated_classifier import CalibratedMKLClassifier
 from lokl.selection.in_step import threads_for
 
 logger = logging.getLogger("lokl")
@@ -47,17 +48,8 @@ def _check_tune(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be 'shared', 'each' or None, got {value!r}")
 
 
-def explains(name: str) -> Any:
-    """Whether the estimator of the regions has a method."""
-
-    def check(regions: Any) -> bool:
-        return hasattr(regions._configured(), name)
-
-    return check
-
-
 @settings
-class InRegions(MetaEstimatorMixin, BaseEstimator):
+class InRegions(MetaEstimatorMixin, Explained):
     """A tree divides the samples, a copy of an estimator learns in each region."""
 
     estimator: Any = setting(
@@ -126,11 +118,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         "region_sizes_": ("list of arrays", "Of each cover, the training samples of each region."),
         "best_params_": ("dict", 'What ``tune="shared"`` has chosen; empty where it has not.'),
         "kernel_names_": ("list", "Names of all kernels of all regions."),
-        "n_features_in_": ("int", ""),
-        "feature_names_in_": (
-            "array of str",
-            "Where the training samples came with column names.",
-        ),
+        **COLUMNS,
     }
 
     _kind: ClassVar[str]  # of estimators
@@ -279,6 +267,7 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
     def _takes_missing(self, X: Any) -> bool:
         """Whether samples may lack views."""
         model = self._configured()
+        model = model.estimator if isinstance(model, CalibratedMKLClassifier) else model
         if not isinstance(model, Learner):
             return bool(get_tags(model).input_tags.allow_nan)
         named = named_kernels(model._default_kernels(X))
@@ -317,46 +306,14 @@ class InRegions(MetaEstimatorMixin, BaseEstimator):
         found = np.column_stack([tree.assign(new) for tree in self.trees_])
         return found[:, 0] if found.shape[1] == 1 else found
 
-    @available_if(explains("gate"))
-    def gate(self, X: Any, *, labels: bool = False) -> Any:
-        """How far each kernel is trusted at each sample, by the model of its region.
+    def _explains(self, question: str) -> bool:
+        return hasattr(self._configured(), question)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-
-        Returns
-        -------
-        trust : array of shape (n_samples, n_kernels)
-            Shares of the kernels; rows sum to one. Equal shares where a region has samples of one
-            class only.
-        """
-        trust = self._asked("trust", X)
-        return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
-
-    @available_if(explains("contributions"))
-    def contributions(self, X: Any, *, labels: bool = False) -> Any:
-        """Signed part of each kernel in the decision (or prediction) of each sample.
-
-        Parts and the intercept of the region add up to the decision.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-
-        Returns
-        -------
-        parts : array of shape (n_samples, n_kernels)
-            With more than two classes or several targets (n_samples, n_tasks, n_kernels). Zeros
-            where a region has samples of one class only.
-        """
-        parts = self._asked("parts", X)
-        parts = parts[:, 0] if self._is_flat() else parts
-        return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
+    def _explained(self, question: str, X: Any, labels: bool) -> Any:
+        told = self._asked("trust" if question == "gate" else "parts", X)
+        if question != "gate" and self._is_flat():
+            told = told[:, 0]
+        return labelled(told, X, self.kernel_names_, self._tasks()) if labels else told
 
     @abstractmethod
     def _is_flat(self) -> bool:
@@ -375,5 +332,7 @@ def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
     models = [model[-1] if isinstance(model, Pipeline) else model for model in fitted]
     models = [model for model in models if hasattr(model, "kernel_names_")]
     names = list(dict.fromkeys(name for model in models for name in model.kernel_names_))
-    whole = (m.kernels_ for m in models if list(m.kernel_names_) == names and m is not None)
-    return names, list(next(whole, []))
+    whole = (model for model in fitted if list(getattr(model, "kernel_names_", ())) == names)
+    # Kernels behind other steps see other columns.
+    first = next(whole, None)
+    return names, list(getattr(getattr(first, "estimator_", first), "kernels_", []))

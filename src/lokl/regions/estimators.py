@@ -5,21 +5,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_regressor
-from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl.estimators._base import settings
-from lokl.estimators._base.classifier import sorted_classes
+from lokl.estimators._base.classes import decided_classes, learned_classes
+from lokl.estimators._base.probabilities import Probabilities
 from lokl.models.described import Attributes
-from lokl.regions.base import InRegions, explains
+from lokl.regions.base import InRegions
 from lokl.regions.fitting import Learning
 from lokl.regions.tuning import default_classifier, default_regressor
 
 
 @settings
-class RegionClassifier(ClassifierMixin, InRegions):
+class RegionClassifier(Probabilities, ClassifierMixin, InRegions):
     """A classifier for many samples: one model in each region.
 
     A tree of splits, each between two means, divides the samples into regions of bounded size; a
@@ -71,17 +70,7 @@ class RegionClassifier(ClassifierMixin, InRegions):
         return default_classifier() if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
-        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
-        classes, codes = sorted_classes(y)
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
-        if (counts > 0).sum() < 2:
-            others = "; all other samples have a sample_weight of 0" if len(classes) > 1 else ""
-            raise ValueError(
-                f"{type(self).__name__} needs samples of two or more classes; the data has one "
-                f"class: {classes[int(np.argmax(counts))]}{others}"
-            )
-        # Decisions of exactly zero go to the larger class, the later one of equal classes.
-        tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
+        classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         return y, codes, {"classes_": classes, "_tie": tie}
 
     def _is_flat(self) -> bool:
@@ -116,27 +105,18 @@ class RegionClassifier(ClassifierMixin, InRegions):
         -------
         labels : array of shape (n_samples,)
         """
-        decision = self._asked("decide", X)
-        if not self._is_flat():
-            return np.asarray(self.classes_[decision.argmax(axis=1)])
-        chosen = np.where(decision[:, 0] == 0, self._tie, decision[:, 0] > 0)
-        return np.asarray(self.classes_[chosen.astype(np.intp)])
+        return decided_classes(self._asked("decide", X), self.classes_, self._tie)
 
-    @available_if(explains("predict_proba"))
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, where the estimator has probabilities.
+    def _has_probabilities(self) -> bool:
+        return hasattr(self._configured(), "predict_proba")
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-            0 for classes that the region of a sample has not met.
-        """
+    def _chances(self, X: Any, log: bool) -> Array:
         check_is_fitted(self)
-        return self._asked("probabilities", X, len(self.classes_))
+        chances = self._asked("probabilities", X, len(self.classes_))
+        if not log:
+            return chances
+        with np.errstate(divide="ignore"):
+            return np.log(chances)
 
 
 @settings
@@ -196,7 +176,7 @@ class RegionRegressor(RegressorMixin, InRegions):
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
         decision = self._asked("decide", X)
-        return decision[:, 0] if self._one_target else decision
+        return decision[:, 0] if self._is_flat() else decision
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

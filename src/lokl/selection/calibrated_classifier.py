@@ -3,21 +3,22 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._notices import Collected
 from lokl.estimators._base import setting, settings
+from lokl.estimators._base.explained import Explained
 from lokl.estimators._base.refit import all_or_nothing, publish
 from lokl.estimators._base.rules import anything
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.validation import check_weights
-from lokl.models.described import Attributes
+from lokl.models.described import COLUMNS, Attributes
+from lokl.selection.calibrated_answers import CalibratedAnswers
 from lokl.selection.calibration import Calibration
 from lokl.selection.decisions import class_splits, fit_options, held_out
 
@@ -29,18 +30,8 @@ def _parts(model: Any) -> tuple[Any, Any]:
     return model[:-1] if len(model) > 1 else None, model[-1]
 
 
-def _explains(name: str) -> Any:
-    """Whether the model, fitted or not, has a method that explains its decisions."""
-
-    def check(calibrated: Any) -> bool:
-        model = getattr(calibrated, "estimator_", calibrated.estimator)
-        return hasattr(_parts(model)[1], name)
-
-    return check
-
-
 @settings
-class CalibratedMKLClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierMixin, Explained):
     """A classifier with probabilities: ``softmax_c(slope f_c(x) + offset_c)``.
 
     The model is fitted on all samples. Slope and offsets are learned from decisions about samples
@@ -97,11 +88,8 @@ class CalibratedMKLClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             "Held-out decisions that the calibration was learned from.",
         ),
         "classes_": ("array of shape (n_classes,)", ""),
-        "n_features_in_": ("int", ""),
-        "feature_names_in_": (
-            "array of str",
-            "Where the training samples came with column names.",
-        ),
+        "kernel_names_": ("list of str", "Of the model, where it has kernels."),
+        **COLUMNS,
     }
 
     @classmethod
@@ -154,38 +142,13 @@ class CalibratedMKLClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 learned[name] = getattr(model, name)
+        if hasattr(_parts(model)[1], "kernel_names_"):
+            learned["kernel_names_"] = _parts(model)[1].kernel_names_
         publish(self, learned)
         return self
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-            Rows sum to one; columns in the order of ``classes_``.
-        """
-        decision = self.decision_function(X)
-        return self.calibration_.probabilities(decision)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        logarithms : array of shape (n_samples, n_classes)
-            Finite also where probabilities are too small for a number.
-        """
-        decision = self.decision_function(X)
-        return self.calibration_.log_probabilities(decision)
+    def _answer(self, name: str, X: Any) -> Any:
+        return getattr(self.estimator_, name)(X)
 
     def predict(self, X: Any) -> Array:
         """Class of each sample, as the model says; see the class for its part in probabilities.
@@ -215,34 +178,14 @@ class CalibratedMKLClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         check_is_fitted(self)
         return np.asarray(self.estimator_.decision_function(X))
 
-    @available_if(_explains("gate"))
-    def gate(self, X: Any, *, labels: bool = False) -> Any:
-        """How far each kernel is trusted at each sample: ``gate`` of the model.
+    def _explains(self, question: str) -> bool:
+        model = getattr(self, "estimator_", self.estimator)
+        return hasattr(_parts(model)[1], question)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._explain("gate", X, labels)
-
-    @available_if(_explains("contributions"))
-    def contributions(self, X: Any, *, labels: bool = False) -> Any:
-        """Part of each kernel in the decision of each sample: ``contributions`` of the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._explain("contributions", X, labels)
-
-    def _explain(self, name: str, X: Any, labels: bool) -> Any:
+    def _explained(self, question: str, X: Any, labels: bool) -> Any:
         check_is_fitted(self)
         before, model = _parts(self.estimator_)
-        told = getattr(model, name)(X if before is None else before.transform(X), labels=labels)
+        told = getattr(model, question)(X if before is None else before.transform(X), labels=labels)
         # Steps that return arrays lose the index.
         return told.set_axis(X.index) if labels and hasattr(X, "columns") else told
 

@@ -1,6 +1,6 @@
 """Decisions about every sample by models that have not seen it, whatever the method."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,7 +15,7 @@ from lokl._arrays import Array, column
 from lokl._notices import Collected
 from lokl.estimators._base import FixedKernel
 from lokl.estimators._base.validation import check_weights
-from lokl.solvers.held_out import Fold, check_fold
+from lokl.solvers.held_out import Fold, check_any_left, check_fold, mean_decisions
 
 
 def held_out(
@@ -63,7 +63,11 @@ def held_out(
     weight = check_weights(sample_weight, np.empty((_num_samples(X), 0)))
     kind = _Classes if is_classifier(estimator) else _Targets
     decide = kind(estimator, X, y, None if sample_weight is None else weight)
-    return _mean_decisions(decide, folds, weight)
+    # A weight of zero is the same as no row at all.
+    folds = [(kept[weight[kept] > 0], left[weight[left] > 0]) for kept, left in folds]
+    check_any_left(folds)
+    with Collected():
+        return mean_decisions(_told(decide, folds), len(weight), decide.n_tasks)
 
 
 class _Targets:
@@ -71,6 +75,7 @@ class _Targets:
 
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Array | None):
         self.estimator, self.X, self.y, self.weight = estimator, X, y, weight
+        self.n_tasks = 1 if np.ndim(y) < 2 else np.shape(y)[1]
 
     def learned(self, kept: Array) -> Any:
         weight = None if self.weight is None else self.weight[kept]
@@ -88,6 +93,7 @@ class _Classes(_Targets):
     def __init__(self, estimator: Any, X: Any, y: Any, weight: Array | None):
         super().__init__(estimator, X, column_or_1d(y), weight)
         self.classes, self.codes = np.unique(self.y, return_inverse=True)
+        self.n_tasks = 1 if len(self.classes) == 2 else len(self.classes)
 
     def __call__(self, kept: Array, left: Array) -> Array:
         known = np.unique(self.codes[kept])
@@ -104,24 +110,12 @@ class _Classes(_Targets):
         return by_class[:, 1:] if len(self.classes) == 2 else by_class
 
 
-def _mean_decisions(decide: _Targets, folds: Sequence[Fold], weight: Array) -> Array:
-    total: Any = 0.0
-    times = np.zeros((len(weight), 1))
-    with Collected():
-        for kept, left in folds:
-            # A weight of zero is the same as no row at all.
-            kept, left = kept[weight[kept] > 0], left[weight[left] > 0]
-            check_fold(kept, left)
-            if not len(left):
-                continue
-            found = decide(kept, left)
-            if np.ndim(total) == 0:
-                total = np.zeros((len(weight), found.shape[1]))
-            total[left] += found
-            times[left] += 1
-    if np.ndim(total) == 0:
-        raise ValueError("no fold leaves out a sample that has a weight; give other splits")
-    return np.asarray(total / np.maximum(times, 1))
+def _told(decide: _Targets, folds: Sequence[Fold]) -> Iterator[Fold]:
+    """Yield the samples that a fold leaves out, and the decisions about them."""
+    for kept, left in folds:
+        check_fold(kept, left)
+        if len(left):
+            yield left, decide(kept, left)
 
 
 def fit_options(estimator: Any, weight: Any) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
+from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._arrays import Array
 from lokl._notices import Collected
@@ -29,7 +28,8 @@ from lokl.estimators._base.rules import (
     or_none,
 )
 from lokl.estimators._base.settings import check_settings, setting, settings
-from lokl.models.described import Attributes
+from lokl.models.described import COLUMNS, Attributes
+from lokl.selection.calibrated_answers import CalibratedAnswers
 from lokl.selection.edges import warn_of_edges
 from lokl.selection.rounds import Rounds, final_scores, last_round
 from lokl.selection.rule import RULES, choose
@@ -56,15 +56,8 @@ def _check_error_score(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number or 'raise', got {value!r}")
 
 
-def _has_probabilities(search: Any) -> bool:
-    """Whether the winner has probabilities, or decisions that were calibrated."""
-    if getattr(search, "calibration_", None) is not None:
-        return True
-    return hasattr(getattr(search, "best_estimator_", search.estimator), "predict_proba")
-
-
 @settings
-class KernelSearchCV(BaseSearchCV):
+class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
     """Cross-validated search over a grid, with the contract of scikit-learn's ``GridSearchCV``.
 
     Candidates of estimators of this library, alone or at the end of a pipeline, share work. Single
@@ -271,41 +264,13 @@ class KernelSearchCV(BaseSearchCV):
             found["calibration_"] = calibration_of(task, rows[best].cells or [])
         return found
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, from the held-out decisions of the winner: no other fit.
+    def _has_probabilities(self) -> bool:
+        if getattr(self, "calibration_", None) is not None:
+            return True
+        return hasattr(getattr(self, "best_estimator_", self.estimator), "predict_proba")
 
-        A classifier that has probabilities of its own gives these.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        if self.calibration_ is None:
-            return np.asarray(self.best_estimator_.predict_proba(X))
-        return self.calibration_.probabilities(self.best_estimator_.decision_function(X))
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_probabilities : array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        if self.calibration_ is None:
-            return np.asarray(self.best_estimator_.predict_log_proba(X))
-        return self.calibration_.log_probabilities(self.best_estimator_.decision_function(X))
+    def _answer(self, name: str, X: Any) -> Any:
+        return getattr(self.best_estimator_, name)(X)
 
     @property
     def n_features_in_(self) -> int:
@@ -338,8 +303,7 @@ class KernelSearchCV(BaseSearchCV):
             "refit_time_": ("float", "Seconds that the last fit took."),
             "multimetric_": ("bool", "Whether there are several scores."),
             "classes_": ("array of shape (n_classes,)", ""),
-            "n_features_in_": ("int", ""),
-            "feature_names_in_": ("array of str", "Where the samples came with column names."),
+            **COLUMNS,
         }
 
 

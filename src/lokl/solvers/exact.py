@@ -141,9 +141,11 @@ class Exact(TolerantSolver):
     def solve_parts(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
     ) -> list[Dual]:
-        # Problems in double precision are polished, and so small that they are quick as they are.
+        # Problems in double precision are polished, and so small that they are quick as they are;
+        # of a large matrix, most rows are of no use to any part.
         if not (self._is_one_set(gram) and gram.dtype == np.float32 and self.max_iter < 0):
-            return super().solve_parts(gram, problems)
+            begin: Sequence[Array | None] = [None] * len(problems) if starts is None else starts
+            return [self.solve(gram, *own) for own in zip(problems, begin, strict=True)]
         found = solve_on_stored(gram.whole, problems, starts, self.tol)
         # What is hard or not convex is solved, and told about, in the ordinary way.
         return [

@@ -48,11 +48,17 @@ def held_out_decisions(
     decisions : array of shape (n_samples, n_tasks)
         0 for samples that are never left out.
     """
-    total = np.zeros((gram.n_samples, len(problems)))
-    times = np.zeros((gram.n_samples, 1))
-    for left, solution in held_out_machines(solver, gram, problems, folds, known):
+    machines = held_out_machines(solver, gram, problems, folds, known)
+    told = ((left, solution.decision[left]) for left, solution in machines)
+    return mean_decisions(told, gram.n_samples, len(problems))
+
+
+def mean_decisions(told: Iterable[tuple[Array, Array]], n_samples: int, n_tasks: int) -> Array:
+    """Gather what folds tell about the samples that they leave out, (n_samples, n_tasks)."""
+    total, times = np.zeros((n_samples, n_tasks)), np.zeros((n_samples, 1))
+    for left, decision in told:
+        total[left] += decision
         times[left] += 1
-        total[left] += solution.decision[left]
     return total / np.maximum(times, 1)
 
 
@@ -63,6 +69,12 @@ def check_fold(kept: Array, left: Array) -> None:
             f"a fold leaves out {len(left)} samples and learns from none that has a weight; give "
             "other splits"
         )
+
+
+def check_any_left(folds: Sequence[Fold]) -> None:
+    """Raise where nothing is left out that could be decided on."""
+    if not any(len(left) for _, left in folds):
+        raise ValueError("no fold leaves out a sample that has a weight; give other splits")
 
 
 def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold]:

@@ -239,7 +239,7 @@ class _Hulls:
             own = np.flatnonzero(self.sign == side)
             active = own[self.alpha[own] > 0]
             ahead += [own[least(self.g[own], _AHEAD)], active[least(-self.g[active], _AHEAD)]]
-        return with_next(first, second, ahead, self.gram.capacity)
+        return with_next(first, second, ahead, self.gram.storable)
 
     def dual(self, rounds: int, epsilon: float) -> Dual:
         """Return the machine of this round, with the intercept of the least primal value."""

@@ -1,16 +1,15 @@
 """Classes: from labels to problems, and from decisions back to labels."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import compute_class_weight
 
 from lokl._arrays import Array
 from lokl._checks import check_not_negative
+from lokl.estimators._base.classes import decided_classes, learned_classes
 from lokl.estimators._base.finite import check_costs
 from lokl.estimators._base.label_trust import warn_if_trust_misleads
 from lokl.estimators._base.learner import Learner, Stated
@@ -92,21 +91,11 @@ class Classifier(ClassifierMixin, Learner):
         return self._fit(data, targets, **known)
 
     def _stated(self, y: Array, weight: Array) -> Stated:
-        y = column_or_1d(y, warn=True) if y.ndim == 2 else y
-        classes, codes = sorted_classes(y)
-        counts = np.bincount(codes, weights=weight, minlength=len(classes))
-        if (counts > 0).sum() < 2:
-            others = "; all other samples have a sample_weight of 0" if len(classes) > 1 else ""
-            raise ValueError(
-                f"{type(self).__name__} needs samples of two or more classes; the data has one "
-                f"class: {classes[int(np.argmax(counts))]}{others}"
-            )
+        classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         by_class = self._class_factors(classes, codes, weight)
         cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
         positive = [1] if len(classes) == 2 else range(len(classes))
         targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
-        # Decision values of exactly zero go to the larger class, the later one of equal classes.
-        tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
         return targets, {"classes_": classes, "_tie": tie}
 
     def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
@@ -179,28 +168,4 @@ class Classifier(ClassifierMixin, Learner):
         return self._answers(self._decisions(X))
 
     def _answers(self, decision: Array) -> Array:
-        if not self._is_flat():
-            return np.asarray(self.classes_[decision.argmax(axis=1)])
-        chosen = np.where(decision[:, 0] == 0, self._tie, decision[:, 0] > 0)
-        return np.asarray(self.classes_[chosen.astype(np.intp)])
-
-
-def sorted_classes(y: Array) -> tuple[Array, Array]:
-    """Sort the classes; return them, and the number of the class of every sample."""
-    if y.dtype == object:
-        kinds = sorted({type(label).__name__ for label in y})
-        if len(kinds) > 1 and not all(isinstance(label, Real) for label in y):
-            raise ValueError(
-                f"labels are of several types that have no common order: {', '.join(kinds)}; "
-                "convert them to one type, for instance with y.astype(str)"
-            )
-        # Numbers as objects, as some tables have them, become numbers.
-        y = np.array(y.tolist())
-    discrete = y.dtype.kind in "biuUS"
-    if not discrete:
-        check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    # Whole numbers and words are labels; all that can be said of them is that they are too many.
-    if discrete and 2 * len(classes) > len(y):
-        check_classification_targets(y)
-    return classes, codes
+        return decided_classes(decision, self.classes_, self._tie)

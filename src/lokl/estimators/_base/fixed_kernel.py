@@ -13,7 +13,7 @@ from lokl._threads import one_pool
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.settings import settings
 from lokl.gates import Gate
-from lokl.solvers.held_out import Fold, held_out_decisions
+from lokl.solvers.held_out import Fold, check_any_left, held_out_decisions
 
 
 @settings
@@ -37,6 +37,7 @@ class FixedKernel(Learner):
             place = np.full(len(data.weight), -1)
             place[training.rows] = np.arange(training.n_samples)
             counted = [(_counted(place[kept]), _counted(place[left])) for kept, left in folds]
+            check_any_left(counted)
             with one_pool(training.n_samples):
                 gate, params = self._gate(training.samples, training.n_kernels)
                 gram = training.gram(gate.at(training.samples, params))

@@ -34,7 +34,7 @@ from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.presence import read_samples
 from lokl.models import GatedMachine, Model
-from lokl.models.described import Attributes
+from lokl.models.described import COLUMNS, Attributes
 from lokl.solvers import Problem
 from lokl.solvers.by_name import SOLVERS
 
@@ -381,14 +381,7 @@ class Learner(BaseEstimator, ABC):
         described = dict(cls._model_kind.described)
         for base in reversed(cls.__mro__):
             described.update(base.__dict__.get("_learned", {}))
-        return {
-            **described,
-            "n_features_in_": ("int", ""),
-            "feature_names_in_": (
-                "array of str",
-                "Where the training samples came with column names.",
-            ),
-        }
+        return {**described, **COLUMNS}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
