@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._notices import Collected
 from lokl._tables import labelled
+from lokl._threads import quiet_blas
 from lokl.clustering.region_tree import grow_tree
 from lokl.estimators._base import Learner, setting, settings
 from lokl.estimators._base.absent_views import with_absent_views
@@ -172,7 +173,8 @@ class InRegions(MetaEstimatorMixin, Explained):
             None if sample_weight is None else weight[counted],
             fit_once,
         )
-        with Collected():
+        # Many fits, none of which should wait for threads of BLAS.
+        with Collected(), quiet_blas():
             learned = self._learn(X, learning)
         publish(self, {**known, **learned})
         return self

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._arrays import Array
 from lokl._notices import Collected
+from lokl._threads import quiet_blas
 from lokl.estimators._base.refit import all_or_nothing, publish
 from lokl.estimators._base.rules import (
     CALLBACK,
@@ -176,7 +177,8 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
         if y is None and get_tags(self.estimator).target_tags.required:
             name = type(self.estimator).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        with Collected():
+        # Many fits, none of which should wait for threads of BLAS.
+        with Collected(), quiet_blas():
             scorers, metric = self._get_scorers()
             X, y = indexable(X, _plain_labels(y) if is_classifier(self.estimator) else y)
             routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))

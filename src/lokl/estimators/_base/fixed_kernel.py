@@ -38,7 +38,7 @@ class FixedKernel(Learner):
             place[training.rows] = np.arange(training.n_samples)
             counted = [(_counted(place[kept]), _counted(place[left])) for kept, left in folds]
             check_any_left(counted)
-            with one_pool(training.n_samples):
+            with one_pool(training.work):
                 gate, params = self._gate(training.samples, training.n_kernels)
                 gram = training.gram(gate.at(training.samples, params))
                 found = held_out_decisions(training.solver, gram, training.problems, counted)
