@@ -1,0 +1,112 @@
+"""Numbers as words: no digit that the interval does not deserve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, isfinite, log10, sqrt
+
+from lokl.report.content import Interval
+
+# Two-sided 95 % of the normal distribution.
+_DEVIATIONS = 1.959964
+_MOST_DECIMALS = 6
+
+
+def decimals(step: float, most: int = _MOST_DECIMALS) -> int:
+    """Digits behind the point that show `step` with two significant ones."""
+    if not isfinite(step) or step <= 0:
+        return min(2, most)
+    return max(0, min(1 - floor(log10(step)), most))
+
+
+def fixed(value: float, places: int) -> str:
+    """Return a number with so many digits behind the point and a minus that is as wide as a plus."""
+    shown = f"{value:.{places}f}"
+    if not float(shown):
+        shown = shown.removeprefix("-")
+    return shown.replace("-", "−")
+
+
+def significant(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many significant digits, never as a power of ten."""
+    if value is None or not isfinite(value):
+        return ""
+    if value == 0:
+        return "0"
+    return fixed(value, max(0, digits - 1 - floor(log10(abs(value)))))
+
+
+def seconds(value: float | None) -> str:
+    """Return a time; below a hundredth nobody cares."""
+    if value is None or not isfinite(value):
+        return ""
+    if value < 0.01:
+        return "< 0.01"
+    if value < 120:
+        return significant(value) if value < 10 else f"{value:.0f}"
+    return f"{value / 60:.0f} min"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How scores are told: as percentages, or as they are."""
+
+    percent: bool = True
+
+    @property
+    def factor(self) -> float:
+        return 100.0 if self.percent else 1.0
+
+    @property
+    def sign(self) -> str:
+        return " %" if self.percent else ""
+
+    def mean(self, value: Interval | None, n: int | None = None) -> str:
+        """Return the number alone; `n` is the count of samples behind it, where that is known."""
+        if value is None or not isfinite(value.mean):
+            return ""
+        return fixed(self.factor * value.mean, self._places(value, n))
+
+    def limits(self, value: Interval | None, between: str = " to ") -> str:
+        """Return both ends of the interval, nothing where there is none."""
+        if value is None or value.low is None or value.high is None:
+            return ""
+        places = self._places(value)
+        ends = (fixed(self.factor * end, places) for end in (value.low, value.high))
+        return between.join(ends)
+
+    def span(self, value: Interval | None) -> str:
+        """Return the number and, in parentheses, its interval."""
+        limits = self.limits(value)
+        return self.mean(value) + (f" ({limits})" if limits else "")
+
+    def _places(self, value: Interval, n: int | None = None) -> int:
+        if value.low is not None and value.high is not None and value.high > value.low:
+            return decimals(self.factor * (value.high - value.low) / 2, 2 if self.percent else 6)
+        if n is not None:
+            # One sample more or less is the smallest difference there is.
+            return max(0, min(len(str(n)) - 2, 2)) + (0 if self.percent else 2)
+        return 1 if self.percent else 3
+
+
+def wilson(right: float, n: int) -> Interval:
+    """Share of n samples with its 95 % interval after Wilson, which stays inside 0 and 1."""
+    if n == 0:
+        return Interval(float("nan"))
+    share, z = right / n, _DEVIATIONS
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # Rounding must not put the share outside.
+    low, high = max(0.0, min(middle - reach, share)), min(1.0, max(middle + reach, share))
+    return Interval(share, low, high)
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of numbers with its 95 % interval, by the normal distribution."""
+    n = len(values)
+    if n == 0:
+        return Interval(float("nan"))
+    mean = float(sum(values)) / n
+    if n == 1:
+        return Interval(mean)
+    spread = sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
+    return Interval(float(mean), float(mean - _DEVIATIONS * spread), float(mean + _DEVIATIONS * spread))
