@@ -202,15 +202,18 @@ def about(
 def _facts(model: Any, inner: Any, X: Any, training: Sequence[Any] | None) -> dict[str, Any]:
     """Return what can be told about a model and its samples without asking anybody."""
     told: dict[str, Any] = {"model": type(inner).__name__}
-    settings = inner.get_params(deep=False)
+    usual = type(inner)().get_params(deep=False)
     told["settings"] = {
-        name: value for name, value in settings.items() if isinstance(value, str | int | float)
-    }
+        name: value
+        for name, value in inner.get_params(deep=False).items()
+        if isinstance(value, str | int | float) and value != usual[name]
+    } or "as they are by default"
     if hasattr(inner, "support_fraction_"):
         told["support"] = f"{100 * float(inner.support_fraction_):.0f} % of the training samples"
     if training is not None:
         told["rows learned from"] = facts.n_rows(training[0])
-        told["duplicates across the split"] = facts.duplicates(training[0], X)
+        twins = facts.duplicates(training[0], X)
+        told["duplicates across the split"] = f"{twins} of {facts.n_rows(X)}"
     return told
 
 
@@ -220,10 +223,12 @@ def _support(
     """Name the support samples that are most like each case."""
     rows = np.asarray(inner.support_)
     n, m = len(names), len(rows)
+    named = ids is not None or hasattr(X, "columns")
     all_names = _names(X, ids, facts.n_rows(X))
-    own = [all_names[row] for row in rows]
+    # Numbers would be those of other samples among the cases.
+    own = [all_names[row] if named else f"training sample {row}" for row in rows]
     # A sample that was learned from and is asked about is no neighbour of itself.
-    place = {name: k for k, name in enumerate(names)} if ids is not None else {}
+    place = {name: k for k, name in enumerate(names)}
     same = np.concatenate([np.full(n, -1), [place.get(name, -1) for name in own]]).astype(np.intp)
     near, how = nearest(alike, n, np.arange(n, n + m), same)
     return Support(own, _truth(inner, np.asarray(y)[rows], m), near, how)

@@ -14,7 +14,7 @@ LEVELS, COLOURS = 10, 8
 # Samples that are drawn at most.
 MOST_ROWS, MOST_SYMBOLS = 400, 1500
 # Height of the map of trust on the screen, and of one of its rows at most.
-_TALL, _TALLEST_ROW, _WORDS = 440.0, 14.0, 15.0
+_TALL, _TALLEST_ROW, _WORDS = 480.0, 14.0, 15.0
 # Size of the picture of samples, and room at its sides for half a symbol.
 _WIDE, _LOW, _HIGH, _ROOM = 480.0, 240.0, 420.0, 12.0
 
@@ -75,11 +75,11 @@ def trust_map(cases: Cases, classes: Sequence[str]) -> TrustMap:
                 where = f"M{100 * view + 1},{start}h98v{row - start}h-98z"
                 cells.setdefault((view, shades[start]), []).append(where)
                 start = row
-    # Lines of the hatching are about six pixels apart, whatever the size of a row.
+    # Lines of the hatching are some pixels apart, whatever the size of a row.
     high = max(1, round(6 * n / height))
     hatch = (
-        f'<defs><pattern id="hatch" width="10" height="{high}" patternUnits="userSpaceOnUse">'
-        f'<path d="M0,{high}L10,0" class="hatch"/></pattern></defs>'
+        f'<defs><pattern id="hatch" width="5" height="{high}" patternUnits="userSpaceOnUse">'
+        f'<path d="M0,{high}L5,0" class="hatch"/></pattern></defs>'
     )
     paths = [
         f'<path class="{kind if kind == "absent" else f"v{view % COLOURS} {kind}"}" d="{"".join(where)}"/>'

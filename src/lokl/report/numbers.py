@@ -1,6 +1,6 @@
 """Numbers as words: no digit that the interval does not deserve."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, isfinite, log10, sqrt
 
@@ -11,11 +11,21 @@ _DEVIATIONS = 1.959964
 _MOST_DECIMALS = 6
 
 
-def decimals(step: float, most: int = _MOST_DECIMALS) -> int:
-    """Digits behind the point that show `step` with two significant ones."""
-    if not isfinite(step) or step <= 0:
+def decimals(reach: float, most: int = _MOST_DECIMALS) -> int:
+    """Digits behind the point of a number that is known to plus or minus `reach`.
+
+    One significant digit of the reach is shown, two where it begins with 1, 2 or 3: the usual rule
+    for uncertain numbers.
+    """
+    if not isfinite(reach) or reach <= 0:
         return min(2, most)
-    return max(0, min(1 - floor(log10(step)), most))
+    power = floor(log10(reach))
+    return max(0, min((1 if reach / 10.0**power <= 3.55 else 0) - power, most))
+
+
+def percent_decimals(reach: float) -> int:
+    """The same of percentages, which people read with one digit behind the point."""
+    return 0 if reach >= 10 else 1 if reach >= 0.5 else 2
 
 
 def fixed(value: float, places: int) -> str:
@@ -42,7 +52,7 @@ def seconds(value: float | None) -> str:
     if value < 0.01:
         return "< 0.01"
     if value < 120:
-        return significant(value) if value < 10 else f"{value:.0f}"
+        return significant(value, 1 if value < 0.1 else 2) if value < 10 else f"{value:.0f}"
     return f"{value / 60:.0f} min"
 
 
@@ -60,32 +70,42 @@ class Scale:
     def sign(self) -> str:
         return " %" if self.percent else ""
 
-    def mean(self, value: Interval | None, n: int | None = None) -> str:
-        """Return the number alone; `n` is the count of samples behind it, where that is known."""
+    def places(self, values: Iterable[Interval | None]) -> int:
+        """Digits behind the point that numbers of one kind deserve together."""
+        known = [value for value in values if value is not None and isfinite(value.mean)]
+        reaches = sorted(reach for value in known if (reach := _reach(value)) > 0)
+        if reaches:
+            middle = self.factor * reaches[len(reaches) // 2]
+            return percent_decimals(middle) if self.percent else decimals(middle)
+        if self.percent or not known:
+            return 1
+        return decimals(max(abs(value.mean) for value in known) / 30)
+
+    def mean(self, value: Interval | None, places: int | None = None) -> str:
+        """Return the number alone."""
         if value is None or not isfinite(value.mean):
             return ""
-        return fixed(self.factor * value.mean, self._places(value, n))
+        places = self.places([value]) if places is None else places
+        return fixed(self.factor * value.mean, places)
 
-    def limits(self, value: Interval | None, between: str = " to ") -> str:
+    def limits(self, value: Interval | None, places: int | None = None) -> str:
         """Return both ends of the interval, nothing where there is none."""
         if value is None or value.low is None or value.high is None:
             return ""
-        places = self._places(value)
+        places = self.places([value]) if places is None else places
         ends = (fixed(self.factor * end, places) for end in (value.low, value.high))
-        return between.join(ends)
+        return " to ".join(ends)
 
     def span(self, value: Interval | None) -> str:
         """Return the number and, in parentheses, its interval."""
         limits = self.limits(value)
         return self.mean(value) + (f" ({limits})" if limits else "")
 
-    def _places(self, value: Interval, n: int | None = None) -> int:
-        if value.low is not None and value.high is not None and value.high > value.low:
-            return decimals(self.factor * (value.high - value.low) / 2, 2 if self.percent else 6)
-        if n is not None:
-            # One sample more or less is the smallest difference there is.
-            return max(0, min(len(str(n)) - 2, 2)) + (0 if self.percent else 2)
-        return 1 if self.percent else 3
+
+def _reach(value: Interval) -> float:
+    if value.low is None or value.high is None:
+        return 0.0
+    return (value.high - value.low) / 2
 
 
 def wilson(right: float, n: int) -> Interval:

@@ -26,7 +26,7 @@ from lokl.report.maps import (
 )
 from lokl.report.reliability import reliability
 from lokl.report.verdict import tiles, verdict
-from lokl.report.words import Words, attention
+from lokl.report.words import Words, attention, short
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")
@@ -60,6 +60,7 @@ def render(report: Report) -> str:
         data=as_json(page_data(report, words, pictures)),
         colour_of=colour_of,
         symbol=svg.symbol,
+        short=short,
     )  # fmt: skip
 
 

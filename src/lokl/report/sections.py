@@ -1,41 +1,24 @@
 """What each part of the page shows: numbers as words, and pictures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lokl.report import curves, strips
+from lokl._arrays import Array
+from lokl.report import curves
 from lokl.report.content import Alignment, Candidate, Cases, Interval, Report, ViewWorth
+from lokl.report.maps import COLOURS
 from lokl.report.numbers import Scale, mean_interval, seconds
 from lokl.report.reliability import Reliability
-from lokl.report.strips import axis_of, scale_of, strip
-from lokl.report.svg import Axis
+from lokl.report.strips import Column, Told
 from lokl.report.words import Words, attention, chance, percent
 
-# Samples in the list beside the card.
+# Samples in the list beside the card, and mistakes in theirs.
 _LISTED = 8
-
-
-@dataclass(frozen=True)
-class Told:
-    """A number in words, as a picture, and as it sorts."""
-
-    mean: str
-    limits: str
-    picture: str
-    value: float | None
-
-    @classmethod
-    def of(
-        cls, value: Interval | None, scale: Scale, axis: Axis, css: str = "", mark: float | None = None
-    ) -> "Told":
-        known = value is not None and np.isfinite(value.mean)
-        picture = strip(value, axis, css, mark)
-        return cls(
-            scale.mean(value), scale.limits(value), picture, value.mean if known and value else None
-        )
+# Classes whose confusion fits beside a picture, and whose matrix can be read at all.
+_FEW_CLASSES, _MOST_CLASSES = 5, 40
 
 
 @dataclass(frozen=True)
@@ -51,36 +34,57 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class Board:
-    """The leaderboard, with its axes."""
+    """The leaderboard, with the heads of its columns."""
 
     rows: list[BoardRow]
-    axis: str
-    behind_axis: str
+    head: str
+    behind_head: str
     supported: bool
 
 
 def board(report: Report, words: Words) -> Board:
     """Draw all candidates on one common line."""
     rows, scale = report.leaderboard, words.scale
-    axis = axis_of([row.score for row in rows])
+    scores = Column.of([_inside(row.score, scale) for row in rows], scale, near_best=True)
     chosen = next((row.score.mean for row in rows if row.chosen and row.score), None)
-    compared = any(row.behind is not None for row in rows)
-    behind = axis_of([row.behind for row in rows], [0.0]) if compared else None
+    # What is far behind is drawn as an arrow in the column beside it, too.
+    others = [row.behind for row in rows if not row.chosen]
+    behind = Column.of(_turned(others), scale, [0.0], near_best=True) if any(others) else None
     return Board(
         [
             BoardRow(
                 row,
-                Told.of(row.score, scale, axis, "chosen" if row.chosen else "", chosen),
-                None if behind is None else Told.of(row.behind, scale, behind, "", 0.0),
+                scores.told(_inside(row.score, scale), "chosen" if row.chosen else "", chosen),
+                None if behind is None or row.chosen else _behind(behind, row.behind),
                 seconds(row.seconds),
                 percent(row.support, 0),
             )
             for row in rows
         ],
-        scale_of(axis, scale),
-        "" if behind is None else scale_of(behind, scale),
+        scores.head,
+        "" if behind is None else behind.head,
         any(row.support is not None for row in rows),
     )
+
+
+def _inside(value: Interval | None, scale: Scale) -> Interval | None:
+    """Return an interval that ends at 0 and 1, if it is of shares: there are none beyond."""
+    if value is None or not scale.percent:
+        return value
+    ends = (None if end is None else min(max(end, 0.0), 1.0) for end in (value.low, value.high))
+    return Interval(value.mean, *ends)
+
+
+def _turned(values: Iterable[Interval | None]) -> list[Interval | None]:
+    """Return how far candidates are ahead instead of behind: the better ones are to the right."""
+    return [
+        None if v is None else Interval(-v.mean, *(None if e is None else -e for e in (v.high, v.low)))
+        for v in values
+    ]
+
+
+def _behind(column: Column, value: Interval | None) -> Told:
+    return column.told(_turned([value])[0], "", 0.0)
 
 
 @dataclass(frozen=True)
@@ -100,56 +104,49 @@ class SubsetRow:
     """A set of views."""
 
     has: list[bool]
-    name: str
     score: Told
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What views are worth: rows, the axes of their columns, and sets of views."""
+    """What views are worth: rows, heads of their columns, and sets of views."""
 
     rows: list[WorthRow]
-    axes: tuple[str, str, str]
-    known: tuple[bool, bool, bool]
+    heads: tuple[str, str, str]  # alone, part, withheld
+    known: tuple[bool, bool]  # whether there are scores alone, and withheld
     subsets: list[SubsetRow]
-    subset_axis: str
+    subset_head: str
 
 
 def worth(report: Report, words: Words) -> Worth:
     """Draw what views are worth alone, in the model, and when they are withheld."""
     views, scale = report.views, words.scale
     whole = next((row.score.mean for row in report.leaderboard if row.chosen and row.score), None)
-    parts = [_contribution(view, report.cases, k) for k, view in enumerate(views)]
-    plain = Scale(False)
-    alone = axis_of([view.alone for view in views], [] if whole is None else [whole])
-    part = axis_of(parts, [0.0])
-    lost = axis_of([view.withheld for view in views], [0.0])
-    rows = []
-    for k, view in enumerate(views):
-        css = f"v{k % 8}"
-        rows.append(
-            WorthRow(
-                view,
-                Told.of(view.alone, scale, alone, css, whole),
-                Told.of(parts[k], plain, part, css, 0.0),
-                Told.of(view.withheld, scale, lost, css, 0.0),
-                chance(view.trust),
-                percent(view.missing, _count(report)),
-            )
+    sizes = [_contribution(view, report.cases, k) for k, view in enumerate(views)]
+    single = [_inside(view.alone, scale) for view in views]
+    alone = Column.of(single, scale, [] if whole is None else [whole])
+    part = Column.of(sizes, Scale(False), [0.0])
+    lost = Column.of([view.withheld for view in views], scale, [0.0])
+    rows = [
+        WorthRow(
+            view,
+            alone.told(single[k], f"v{k % COLOURS}", whole),
+            part.told(sizes[k], f"v{k % COLOURS}", 0.0),
+            lost.told(view.withheld, f"v{k % COLOURS}", 0.0),
+            chance(view.trust),
+            percent(view.missing, _count(report)),
         )
-    names = [view.name for view in views]
-    sets = axis_of([subset.score for subset in report.subsets])
-    subsets = [
-        SubsetRow(
-            [name in subset.views for name in names],
-            " + ".join(subset.views),
-            Told.of(subset.score, scale, sets, "", whole),
-        )
-        for subset in report.subsets
+        for k, view in enumerate(views)
     ]
-    known = (any(view.alone for view in views), bool(views), any(view.withheld for view in views))
-    axes = (scale_of(alone, scale), scale_of(part, plain), scale_of(lost, scale))
-    return Worth(rows, axes, known, subsets, scale_of(sets, scale) if subsets else "")
+    names = [view.name for view in views]
+    scores = [_inside(subset.score, scale) for subset in report.subsets]
+    sets = Column.of(scores, scale)
+    subsets = [
+        SubsetRow([name in subset.views for name in names], sets.told(score, "", whole))
+        for subset, score in zip(report.subsets, scores, strict=True)
+    ]
+    known = (any(view.alone for view in views), any(view.withheld for view in views))
+    return Worth(rows, (alone.head, part.head, lost.head), known, subsets, sets.head)
 
 
 def _contribution(view: ViewWorth, cases: Cases | None, k: int) -> Interval:
@@ -192,7 +189,7 @@ def listing(cases: Cases, words: Words, k: int) -> Listed:
     if not cases.classifies and cases.known[k]:
         why.append(f"off by {words.error(abs(float(cases.truth[k] - cases.predicted[k])))}")
     if np.isfinite(differ) and differ > 0:
-        why.append(f"disagreement {chance(differ)}")
+        why.append(f"views differ {chance(differ)}")
     return Listed(
         cases.ids[k],
         words.outcome(float(cases.predicted[k])),
@@ -221,9 +218,20 @@ class Belief:
     risk: str
     risks: list[tuple[str, Told]]
     patterns: list[PatternRow]
-    pattern_axis: str
+    pattern_head: str
     shades: list[list[int]]  # of the confusion, per cent of the true class
+    mistakes: list[tuple[int, int, int]]  # true class, predicted class, samples
     score: Told
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many classes that their matrix needs room."""
+        return len(self.shades) > _FEW_CLASSES
+
+    @property
+    def drawn(self) -> bool:
+        """Whether a matrix of all classes can still be read."""
+        return len(self.shades) <= _MOST_CLASSES
 
 
 def belief(report: Report, words: Words, found: Reliability) -> Belief:
@@ -231,34 +239,45 @@ def belief(report: Report, words: Words, found: Reliability) -> Belief:
     cases = report.cases
     assert cases is not None
     scale = Scale(bool(report.classes))
-    marks = [value for _, value in found.risk]
-    line = axis_of(marks, [0.0])
-    axis = axis_of([pattern.score for pattern in found.patterns])
+    risks = Column.of([value for _, value in found.risk], scale, [0.0])
+    scores = Column.of([pattern.score for pattern in found.patterns], scale)
     title = "wrong, %" if report.classes else "mean error"
-    known = cases.known
+    known, n_classes = cases.known, len(report.classes)
     names = [view.name for view in report.views]
     patterns = [
         PatternRow(
             ", ".join(names[view] for view in pattern.lacks),
             ",".join(map(str, pattern.lacks)),
             pattern.n_samples,
-            Told.of(pattern.score, scale, axis, "", found.score.mean),
+            scores.told(pattern.score, "", found.score.mean),
         )
         for pattern in found.patterns
     ]
     confusion = np.array(found.confusion)
     totals = np.maximum(confusion.sum(axis=1, keepdims=True), 1) if confusion.size else 1
+    stated = curves.calibration(found.calibration, found.stated, n_classes)
     return Belief(
         found,
-        curves.calibration(found.calibration, found.stated, len(report.classes)) if found.calibration else "",
+        stated if found.calibration else "",
         "" if report.classes else curves.parity(cases.truth[known], cases.predicted[known]),
         curves.risk(found.curve, found.risk, title, scale.factor) if found.risk else "",
-        [(percent(share, 0), Told.of(value, scale, line)) for share, value in found.risk],
+        [(percent(share, 0), risks.told(value)) for share, value in found.risk],
         patterns,
-        strips.scale_of(axis, scale) if patterns else "",
+        scores.head,
         np.round(100 * confusion / totals).astype(int).tolist() if confusion.size else [],
-        Told.of(found.score, scale, axis_of([found.score])),
+        _mistakes(confusion),
+        Column.of([found.score], scale).told(found.score),
     )
+
+
+def _mistakes(confusion: Array) -> list[tuple[int, int, int]]:
+    """Return pairs of classes that are taken for each other, the most frequent first."""
+    pairs = [
+        (int(true), int(said), int(confusion[true, said]))
+        for true, said in np.argwhere(confusion)
+        if true != said
+    ]
+    return sorted(pairs, key=lambda pair: (-pair[2], pair))[:_LISTED]
 
 
 def aligned(found: Alignment | None, names: list[str]) -> tuple[list[str], list[list[str]]] | None:

@@ -89,8 +89,9 @@ def _scores(report: Report, words: Words, found: Reliability | None) -> list[Til
     if found is None or report.cases is None:
         return []
     if report.classes:
-        limits = f"{percent(found.score.low)} to {percent(found.score.high)}, 95 % interval"
-        return [Tile(f"{percent(found.score.mean, found.n_samples)} %", "right", limits)]
+        n = found.n_samples
+        limits = f"{percent(found.score.low, n)} to {percent(found.score.high, n)}, 95 % interval"
+        return [Tile(f"{percent(found.score.mean, n)} %", "right", limits)]
     low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
     return [Tile(words.error(found.score.mean), "mean error", f"{low} to {high}, 95 % interval")]
 
@@ -106,17 +107,25 @@ def _of_candidates(
     limits = words.scale.limits(chosen.score)
     between = f" ({limits}, 95 % interval)" if limits else ""
     first = (
-        f"{chosen.name} reaches {words.scale.mean(chosen.score)}{words.scale.sign} "
+        f"The chosen model ({chosen.name}) reaches {words.scale.mean(chosen.score)}{words.scale.sign} "
         f"{report.score_name}{between} on samples that it has not learned from."
     )
     if baseline is None:
         return f"{first} It was not compared with anything simple."
-    second = f"{baseline.name}, the best baseline, reaches {words.scale.mean(baseline.score)}{words.scale.sign}"
+    second = (
+        f"The best baseline ({baseline.name}) reaches {words.scale.mean(baseline.score)}"
+        f"{words.scale.sign}"
+    )
     behind = baseline.behind
     if behind is None or behind.low is None or behind.high is None:
         return f"{first} {second}."
-    clear = "clearly less" if behind.low > 0 else "clearly more" if behind.high < 0 else "not clearly less or more"
-    return f"{first} {second}, {clear} (difference {words.scale.span(behind)})."
+    clear = "which is not clearly less"
+    if behind.low > 0:
+        clear = "which is clearly less"
+    elif behind.high < 0:
+        clear = "which is clearly more"
+    difference = f"{words.scale.mean(behind)}, interval {words.scale.limits(behind)}"
+    return f"{first} {second}, {clear} (difference {difference})."
 
 
 def _of_classes(report: Report, found: Reliability) -> str:

@@ -83,6 +83,12 @@ def attention(cases: Cases) -> Array:
     return np.argsort(-worth, kind="stable")
 
 
+def short(words: str, most: int) -> str:
+    """Return words of at most so many signs: names of a kind often differ at their ends."""
+    tail = int(0.4 * most)
+    return words if len(words) <= most else f"{words[: most - tail - 1]}…{words[-tail:]}"
+
+
 def sentence(names: list[str], most: int = 3) -> str:
     """Return some names as words, the others as a count."""
     if len(names) <= most:

@@ -90,7 +90,7 @@ if (n) {
     const found = [];
     if (isWrong(k)) found.push(columns.chances ? `wrong at ${chance(sureness(k))}` : "wrong");
     if (!names.length && known(columns.truth[k])) found.push(`off by ${fixed(offBy(k), data.valuePlaces)}`);
-    if (differ(k) > 0) found.push(`disagreement ${chance(differ(k))}`);
+    if (differ(k) > 0) found.push(`views differ ${chance(differ(k))}`);
     return found.join(", ");
   };
   const list = () => {

@@ -36,6 +36,10 @@ const fixed = (value, places) => {
   const shown = value.toFixed(places);
   return (Number(shown) === 0 ? shown.replace("-", "") : shown).replace("-", "−");
 };
+const short = (words, most) => {
+  const signs = [...words], tail = Math.floor(0.4 * most);
+  return signs.length <= most ? words : signs.slice(0, most - tail - 1).join("") + "…" + signs.slice(-tail).join("");
+};
 const known = (value) => !Number.isNaN(value);
 const outcome = (value) => (!known(value) ? "" : names.length ? names[value] : fixed(value, data.valuePlaces));
 const chance = (value) => (known(value) ? fixed(value, 2) : "");

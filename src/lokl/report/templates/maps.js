@@ -24,7 +24,8 @@ if (n && find("trust-map")) {
       const outer = make("span", undefined, "group"), name = code < 0 ? "not known" : names[code];
       outer.style.top = (100 * start) / rows.length + "%";
       outer.style.height = (100 * count) / rows.length + "%";
-      const inner = outer.appendChild(make("span", name));
+      const inner = outer.appendChild(make("span", short(name, 16)));
+      inner.title = name;
       inner.classList.toggle("hidden", (count / rows.length) * box.clientHeight < 11);
       return outer;
     }));
@@ -41,7 +42,7 @@ if (n && find("trust-map")) {
     const high = Math.max(1, Math.round((6 * rows.length) / box.clientHeight));
     const hatch = map.querySelector("pattern");
     hatch.setAttribute("height", high);
-    hatch.firstElementChild.setAttribute("d", `M0,${high}L10,0`);
+    hatch.firstElementChild.setAttribute("d", `M0,${high}L5,0`);
     cells.replaceChildren(...Object.entries(paths).map(([kind, d]) => draw("path", { class: kind, d })));
     if (names.length && columns.truth.some(known)) groups();
     const all = [...chosen].length;
