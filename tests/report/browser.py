@@ -152,7 +152,11 @@ class Browser:
     def press(self, *keys):
         for key in keys:
             code, text = _KEYS[key]
-            own = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
+            own = {
+                "key": key,
+                "code": "Space" if key == " " else key,
+                "windowsVirtualKeyCode": code,
+            }
             down = {**own, "text": text} if text else own
             self.call("Input.dispatchKeyEvent", type="keyDown", **down)
             self.call("Input.dispatchKeyEvent", type="keyUp", **own)

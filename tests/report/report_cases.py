@@ -86,7 +86,11 @@ def like_a_study(n=150, n_views=3, n_classes=3, seed=0, missing=0.15, names=None
     fooled = rng.uniform(size=(n, n_views)) > good
     says = np.where(fooled, rng.randint(n_classes, size=(n, n_views)), truth[:, np.newaxis])
     sure = np.clip(rng.beta(8, 2, size=(n, n_views)) - 0.25 * fooled, 1 / n_classes, 0.99)
-    trust = np.clip(rng.beta(9, 2, size=(n, n_views)) - 0.5 * fooled * rng.uniform(0.6, 1.2, (n, n_views)), 0.02, 0.98)
+    trust = np.clip(
+        rng.beta(9, 2, size=(n, n_views)) - 0.5 * fooled * rng.uniform(0.6, 1.2, (n, n_views)),
+        0.02,
+        0.98,
+    )
     votes = np.full((n, n_views, n_classes), 0.0)
     rows, columns = np.indices((n, n_views))
     votes[rows, columns, says] = 2.5 * trust * sure
@@ -97,11 +101,22 @@ def like_a_study(n=150, n_views=3, n_classes=3, seed=0, missing=0.15, names=None
     ranked = np.argsort(decision, axis=1)
     first, second = ranked[:, -1], ranked[:, -2]
     own = np.arange(n)
-    differ = np.array([np.mean([a != b for a in s[p] for b in s[p]]) if p.sum() > 1 else 0 for s, p in zip(says, present, strict=True)])
-    place = np.column_stack([np.cos(2 * np.pi * truth / n_classes), np.sin(2 * np.pi * truth / n_classes)])
+    differ = np.array(
+        [
+            np.mean([a != b for a in s[p] for b in s[p]]) if p.sum() > 1 else 0
+            for s, p in zip(says, present, strict=True)
+        ]
+    )
+    place = np.column_stack(
+        [np.cos(2 * np.pi * truth / n_classes), np.sin(2 * np.pi * truth / n_classes)]
+    )
     place = place * (0.4 + chances.max(axis=1))[:, np.newaxis] + 0.22 * rng.normal(size=(n, 2))
     ids = [f"P{k:03d}" for k in range(n)]
-    near = [[int(j) for j in np.argsort(((place - p) ** 2).sum(axis=1))[1:4]] for p in place] if n <= 2000 else [[(k + 1) % n, (k + 2) % n, (k + 3) % n] for k in range(n)]
+    near = (
+        [[int(j) for j in np.argsort(((place - p) ** 2).sum(axis=1))[1:4]] for p in place]
+        if n <= 2000
+        else [[(k + 1) % n, (k + 2) % n, (k + 3) % n] for k in range(n)]
+    )
     found = Cases(
         ids, truth, first, chances, np.where(present, trust, 0.0), votes[own, :, first] - votes[own, :, second],
         prior[first] - prior[second], np.where(present, says, -1), np.where(present, sure, np.nan),
@@ -109,7 +124,9 @@ def like_a_study(n=150, n_views=3, n_classes=3, seed=0, missing=0.15, names=None
         Support(ids, truth, near, [[0.91, 0.84, 0.8][: len(own)] for own in near]), explained=0.46,
     )  # fmt: skip
     names = names or ["mrna", "mirna", "protein", "methylation", "clinical"][:n_views]
-    classes = classes or (["LumA", "Basal", "Her2"] if n_classes == 3 else [f"type {k}" for k in range(n_classes)])
+    classes = classes or (
+        ["LumA", "Basal", "Her2"] if n_classes == 3 else [f"type {k}" for k in range(n_classes)]
+    )
     return study(found, names, classes)
 
 
@@ -181,7 +198,14 @@ def regression(n=200):
     kernels = per_view(RBF(), {"body": slice(0, 4), "blood serum": slice(4, 10)})
     model = TrustedVoteRegressor(kernels, C=50, random_state=0).fit(X[n:], y[n:])
     ids = [f"patient {k}" for k in range(len(y))]
-    return about(model, X[:n], y[:n], ids=ids[:n], training=(X[n:], y[n:], ids[n:]), title="Progression of diabetes")
+    return about(
+        model,
+        X[:n],
+        y[:n],
+        ids=ids[:n],
+        training=(X[n:], y[n:], ids[n:]),
+        title="Progression of diabetes",
+    )
 
 
 def fitted(n=150):
@@ -197,26 +221,47 @@ def fitted(n=150):
     X, y = load_wine(return_X_y=True)
     X, y = scale(X), np.array(["Barolo", "Grignolino", "Barbera"])[y]
     X[::9, 5:9] = np.nan
-    kernels = per_view(RBF(), {"acids": slice(0, 5), "phenols": slice(5, 9), "colour": slice(9, 13)})
+    kernels = per_view(
+        RBF(), {"acids": slice(0, 5), "phenols": slice(5, 9), "colour": slice(9, 13)}
+    )
     model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
     value = view_value(model, X[::2], y[::2])
-    return about(model, X[1::2], y[1::2], training=(X[::2], y[::2]), value=value, title="Wines by laboratory")
+    return about(
+        model, X[1::2], y[1::2], training=(X[::2], y[::2]), value=value, title="Wines by laboratory"
+    )
 
 
 def without_truth(found):
-    return replace(found, cases=replace(found.cases, truth=np.full(len(found.cases.ids), -1)), leaderboard=[], verdict="")
+    return replace(
+        found,
+        cases=replace(found.cases, truth=np.full(len(found.cases.ids), -1)),
+        leaderboard=[],
+        verdict="",
+    )
 
 
 def without_trust_and_chances(found):
     cases = found.cases
     blank = np.full(cases.trust.shape, np.nan)
-    told = replace(cases, trust=blank, sure=blank, probabilities=None, disagreement=np.full(len(cases.ids), np.nan), support=None, explained=None)
+    told = replace(
+        cases,
+        trust=blank,
+        sure=blank,
+        probabilities=None,
+        disagreement=np.full(len(cases.ids), np.nan),
+        support=None,
+        explained=None,
+    )
     return replace(found, cases=told)
 
 
 def examples():
     """Every kind of report by its name; makers, since some of them are dear."""
-    awkward = ["<script>alert('x')</script> \"quoted\" & long enough to need several lines", "Ωμέγα-3 脂肪酸 🧬", "a" * 60]
+    awkward = [
+        "<script>alert('x')</script> \"quoted\" & long enough to need several lines",
+        "Ωμέγα-3 脂肪酸 🧬",
+        "a" * 60,
+    ]
     many = [f"a class with a rather long name {k}" for k in range(12)]
     return {
         "study": like_a_study,
@@ -225,7 +270,9 @@ def examples():
         "twelve-classes": lambda: like_a_study(600, 4, 12, 5, classes=many),
         "ten-thousand": lambda: like_a_study(10_000, 5, 10, 6),
         "one-view": lambda: like_a_study(80, 1, 3, 7),
-        "ten-views": lambda: like_a_study(120, 10, 3, 8, names=[f"platform {k}" for k in range(10)]),
+        "ten-views": lambda: like_a_study(
+            120, 10, 3, 8, names=[f"platform {k}" for k in range(10)]
+        ),
         "awkward-names": lambda: like_a_study(60, 3, 3, 9, names=awkward, classes=awkward[::-1]),
         "no-truth": lambda: without_truth(like_a_study()),
         "no-trust": lambda: without_trust_and_chances(like_a_study()),

@@ -60,7 +60,9 @@ def views_of(model: Any) -> list[KernelView]:
         own: Any = k if used is None or kernel.is_stored or not kernel.is_view else tuple(used)
         groups.setdefault(own, []).append(k)
     return [
-        KernelView(_common([names[k] for k in places]), tuple(places), kernels[places[0]].columns_used())
+        KernelView(
+            _common([names[k] for k in places]), tuple(places), kernels[places[0]].columns_used()
+        )
         for places in groups.values()
     ]
 
@@ -127,7 +129,9 @@ class _Asked:
             own = list(view.columns or ())
             hidden[:, own] = values[rows][:, own]
             # Columns that no view reads may still be looked at by a gate.
-            free = sorted(set(range(values.shape[1])) - {c for v in self.views for c in v.columns or ()})
+            free = sorted(
+                set(range(values.shape[1])) - {c for v in self.views for c in v.columns or ()}
+            )
             hidden[:, free] = values[rows][:, free]
             if len(rows):
                 yield k, hidden

@@ -135,7 +135,9 @@ def neighbours(cases: Cases, words: Words, k: int) -> list[Neighbour]:
             for j, a in zip(own.near[k], own.alike[k], strict=True)
         ]
     return [
-        Neighbour(cases.ids[j], True, words.outcome(float(cases.truth[j])) if cases.known[j] else "")
+        Neighbour(
+            cases.ids[j], True, words.outcome(float(cases.truth[j])) if cases.known[j] else ""
+        )
         for j in cases.near[k]
     ]
 

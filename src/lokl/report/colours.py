@@ -7,7 +7,14 @@ that every kind of sight and every printer sees their order.
 
 import numpy as np
 
-_RAMP = ((0, 34, 78), (53, 69, 108), (102, 105, 112), (148, 142, 119), (200, 184, 102), (254, 232, 56))
+_RAMP = (
+    (0, 34, 78),
+    (53, 69, 108),
+    (102, 105, 112),
+    (148, 142, 119),
+    (200, 184, 102),
+    (254, 232, 56),
+)
 # Steps of numbers, where there are no classes.
 STEPS = 8
 
@@ -23,4 +30,6 @@ def ramp(count: int) -> list[str]:
 def class_styles(n_classes: int) -> str:
     """Return the rules of the style sheet for so many classes, or for steps of numbers."""
     colours = ramp(n_classes or STEPS)
-    return "".join(f"svg .c{k},.swatch.c{k}{{fill:{c};background:{c}}}" for k, c in enumerate(colours))
+    return "".join(
+        f"svg .c{k},.swatch.c{k}{{fill:{c};background:{c}}}" for k, c in enumerate(colours)
+    )

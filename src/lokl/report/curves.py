@@ -18,7 +18,9 @@ _DOTS = 600
 class _Frame:
     """Two axes with ticks and titles."""
 
-    def __init__(self, across: Axis, up: Axis, titles: tuple[str, str], factors: tuple[float, float]):
+    def __init__(
+        self, across: Axis, up: Axis, titles: tuple[str, str], factors: tuple[float, float]
+    ):
         self.across, self.up, self.titles, self.factors = across, up, titles, factors
 
     def x(self, value: float) -> float:
@@ -30,7 +32,10 @@ class _Frame:
     def draw(self, label: str, parts: Sequence[str]) -> str:
         base = _TALL - _BOTTOM
         found = [rectangle(_LEFT, _TOP, _WIDE - _LEFT - _RIGHT, base - _TOP, "frame")]
-        for axis, factor, ahead in ((self.across, self.factors[0], True), (self.up, self.factors[1], False)):
+        for axis, factor, ahead in (
+            (self.across, self.factors[0], True),
+            (self.up, self.factors[1], False),
+        ):
             shown = Axis(factor * axis.low, factor * axis.high, factor * axis.step)
             for tick in axis.ticks:
                 words = shown.shown(factor * tick)
@@ -70,7 +75,12 @@ def calibration(bins: Sequence[Bin], stated: Sequence[float], n_classes: int) ->
     return frame.draw(label, parts)
 
 
-def risk(points: Sequence[tuple[float, float]], marks: Sequence[tuple[float, Interval]], title: str, factor: float) -> str:
+def risk(
+    points: Sequence[tuple[float, float]],
+    marks: Sequence[tuple[float, Interval]],
+    title: str,
+    factor: float,
+) -> str:
     """Draw what is wrong among the surest answers, against how many of them are used."""
     ends = [value for _, value in points[len(points) // 20 :]]
     ends += [end for _, m in marks for end in (m.mean, m.high) if end is not None]
@@ -91,7 +101,11 @@ def parity(truth: Array, predicted: Array) -> str:
     ends = [float(f(v)) for v in (truth, predicted) for f in (np.min, np.max)]
     axis = Axis.over(ends, 4)
     frame = _Frame(axis, axis, ("truth", "predicted"), (1.0, 1.0))
-    parts = [line(frame.x(axis.low), frame.y(axis.low), frame.x(axis.high), frame.y(axis.high), "diagonal")]
+    parts = [
+        line(
+            frame.x(axis.low), frame.y(axis.low), frame.x(axis.high), frame.y(axis.high), "diagonal"
+        )
+    ]
     parts += [circle(frame.x(truth[k]), frame.y(predicted[k]), 2.5, "point") for k in rows]
     return frame.draw("Predicted against true values; the diagonal would be perfect.", parts)
 

@@ -195,7 +195,9 @@ def about(
         subsets=[] if value is None else subsets_of(names, value),
         cases=cases,
         audit={**_facts(model, inner, X, training), **(audit or {}), **facts.versions()},
-        alignment=alignment(inner, Z[known] if known.any() else Z, cases.truth[known] if known.any() else None),
+        alignment=alignment(
+            inner, Z[known] if known.any() else Z, cases.truth[known] if known.any() else None
+        ),
     )
 
 
@@ -263,4 +265,3 @@ def _width(view: KernelView, Z: Any) -> int:
 
 def _interval(row: Mapping[str, float], name: str) -> Interval:
     return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
-

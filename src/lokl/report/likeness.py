@@ -53,7 +53,9 @@ def likeness(model: Any, Z: Any) -> Likeness:
         )
     if not hasattr(model, "kernels_"):
         parts = np.asarray(model.contributions(Z), dtype=float).reshape(values.shape[0], -1)
-        return Likeness(lambda rows, columns: parts[rows] @ parts[columns].T, (parts**2).sum(axis=1))
+        return Likeness(
+            lambda rows, columns: parts[rows] @ parts[columns].T, (parts**2).sum(axis=1)
+        )
     gate = np.asarray(model.gate(Z), dtype=float)
     gate = gate if gate.ndim == 2 else gate.mean(axis=1)
     filled, _ = split_missing(model.kernels_, model.kernel_names_, values)
@@ -109,7 +111,9 @@ def kernel_pca(alike: Likeness, n: int) -> tuple[Array, float | None]:
     return place, float(sizes[np.isfinite(sizes)].sum() / total)
 
 
-def nearest(alike: Likeness, n: int, among: Array, same: Array) -> tuple[list[list[int]], list[list[float]]]:
+def nearest(
+    alike: Likeness, n: int, among: Array, same: Array
+) -> tuple[list[list[int]], list[list[float]]]:
     """Find the samples `among` some that are most like each of the first n, and how alike.
 
     Answers are places in `among`; `same` has the number of the sample that may not be its own
@@ -143,7 +147,9 @@ def alignment(model: Any, Z: Any, y: Any = None) -> Alignment | None:
     if not hasattr(model, "kernels_") or len(views_of(model)) < 2:
         return None
     values = plain(Z)
-    rows = np.unique(np.linspace(0, values.shape[0] - 1, min(values.shape[0], _LANDMARKS)).astype(int))
+    rows = np.unique(
+        np.linspace(0, values.shape[0] - 1, min(values.shape[0], _LANDMARKS)).astype(int)
+    )
     filled, present = split_missing(model.kernels_, model.kernel_names_, values[rows])
     views = views_of(model)
     kernels = [_of_view([model.kernels_[k] for k in view.kernels], filled) for view in views]
@@ -158,7 +164,10 @@ def alignment(model: Any, Z: Any, y: Any = None) -> Alignment | None:
     if y is None:
         return Alignment(between)
     truth = _kernel_of(np.asarray(y)[rows])
-    return Alignment(between, np.array([_aligned(K, truth, np.flatnonzero(has[:, i])) for i, K in enumerate(kernels)]))
+    return Alignment(
+        between,
+        np.array([_aligned(K, truth, np.flatnonzero(has[:, i])) for i, K in enumerate(kernels)]),
+    )
 
 
 def _of_view(kernels: list[Any], filled: Any) -> Array:

@@ -68,7 +68,10 @@ def trust_map(cases: Cases, classes: Sequence[str]) -> TrustMap:
     height = min(_TALL, max(_TALLEST_ROW * n, 3 * _WORDS))
     cells: dict[tuple[int, str], list[str]] = {}
     for view in range(m):
-        shades = [shade(t) if p else "absent" for t, p in zip(trust[:, view], present[:, view], strict=True)]
+        shades = [
+            shade(t) if p else "absent"
+            for t, p in zip(trust[:, view], present[:, view], strict=True)
+        ]
         start = 0
         for row in range(1, n + 1):
             if row == n or shades[row] != shades[start]:
@@ -89,7 +92,14 @@ def trust_map(cases: Cases, classes: Sequence[str]) -> TrustMap:
     more = ' id="trust-map" preserveAspectRatio="none"'
     parts = [hatch, f'<g id="trust-cells">{"".join(paths)}</g>', '<g id="trust-here"></g>']
     picture = drawing(100 * m, n, label, parts, more)
-    codes = [int(c) if known else -1 for c, known in zip(cases.truth[rows], cases.known[rows], strict=True)] if grouped else []
+    codes = (
+        [
+            int(c) if known else -1
+            for c, known in zip(cases.truth[rows], cases.known[rows], strict=True)
+        ]
+        if grouped
+        else []
+    )
     return TrustMap(picture, _groups(codes, classes, height), height, rows)
 
 
@@ -136,7 +146,9 @@ class Places:
         )
 
 
-def where_map(places: Places, drawn: Array, shapes: Array, colours: Sequence[str], label: str) -> str:
+def where_map(
+    places: Places, drawn: Array, shapes: Array, colours: Sequence[str], label: str
+) -> str:
     """Draw samples as symbols of their class; `colours` are their classes in the style sheet."""
     outlines = "".join(f'<path id="s{k}" d="{d}"/>' for k, d in enumerate(SYMBOLS))
     marks = [

@@ -25,7 +25,7 @@ def decimals(reach: float, most: int = _MOST_DECIMALS) -> int:
 
 def percent_decimals(reach: float) -> int:
     """The same of percentages, which people read with one digit behind the point."""
-    return 0 if reach >= 10 else 1 if reach >= 0.5 else 2
+    return 0 if reach >= 10 else 1 if reach >= 0.05 else 2
 
 
 def fixed(value: float, places: int) -> str:
@@ -129,4 +129,6 @@ def mean_interval(values: Sequence[float]) -> Interval:
     if n == 1:
         return Interval(mean)
     spread = sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    return Interval(float(mean), float(mean - _DEVIATIONS * spread), float(mean + _DEVIATIONS * spread))
+    return Interval(
+        float(mean), float(mean - _DEVIATIONS * spread), float(mean + _DEVIATIONS * spread)
+    )

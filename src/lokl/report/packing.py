@@ -49,7 +49,12 @@ def numbers(values: Array) -> dict[str, Any]:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     step = (high - low) / 40_000 or 1.0
-    return {"width": 3, "step": step, "from": low, "text": packed(np.round((values - low) / step), 3)}
+    return {
+        "width": 3,
+        "step": step,
+        "from": low,
+        "text": packed(np.round((values - low) / step), 3),
+    }
 
 
 def unpacked(column: dict[str, Any]) -> Array:

@@ -26,7 +26,7 @@ from lokl.report.maps import (
 )
 from lokl.report.reliability import reliability
 from lokl.report.verdict import tiles, verdict
-from lokl.report.words import Words, attention, short
+from lokl.report.words import Words, attention, count, short
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")
@@ -49,7 +49,8 @@ def render(report: Report) -> str:
         worth=sections.worth(report, words) if report.views else None,
         cases=cases,
         pictures=pictures,
-        card=None if cases is None else card(cases, words, int(attention(cases)[0])),
+        looks=_looks(report, cases, found is not None),
+        card=None if cases is None else card(cases, words, int(attention(cases)[0][0])),
         listed=[] if cases is None else sections.listed(cases, words),
         belief=None if found is None else sections.belief(report, words, found),
         alignment=sections.aligned(report.alignment, [view.name for view in report.views]),
@@ -61,6 +62,7 @@ def render(report: Report) -> str:
         colour_of=colour_of,
         symbol=svg.symbol,
         short=short,
+        count=count,
     )  # fmt: skip
 
 
@@ -86,8 +88,13 @@ def check(report: Report) -> None:
             )
     for name in ("truth", "predicted", "start", "disagreement", "near"):
         if len(getattr(cases, name)) != n:
-            raise ValueError(f"the report has {n} samples, but cases.{name} is about {len(getattr(cases, name))}")
-    if cases.probabilities is not None and np.shape(cases.probabilities) != (n, len(report.classes)):
+            raise ValueError(
+                f"the report has {n} samples, but cases.{name} is about {len(getattr(cases, name))}"
+            )
+    if cases.probabilities is not None and np.shape(cases.probabilities) != (
+        n,
+        len(report.classes),
+    ):
         raise ValueError(
             f"the report has {n} samples and {len(report.classes)} classes, but "
             f"cases.probabilities has shape {np.shape(cases.probabilities)}"
@@ -117,6 +124,16 @@ def _file(name: str) -> str:
 def _digest(script: str) -> str:
     """Return the checksum by which the page allows its own script and no other."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _looks(report: Report, cases: Cases | None, judged: bool) -> str:
+    """Return what makes samples worth a look."""
+    kinds = []
+    if judged:
+        kinds.append("sure and wrong" if report.classes else "far off")
+    if cases is not None and np.isfinite(cases.disagreement).any() and len(report.views) > 1:
+        kinds.append("with views that disagree")
+    return ", or ".join(kinds) or "the first samples"
 
 
 def _pictures(report: Report, cases: Cases) -> dict[str, Any]:

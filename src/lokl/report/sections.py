@@ -78,7 +78,9 @@ def _inside(value: Interval | None, scale: Scale) -> Interval | None:
 def _turned(values: Iterable[Interval | None]) -> list[Interval | None]:
     """Return how far candidates are ahead instead of behind: the better ones are to the right."""
     return [
-        None if v is None else Interval(-v.mean, *(None if e is None else -e for e in (v.high, v.low)))
+        None
+        if v is None
+        else Interval(-v.mean, *(None if e is None else -e for e in (v.high, v.low)))
         for v in values
     ]
 
@@ -157,7 +159,9 @@ def _contribution(view: ViewWorth, cases: Cases | None, k: int) -> Interval:
     if found.low is None or found.high is None:
         return Interval(view.contribution)
     reach = (found.high - found.low) / 2
-    return Interval(view.contribution, max(view.contribution - reach, 0.0), view.contribution + reach)
+    return Interval(
+        view.contribution, max(view.contribution - reach, 0.0), view.contribution + reach
+    )
 
 
 def _count(report: Report) -> int:
@@ -176,7 +180,8 @@ class Listed:
 
 def listed(cases: Cases, words: Words) -> list[Listed]:
     """Return the samples that are most worth a look."""
-    return [listing(cases, words, int(k)) for k in attention(cases)[:_LISTED]]
+    order, much = attention(cases)
+    return [listing(cases, words, int(k)) for k in order[much > 0][:_LISTED]]
 
 
 def listing(cases: Cases, words: Words, k: int) -> Listed:
@@ -184,7 +189,11 @@ def listing(cases: Cases, words: Words, k: int) -> Listed:
     why = []
     differ = float(cases.disagreement[k])
     if cases.wrong[k]:
-        sure = "" if cases.probabilities is None else chance(float(cases.probabilities[k, cases.predicted[k]]))
+        sure = (
+            ""
+            if cases.probabilities is None
+            else chance(float(cases.probabilities[k, cases.predicted[k]]))
+        )
         why.append(f"wrong at {sure}" if sure else "wrong")
     if not cases.classifies and cases.known[k]:
         why.append(f"off by {words.error(abs(float(cases.truth[k] - cases.predicted[k])))}")

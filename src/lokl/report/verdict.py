@@ -7,7 +7,7 @@ import numpy as np
 from lokl.report.content import Candidate, Cases, Interval, Report
 from lokl.report.numbers import wilson
 from lokl.report.reliability import Reliability
-from lokl.report.words import DISAGREE, Words, percent, sentence
+from lokl.report.words import DISAGREE, Words, count, percent, sentence
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def verdict(report: Report, words: Words, found: Reliability | None) -> str:
     if found is None:
         n = len(report.cases.ids)
         return (
-            f"The model has answered about {n} samples whose truth is not known. "
+            f"The model has answered about {count(n, 'sample')} whose truth is not known. "
             "Nothing on this page can say how often it is right."
         )
     return _of_classes(report, found) if report.classes else _of_numbers(report.cases, words, found)
@@ -69,11 +69,13 @@ def tiles(report: Report, words: Words, found: Reliability | None) -> list[Tile]
     if told.any() and len(report.views) > 1:
         rows = np.flatnonzero(np.nan_to_num(cases.disagreement) >= DISAGREE)
         names = [cases.ids[k] for k in rows]
-        detail = sentence(names, 4) if names else "samples"
+        detail = sentence(names, 4) if names else f"of {len(cases.ids)}"
         made.append(Tile(str(len(rows)), "samples where views disagree", detail, "views=disagree"))
     lacking = int((~cases.present.all(axis=1)).sum())
     if lacking:
-        made.append(Tile(str(lacking), "samples that lack a view", f"of {len(cases.ids)}", "lacks=any"))
+        made.append(
+            Tile(str(lacking), "samples that lack a view", f"of {len(cases.ids)}", "lacks=any")
+        )
     return made
 
 
@@ -81,7 +83,13 @@ def _scores(report: Report, words: Words, found: Reliability | None) -> list[Til
     chosen, baseline = chosen_of(report), baseline_of(report)
     sign = words.scale.sign
     if chosen is not None and chosen.score is not None:
-        made = [Tile(words.scale.mean(chosen.score) + sign, report.score_name, _limits(words, chosen.score))]
+        made = [
+            Tile(
+                words.scale.mean(chosen.score) + sign,
+                report.score_name,
+                _limits(words, chosen.score),
+            )
+        ]
         if baseline is not None and baseline.score is not None:
             detail = "; ".join(filter(None, [baseline.name, _limits(words, baseline.score)]))
             made.append(Tile(words.scale.mean(baseline.score) + sign, "the best baseline", detail))
@@ -135,7 +143,7 @@ def _of_classes(report: Report, found: Reliability) -> str:
     share = wilson(int(counts[most]), n).mean
     low, high = percent(found.score.low, n), percent(found.score.high, n)
     return (
-        f"The model is right about {percent(found.score.mean, n)} % of {n} samples "
+        f"The model is right about {percent(found.score.mean, n)} % of {count(n, 'sample')} "
         f"({low} to {high}, 95 % interval). Always naming the most frequent class, "
         f"{report.classes[most]}, would be right about {percent(share, n)} %."
     )
@@ -147,6 +155,6 @@ def _of_numbers(cases: Cases, words: Words, found: Reliability) -> str:
     low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
     return (
         f"The model is off by {words.error(found.score.mean)} on average ({low} to {high}, 95 % "
-        f"interval) over {found.n_samples} samples. Always naming their median would be off by "
+        f"interval) over {count(found.n_samples, 'sample')}. Always naming their median would be off by "
         f"{words.error(plain)}."
     )

@@ -51,7 +51,8 @@ class Words:
 
     def part(self, value: float) -> str:
         """Return a part of a decision with its sign."""
-        return ("+" if value >= 0 else "") + fixed(value, self.part_places)
+        shown = fixed(value, self.part_places)
+        return f"+{shown}" if value > 0 and float(shown) else shown
 
     def error(self, value: float) -> str:
         """Return how far a number is from the truth."""
@@ -70,8 +71,11 @@ def percent(value: float | None, n: int = 1000) -> str:
     return fixed(100 * value, 0 if n < 200 else 1)
 
 
-def attention(cases: Cases) -> Array:
-    """Samples from the one most worth a look: sure and wrong, or with views that disagree."""
+def attention(cases: Cases) -> tuple[Array, Array]:
+    """Samples from the one most worth a look, and how much they are.
+
+    Those are sure and wrong, or far off, or have views that disagree.
+    """
     rows = np.arange(len(cases.ids))
     worth = np.nan_to_num(np.asarray(cases.disagreement, dtype=float))
     if cases.classifies:
@@ -80,7 +84,13 @@ def attention(cases: Cases) -> Array:
     else:
         error = np.abs(np.nan_to_num(cases.truth.astype(float) - cases.predicted))
         worth = worth + error / (error.max() or 1.0)
-    return np.argsort(-worth, kind="stable")
+    order = np.argsort(-worth, kind="stable")
+    return order, worth[order]
+
+
+def count(number: int, what: str) -> str:
+    """Return how many there are of something."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def short(words: str, most: int) -> str:

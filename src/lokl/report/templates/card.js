@@ -95,7 +95,7 @@ if (n) {
   };
   const list = () => {
     const some = [];
-    for (const k of ranked) if (isChosen(k) && some.push(k) === 8) break;
+    for (const k of ranked) if (worth[k] > 0 && isChosen(k) && some.push(k) === 8) break;
     listed.tBodies[0].replaceChildren(...some.map((k) => {
       const row = make("tr"), head = make("th");
       head.scope = "row";
@@ -105,6 +105,11 @@ if (n) {
       row.append(make("td", why(k)));
       return row;
     }));
+    if (!some.length) {
+      const cell = make("td", "no sample stands out");
+      cell.colSpan = 4;
+      listed.tBodies[0].insertRow().append(cell);
+    }
     find("listed-words").textContent = chosen === null ? "" : `, of ${chosen.size} selected`;
   };
   let shown;
@@ -126,6 +131,8 @@ if (n) {
     return found;
   };
   const offer = (found) => options.replaceChildren(...found.map((k) => { const o = make("option"); o.value = ids[k]; return o; }));
+  // Who comes to type another id need not delete the one that is there.
+  field.addEventListener("click", () => { if (field.value === ids[picked]) field.select(); });
   field.addEventListener("focus", () => field.select());
   field.addEventListener("input", () => {
     const exact = numberOf.get(field.value);

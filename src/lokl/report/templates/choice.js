@@ -2,6 +2,7 @@
 const watchers = [];
 let chosen = null; // a Set of numbers, null for all
 let picked = -1;
+let asked = ""; // in the language of the tests below, where words were clicked
 const isChosen = (k) => chosen === null || chosen.has(k);
 const tellAll = () => watchers.forEach((watch) => watch());
 
@@ -23,7 +24,6 @@ const matching = (query) => {
   return ids.map((_, k) => k).filter((k) => asked.every(([name, value]) => tests[name](k, value)));
 };
 const bar = find("choice");
-let asked = "";
 const choose = (numbers, words, query = "") => {
   chosen = numbers && new Set(numbers);
   asked = query;
@@ -50,7 +50,7 @@ const selectable = (node) => {
   const button = make("button", undefined, "link " + node.className);
   button.type = "button";
   Object.assign(button.dataset, node.dataset);
-  button.setAttribute("aria-pressed", "false");
+  button.setAttribute("aria-pressed", String(asked !== "" && button.dataset.select === asked));
   button.append(...node.childNodes);
   if (node.title) button.title = node.title;
   node.replaceWith(button);

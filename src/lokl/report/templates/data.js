@@ -43,7 +43,10 @@ const short = (words, most) => {
 const known = (value) => !Number.isNaN(value);
 const outcome = (value) => (!known(value) ? "" : names.length ? names[value] : fixed(value, data.valuePlaces));
 const chance = (value) => (known(value) ? fixed(value, 2) : "");
-const part = (value) => (value >= 0 ? "+" : "") + fixed(value, data.partPlaces);
+const part = (value) => {
+  const shown = fixed(value, data.partPlaces);
+  return value > 0 && Number(shown) ? "+" + shown : shown;
+};
 
 const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.truth[k] !== columns.predicted[k];
 const differ = (k) => (columns.disagreement ? columns.disagreement[k] : NaN);

@@ -24,9 +24,11 @@ if (n && find("trust-map")) {
       const outer = make("span", undefined, "group"), name = code < 0 ? "not known" : names[code];
       outer.style.top = (100 * start) / rows.length + "%";
       outer.style.height = (100 * count) / rows.length + "%";
-      const inner = outer.appendChild(make("span", short(name, 16)));
+      const inner = outer.appendChild(make("span", short(name, 14)));
       inner.title = name;
       inner.classList.toggle("hidden", (count / rows.length) * box.clientHeight < 11);
+      Object.assign(inner.dataset, { select: `truth=${code}`, words: `class ${name}` });
+      selectable(inner);
       return outer;
     }));
   };

@@ -28,7 +28,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 // Of a long table, the first rows are enough until somebody asks.
-const FEW = 15;
+const FEW = 12;
 for (const table of document.querySelectorAll("table.sortable")) {
   const rows = () => [...table.tBodies[0].rows];
   if (rows().length <= FEW + 3) continue;
