@@ -14,7 +14,7 @@ from pathlib import Path
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _SECONDS = 60
 _KEYS = {
-    "Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "End": (35, ""), "Home": (36, ""),
+    "Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), "End": (35, ""), "Home": (36, ""),
     "ArrowLeft": (37, ""), "ArrowUp": (38, ""), "ArrowRight": (39, ""), "ArrowDown": (40, ""),
 }  # fmt: skip
 
@@ -130,10 +130,9 @@ class Browser:
         )
 
     def mouse(self, kind, x, y, buttons=0):
-        self.call(
-            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left" if kind != "mouseMoved" else "none",
-            buttons=buttons, clickCount=1,
-        )  # fmt: skip
+        button = "none" if kind == "mouseMoved" else "left"
+        event = {"type": kind, "x": x, "y": y, "button": button, "buttons": buttons}
+        self.call("Input.dispatchMouseEvent", **event, clickCount=1)
 
     def click(self, selector, across=0.5, down=0.5):
         left, top, width, height = self.box(selector)
@@ -152,11 +151,7 @@ class Browser:
     def press(self, *keys):
         for key in keys:
             code, text = _KEYS[key]
-            own = {
-                "key": key,
-                "code": "Space" if key == " " else key,
-                "windowsVirtualKeyCode": code,
-            }
+            own = {"key": key, "code": key, "windowsVirtualKeyCode": code}
             down = {**own, "text": text} if text else own
             self.call("Input.dispatchKeyEvent", type="keyDown", **down)
             self.call("Input.dispatchKeyEvent", type="keyUp", **own)

@@ -8,20 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from study_cases import like_a_study
 
-from lokl.report import (
-    Alignment,
-    Candidate,
-    Cases,
-    Finding,
-    Interval,
-    Report,
-    Source,
-    Subset,
-    Support,
-    ViewWorth,
-    write,
-)
+from lokl.report import Candidate, Cases, Finding, Interval, Report, Subset, ViewWorth, write
 
 
 def cases(n=60, n_views=3, n_classes=3, seed=0, names="P{:03d}"):
@@ -74,113 +63,6 @@ def report(found=None, words="mrna", classes=None):
         audit={"rows": "60", "words": words},
         command=f"lokl compare {words}.csv",
     )
-
-
-def like_a_study(n=150, n_views=3, n_classes=3, seed=0, missing=0.15, names=None, classes=None):
-    """Answers as a good model gives them: mostly right, with views that are wrong at times."""
-    rng = np.random.RandomState(seed)
-    truth = np.sort(rng.choice(n_classes, size=n, p=_shares(n_classes)))[rng.permutation(n)]
-    present = rng.uniform(size=(n, n_views)) > missing * np.arange(n_views) / max(n_views - 1, 1)
-    present[:, 0] |= ~present.any(axis=1)
-    good = np.linspace(0.93, 0.7, n_views)
-    fooled = rng.uniform(size=(n, n_views)) > good
-    says = np.where(fooled, rng.randint(n_classes, size=(n, n_views)), truth[:, np.newaxis])
-    sure = np.clip(rng.beta(8, 2, size=(n, n_views)) - 0.25 * fooled, 1 / n_classes, 0.99)
-    trust = np.clip(
-        rng.beta(9, 2, size=(n, n_views)) - 0.5 * fooled * rng.uniform(0.6, 1.2, (n, n_views)),
-        0.02,
-        0.98,
-    )
-    votes = np.full((n, n_views, n_classes), 0.0)
-    rows, columns = np.indices((n, n_views))
-    votes[rows, columns, says] = 2.5 * trust * sure
-    votes *= present[:, :, np.newaxis]
-    prior = np.log(_shares(n_classes))
-    decision = prior + votes.sum(axis=1)
-    chances = np.exp(decision) / np.exp(decision).sum(axis=1, keepdims=True)
-    ranked = np.argsort(decision, axis=1)
-    first, second = ranked[:, -1], ranked[:, -2]
-    own = np.arange(n)
-    differ = np.array(
-        [
-            np.mean([a != b for a in s[p] for b in s[p]]) if p.sum() > 1 else 0
-            for s, p in zip(says, present, strict=True)
-        ]
-    )
-    place = np.column_stack(
-        [np.cos(2 * np.pi * truth / n_classes), np.sin(2 * np.pi * truth / n_classes)]
-    )
-    place = place * (0.4 + chances.max(axis=1))[:, np.newaxis] + 0.22 * rng.normal(size=(n, 2))
-    ids = [f"P{k:03d}" for k in range(n)]
-    near = (
-        [[int(j) for j in np.argsort(((place - p) ** 2).sum(axis=1))[1:4]] for p in place]
-        if n <= 2000
-        else [[(k + 1) % n, (k + 2) % n, (k + 3) % n] for k in range(n)]
-    )
-    found = Cases(
-        ids, truth, first, chances, np.where(present, trust, 0.0), votes[own, :, first] - votes[own, :, second],
-        prior[first] - prior[second], np.where(present, says, -1), np.where(present, sure, np.nan),
-        np.clip(differ, 0, 1), present, place, near,
-        Support(ids, truth, near, [[0.91, 0.84, 0.8][: len(own)] for own in near]), explained=0.46,
-    )  # fmt: skip
-    names = names or ["mrna", "mirna", "protein", "methylation", "clinical"][:n_views]
-    classes = classes or (
-        ["LumA", "Basal", "Her2"] if n_classes == 3 else [f"type {k}" for k in range(n_classes)]
-    )
-    return study(found, names, classes)
-
-
-def _shares(n_classes):
-    return np.arange(n_classes, 0, -1) / np.arange(n_classes, 0, -1).sum()
-
-
-def study(found, names, classes):
-    """The report of a comparison about these answers."""
-    rng = np.random.RandomState(1)
-    score = Interval(0.953, 0.921, 0.98)
-    views = [
-        ViewWorth(
-            name, 200 - 30 * k, Interval(0.933 - 0.03 * k, 0.896 - 0.035 * k, 0.969 - 0.02 * k),
-            Interval(0.031 - 0.016 * k, 0.004 - 0.02 * k, 0.058 - 0.01 * k), float(np.abs(found.parts[:, k]).mean()),
-            float(found.trust[found.present[:, k], k].mean()), float(1 - found.present[:, k].mean()),
-        )
-        for k, name in enumerate(names)
-    ]  # fmt: skip
-    subsets = []
-    for code in range(1, 2 ** len(names)):
-        own = tuple(name for k, name in enumerate(names) if code >> k & 1)
-        mean = 0.85 + 0.1 * len(own) / len(names) + 0.02 * rng.normal()
-        subsets.append(Subset(own, Interval(mean, mean - 0.04, min(mean + 0.03, 1.0))))
-    subsets.sort(key=lambda subset: -subset.score.mean)
-    board = [
-        Candidate(f"trusted vote, {len(names)} views", score, 2.1, 0.62, chosen=True, behind=Interval(0.0, 0.0, 0.0)),
-        Candidate("uniform mix", Interval(0.947, 0.912, 0.976), 0.3, 0.71, behind=Interval(0.006, -0.012, 0.024)),
-        Candidate(f"{names[0]} alone", Interval(0.933, 0.896, 0.969), 0.12, 0.55, behind=Interval(0.02, -0.008, 0.049)),
-        Candidate("logistic regression", Interval(0.933, 0.893, 0.966), 0.05, baseline=True, behind=Interval(0.02, -0.004, 0.044)),
-        Candidate("random forest", Interval(0.92, 0.876, 0.957), 1.4, baseline=True, behind=Interval(0.033, 0.006, 0.06)),
-        Candidate("LMKL", None, 0.4, note="stopped after 60 s"),
-        Candidate("majority class", Interval(0.5, 0.48, 0.52), 0.001, baseline=True, behind=Interval(0.453, 0.41, 0.49)),
-    ]  # fmt: skip
-    m = len(names)
-    between = np.full((m, m), 0.35) + 0.65 * np.eye(m)
-    return Report(
-        title="Subtypes of breast tumours",
-        verdict="",
-        score_name="accuracy",
-        classes=classes,
-        views=views,
-        leaderboard=board,
-        findings=[Finding("LOKL003", f"The mix is not clearly better than {names[0]} alone: difference 2.0 points, interval −0.8 to 4.9.")],
-        subsets=subsets if m <= 5 else [],
-        cases=found,
-        audit={
-            "rows": f"{len(found.ids)} joined on patient", "duplicates across the split": "none", "folds": "5 folds x 2 repeats",
-            "seed": 0, "versions": {"lokl": "0.1.0", "Python": "3.12.4", "numpy": "2.3.1"},
-        },
-        command="lokl compare mrna.csv mirna.csv protein.csv --on patient --target clinical.csv:subtype -o run",
-        alignment=Alignment(between, np.linspace(0.5, 0.2, m)),
-        sources=[Source(f"{name}.csv", 150, 200, 0.013, "3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"[:64]) for name in names],
-    )  # fmt: skip
 
 
 def regression(n=200):

@@ -5,47 +5,18 @@ import os
 import subprocess
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
-from report_cases import cases, examples, like_a_study, report
+from looks import CARD, CONTRAST, STATE, STOPS, TOO_WIDE, visible
+from report_cases import cases, examples, report
+from study_cases import like_a_study
 
 from lokl.report import render
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-# Beyond the drawings, only what scrolls by itself may be wider than the screen.
-TOO_WIDE = """[...document.querySelectorAll("body *")].filter((node) =>
-  !node.closest(".scroll, svg, datalist, .hidden, .skip") && node.getBoundingClientRect().right > innerWidth + 1
-).map((node) => node.tagName + "#" + node.id + "." + node.className).slice(0, 5)"""
-
-# The lowest contrast of all words, and who has it.
-CONTRAST = """(() => {
-  const channel = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
-  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const numbers = (colour) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  let worst = [99, ""];
-  for (const node of document.querySelectorAll("body *")) {
-    const words = [...node.childNodes].some((own) => own.nodeType === 3 && own.textContent.trim());
-    const style = getComputedStyle(node);
-    if (!words || !node.getClientRects().length || node.closest(".hidden, script")) continue;
-    const ink = numbers(node.namespaceURI.endsWith("svg") ? style.fill : style.color);
-    let paper = [255, 255, 255];
-    for (let up = node; up; up = up.parentElement) {
-      const found = numbers(getComputedStyle(up).backgroundColor);
-      if (found[3] > 0) { paper = found; break; }
-    }
-    const [a, b] = [light(ink) + 0.05, light(paper) + 0.05];
-    const contrast = Math.max(a, b) / Math.min(a, b);
-    if (contrast < worst[0]) worst = [contrast, node.tagName + "." + node.className + ": " + node.textContent];
-  }
-  return worst;
-})()"""
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +65,7 @@ def test_a_page_without_scripts_shows_everything_but_its_buttons(browser, study)
     browser.open(study, scripts=False)
     # The debugging protocol still looks; the page itself does nothing.
     assert browser.see("document.querySelectorAll('svg, table').length") == with_scripts
-    shown = (
-        "[...document.querySelectorAll('button, input')].filter((own) => own.offsetParent).length"
-    )
-    assert browser.see(shown) == 0
+    assert browser.see(visible("button, input")) == 0
     assert browser.see("document.getElementById('where-map').getBoundingClientRect().height") > 200
     assert browser.see("document.getElementById('trust-map').getBoundingClientRect().height") > 200
     assert "probability" in browser.text("#card-says")
@@ -117,7 +85,8 @@ def test_tables_are_sorted_by_a_click_and_by_a_key(browser, study):
     assert browser.see(f"document.querySelector({json.dumps(head)}).ariaSort") == "descending"
     browser.click("#leaderboard thead th:nth-child(2) button")
     rows = browser.see(
-        "[...document.querySelectorAll('#leaderboard tbody tr')].map((row) => row.cells[1].dataset.value)"
+        "[...document.querySelectorAll('#leaderboard tbody tr')]"
+        ".map((row) => row.cells[1].dataset.value)"
     )
     known = [float(value) for value in rows if value]
     assert known == sorted(known, reverse=True)
@@ -160,29 +129,13 @@ def test_a_sample_is_found_by_its_id(browser, study):
     is_quiet(browser)
 
 
-def card(browser):
-    """Everything on the card, words and places."""
-    return browser.see(
-        """(() => {
-          const words = ["name", "says", "truth", "left", "right", "end", "near"].map((own) => (document.getElementById("card-" + own)?.textContent ?? "").replace(/\\s+/g, " ").trim());
-          const shown = ["wrong", "differ"].map((own) => !document.getElementById("card-" + own).hidden && document.getElementById("card-" + own).textContent);
-          const rows = [...document.querySelectorAll("#votes tbody tr")].map((row) => {
-            const bar = row.querySelector("rect"), line = row.querySelector("line");
-            const numbers = [bar.getAttribute("x"), bar.getAttribute("width"), line ? line.getAttribute("x1") : 0];
-            return [row.className, [...row.cells].slice(0, 4).map((own) => own.textContent.trim()), numbers.map((v) => Math.round(5 * v) / 5)];
-          });
-          return JSON.stringify([words, shown, rows]);
-        })()"""
-    )
-
-
 @pytest.mark.parametrize("name", ["study", "two-classes", "no-truth", "no-trust", "regression"])
 def test_the_script_fills_the_card_as_the_library_does(browser, name):
     content = examples()[name]()
     browser.open(render(content), scripts=False)
-    drawn = json.loads(card(browser))
+    drawn = browser.see(CARD)
     browser.open(render(content))
-    filled = json.loads(card(browser))
+    filled = browser.see(CARD)
     assert filled[0] == drawn[0]
     assert filled[1] == drawn[1]
     for ours, theirs in zip(filled[2], drawn[2], strict=True):
@@ -190,26 +143,8 @@ def test_the_script_fills_the_card_as_the_library_does(browser, name):
         assert ours[2] == pytest.approx(theirs[2], abs=0.41)
 
 
-def state(browser):
-    """What is selected, as every part of the page shows it."""
-    return browser.see(
-        """({
-          words: document.getElementById("choice-words").textContent,
-          shown: !document.getElementById("choice").hidden,
-          bright: document.querySelectorAll("#where-marks use:not(.faint)").length,
-          rows: document.getElementById("trust-map").viewBox.baseVal.height,
-          listed: [...document.querySelectorAll("#listed tbody th")].map((own) => own.textContent),
-          picked: document.getElementById("card-name").textContent,
-          marked: document.querySelectorAll("#where-marks use.picked").length,
-          here: document.querySelectorAll("#trust-here rect").length,
-          field: document.getElementById("pick").value,
-          trust: document.getElementById("trust-words").textContent,
-        })"""
-    )
-
-
 def check_selected(browser, numbers, words):
-    found = state(browser)
+    found = browser.see(STATE)
     names = {f"P{k:03d}" for k in numbers}
     assert found["shown"]
     assert found["words"].startswith(f"{len(numbers)} of 150 samples selected: {words}")
@@ -225,15 +160,16 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
     found = like_a_study().cases
     lead = np.where(found.present, found.parts, -np.inf).argmax(axis=1)
     lacks = ~found.present
+    both, differ = found.truth + found.predicted, found.disagreement
     browser.open(study)
-    before = state(browser)
+    before = browser.see(STATE)
     for selector, chosen, words in [
         ('#where-legend button[data-select="lead=1"]', lead == 1, "led by mirna"),
         ('.legend button[data-select="truth=2"]', found.truth == 2, "class Her2"),
         ('#trust-groups button[data-select="truth=1"]', found.truth == 1, "class Basal"),
-        ('#verdict button[data-select="views=disagree"]', found.disagreement >= 0.5, "samples where views"),
+        ('#verdict button[data-select="views=disagree"]', differ >= 0.5, "samples where"),
         ('#verdict button[data-select="lacks=any"]', lacks.any(axis=1), "samples that lack"),
-        ('#confusion button[data-select="truth=0&predicted=0"]', (found.truth == 0) & (found.predicted == 0), "LumA taken for LumA"),
+        ('#confusion button[data-select="truth=0&predicted=0"]', both == 0, "LumA taken for LumA"),
         ('#patterns button[data-select="lacks=2"]', lacks[:, 2] & ~lacks[:, 1], "lacks protein"),
     ]:  # fmt: skip
         browser.click(selector)
@@ -246,7 +182,7 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
         else:
             browser.click(selector)
         assert browser.see(pressed) == "false"
-        after = state(browser)
+        after = browser.see(STATE)
         assert not after["shown"]
         assert (after["bright"], after["rows"], after["listed"]) == (150, 150, before["listed"])
     is_quiet(browser)
@@ -264,32 +200,33 @@ def test_a_step_of_the_calibration_selects_its_samples(browser, study):
 def test_a_box_around_symbols_selects_them(browser, study):
     browser.open(study)
     inside = browser.see(
-        "[...document.querySelectorAll('#where-marks use')].filter((own) => own.x.baseVal.value < 240).length"
+        "[...document.querySelectorAll('#where-marks use')]"
+        ".filter((own) => own.x.baseVal.value < 240).length"
     )
     browser.drag("#where-map", (0.001, 0.001), (0.5, 0.999))
-    found = state(browser)
+    found = browser.see(STATE)
     assert found["words"].startswith(f"{inside} of 150 samples selected: in the box")
     assert found["bright"] == found["rows"] == inside
     browser.click("#choice-clear")
-    assert not state(browser)["shown"]
+    assert not browser.see(STATE)["shown"]
 
 
 def test_a_click_picks_the_nearest_symbol_and_the_row_under_it(browser, study):
     browser.open(study)
     browser.click("#where-map", 0.9, 0.5)
-    first = state(browser)
+    first = browser.see(STATE)
     browser.click("#trust-box", 0.5, 0.02)
-    second = state(browser)
+    second = browser.see(STATE)
     assert first["picked"] != second["picked"]
     assert first["marked"] == second["marked"] == 1
     browser.click("#listed tbody tr:nth-child(3) button")
-    assert state(browser)["picked"] == second["listed"][2]
+    assert browser.see(STATE)["picked"] == second["listed"][2]
 
 
 def test_pictures_are_walked_with_the_keyboard(browser, study):
     browser.open(study)
     browser.see("document.getElementById('where-box').focus()")
-    place = "(() => { const own = document.querySelector('#where-marks .picked'); return own.x.baseVal.value; })()"
+    place = "document.querySelector('#where-marks .picked').x.baseVal.value"
     before = browser.see(place)
     browser.press("ArrowRight")
     assert browser.see(place) > before
@@ -298,23 +235,18 @@ def test_pictures_are_walked_with_the_keyboard(browser, study):
     assert browser.see(place) < before + 1e-6
     browser.see("document.getElementById('trust-box').focus()")
     browser.press("Home")
-    top = state(browser)["picked"]
+    top = browser.see(STATE)["picked"]
     browser.press("ArrowDown")
-    assert state(browser)["picked"] != top
+    assert browser.see(STATE)["picked"] != top
     browser.press("ArrowUp")
-    assert state(browser)["picked"] == top
+    assert browser.see(STATE)["picked"] == top
     browser.press("End")
     assert browser.see("document.querySelector('#trust-here rect').y.baseVal.value") == 149
 
 
 def test_every_control_is_reached_by_the_tab_key_in_the_order_of_the_page(browser, study):
     browser.open(study)
-    wanted = browser.see(
-        """[...document.querySelectorAll("a, button, input, summary, [tabindex='0']")]
-          .filter((own) => own.getClientRects().length && !(own.type === "radio" && !own.checked)
-            && !(own.closest("details:not([open])") && own.tagName !== "SUMMARY") && !own.closest("[hidden]"))
-          .map((own, k) => (own.dataset.stop = String(k)))"""
-    )
+    wanted = browser.see(STOPS)
     reached = []
     for _ in wanted:
         browser.press("Tab")
@@ -356,7 +288,7 @@ def test_screen_readers_have_a_name_for_everything(browser, study):
     ]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in pairwise(levels))
     assert len(roles["region"]) >= 8
 
 
@@ -456,10 +388,10 @@ def test_a_long_table_shows_its_first_rows_until_asked(browser):
     content = like_a_study()
     board = [replace(content.leaderboard[1], name=f"model {k}") for k in range(40)]
     browser.open(render(replace(content, leaderboard=board)))
-    visible = "[...document.querySelectorAll('#leaderboard tbody tr')].filter((own) => own.getClientRects().length).length"
-    assert browser.see(visible) == 12
+    rows = visible("#leaderboard tbody tr")
+    assert browser.see(rows) == 12
     browser.click("#leaderboard + button")
-    assert browser.see(visible) == 40
+    assert browser.see(rows) == 40
 
 
 def test_names_are_never_code(browser):
@@ -474,8 +406,7 @@ def test_names_are_never_code(browser):
 
 def test_a_printed_page_is_light_and_has_no_buttons(browser, study):
     browser.open(study, dark=True, media="print")
-    shown = "[...document.querySelectorAll('nav, .needs-script, #choice')].filter((own) => own.getClientRects().length).length"
-    assert browser.see(shown) == 0
+    assert browser.see(visible("nav, .needs-script, #choice")) == 0
     assert browser.see("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_cases import cases, examples, like_a_study, report
+from report_cases import cases, examples, report
 from script_data import data_of
+from study_cases import like_a_study
 
 from lokl.report import Interval, Report, render, write
 from lokl.report.packing import counts, numbers, shares, unpacked
@@ -68,8 +69,8 @@ def test_every_kind_of_report_is_a_whole_page(name):
             assert found["href"][1:] in reader.ids
         if tag == "label" and "for" in found:
             assert found["for"] in reader.ids
-        for given in ("src", "onclick", "onload", "srcset", "action"):
-            assert given not in found
+        for banned in ("src", "onclick", "onload", "srcset", "action"):
+            assert banned not in found
         if tag == "svg":
             assert found.get("aria-hidden") == "true" or found["aria-label"]
     assert not re.search(r"\b(nan|inf|None|undefined)\b", reader.words)
@@ -123,7 +124,7 @@ def test_nothing_is_asked_of_anybody():
         assert "src" not in found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(words=st.text(min_size=1, max_size=20))
 def test_any_name_is_only_a_name(words):
     page = render(report(cases(5), words=words, classes=[words, words + "!", words + "?"]))
@@ -180,11 +181,11 @@ def test_a_page_without_cases():
 
 def test_parts_that_do_not_fit_are_named():
     content = report()
-    with pytest.raises(ValueError, match=r"60 samples and 2 views, but cases.trust has shape"):
+    with pytest.raises(ValueError, match=r"60 samples and 2 views, but cases\.trust has shape"):
         render(replace(content, views=content.views[:2]))
-    with pytest.raises(ValueError, match="cases.probabilities has shape"):
+    with pytest.raises(ValueError, match=r"cases\.probabilities has shape"):
         render(replace(content, classes=["a", "b"]))
-    with pytest.raises(ValueError, match=r"cases.near is about 3"):
+    with pytest.raises(ValueError, match=r"cases\.near is about 3"):
         render(replace(content, cases=replace(content.cases, near=content.cases.near[:3])))
 
 

@@ -1,4 +1,4 @@
-"""Curves: stated probabilities against the truth, risk against coverage, numbers against numbers."""
+"""Curves: stated against true, risk against coverage, predicted against true numbers."""
 
 from collections.abc import Sequence
 

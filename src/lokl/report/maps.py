@@ -84,10 +84,10 @@ def trust_map(cases: Cases, classes: Sequence[str]) -> TrustMap:
         f'<defs><pattern id="hatch" width="5" height="{high}" patternUnits="userSpaceOnUse">'
         f'<path d="M0,{high}L5,0" class="hatch"/></pattern></defs>'
     )
-    paths = [
-        f'<path class="{kind if kind == "absent" else f"v{view % COLOURS} {kind}"}" d="{"".join(where)}"/>'
-        for (view, kind), where in sorted(cells.items())
-    ]
+    paths = []
+    for (view, kind), found in sorted(cells.items()):
+        css = kind if kind == "absent" else f"v{view % COLOURS} {kind}"
+        paths.append(f'<path class="{css}" d="{"".join(found)}"/>')
     label = f"Trust of {n} samples in {m} views; the table of samples has the numbers."
     more = ' id="trust-map" preserveAspectRatio="none"'
     parts = [hatch, f'<g id="trust-cells">{"".join(paths)}</g>', '<g id="trust-here"></g>']

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, isfinite, log10, sqrt
 
 from lokl.report.content import Interval
@@ -29,8 +30,10 @@ def percent_decimals(reach: float) -> int:
 
 
 def fixed(value: float, places: int) -> str:
-    """Return a number with so many digits behind the point and a minus that is as wide as a plus."""
-    shown = f"{value:.{places}f}"
+    """Return a number with so many digits behind the point and a minus as wide as a plus."""
+    # Halves are rounded up, as the script of the page does; room for the longest of all numbers.
+    exact = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, Context(prec=400))
+    shown = f"{exact:f}"
     if not float(shown):
         shown = shown.removeprefix("-")
     return shown.replace("-", "−")

@@ -34,13 +34,13 @@ def counts(codes: Array) -> dict[str, Any]:
     width = 1
     while 36**width - 1 <= top:
         width += 1
-    return {"width": width, "step": 1, "from": 0, "text": packed(codes, width)}
+    return {"width": width, "per": 1, "text": packed(codes, width)}
 
 
 def shares(values: Array) -> dict[str, Any]:
     """Return numbers between 0 and 1, in thousandths."""
     steps = np.round(STEPS * np.clip(np.asarray(values, dtype=float), 0.0, 1.0))
-    return {"width": 2, "step": 1 / STEPS, "from": 0, "text": packed(steps, 2)}
+    return {"width": 2, "per": STEPS, "text": packed(steps, 2)}
 
 
 def numbers(values: Array) -> dict[str, Any]:
@@ -62,4 +62,6 @@ def unpacked(column: dict[str, Any]) -> Array:
     width, text = column["width"], column["text"]
     codes = np.array([int(text[k : k + width], 36) for k in range(0, len(text), width)], float)
     codes[codes == 36**width - 1] = np.nan
+    if "per" in column:
+        return np.asarray(codes / column["per"])
     return np.asarray(column["from"] + column["step"] * codes)

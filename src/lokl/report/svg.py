@@ -21,7 +21,8 @@ SYMBOLS = (
     "M0,-5.6L1.6,-1.6L5.6,-1.6L2.4,1L3.6,5L0,2.6L-3.6,5L-2.4,1L-5.6,-1.6L-1.6,-1.6z",
     "M-5,3A5,5 0 0,1 5,3z",
     "M-5.2,-3H2.2L5.2,0L2.2,3H-5.2L-2.4,0z",
-    "M-4.4,0a4.4,4.4 0 1,0 8.8,0a4.4,4.4 0 1,0 -8.8,0zM-2.4,0a2.4,2.4 0 1,1 4.8,0a2.4,2.4 0 1,1 -4.8,0z",
+    "M-4.4,0a4.4,4.4 0 1,0 8.8,0a4.4,4.4 0 1,0 -8.8,0z"
+    "M-2.4,0a2.4,2.4 0 1,1 4.8,0a2.4,2.4 0 1,1 -4.8,0z",
 )
 
 
@@ -91,7 +92,8 @@ class Axis:
             low, high = low - margin, high + margin
         step = _round_up((high - low) / count)
         if whole:
-            low, high = step * floor(low / step + 1e-9), step * ceil(high / step - 1e-9)
+            low = min(low, step * floor(low / step + 1e-9))
+            high = max(high, step * ceil(high / step - 1e-9))
         return cls(low, high, step)
 
     def share(self, value: float) -> float:

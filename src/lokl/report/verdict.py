@@ -115,8 +115,8 @@ def _of_candidates(
     limits = words.scale.limits(chosen.score)
     between = f" ({limits}, 95 % interval)" if limits else ""
     first = (
-        f"The chosen model ({chosen.name}) reaches {words.scale.mean(chosen.score)}{words.scale.sign} "
-        f"{report.score_name}{between} on samples that it has not learned from."
+        f"The chosen model ({chosen.name}) reaches {words.scale.mean(chosen.score)}"
+        f"{words.scale.sign} {report.score_name}{between} on samples that it has not learned from."
     )
     if baseline is None:
         return f"{first} It was not compared with anything simple."
@@ -155,6 +155,6 @@ def _of_numbers(cases: Cases, words: Words, found: Reliability) -> str:
     low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
     return (
         f"The model is off by {words.error(found.score.mean)} on average ({low} to {high}, 95 % "
-        f"interval) over {count(found.n_samples, 'sample')}. Always naming their median would be off by "
-        f"{words.error(plain)}."
+        f"interval) over {count(found.n_samples, 'sample')}. Always naming their median would be "
+        f"off by {words.error(plain)}."
     )

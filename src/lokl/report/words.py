@@ -60,8 +60,11 @@ class Words:
 
 
 def chance(value: float) -> str:
-    """Return a probability; two digits say more than anybody knows."""
-    return "" if not isfinite(value) else fixed(value, 2)
+    """Return a probability; two digits say more than anybody knows.
+
+    The script of the page knows thousandths, so that these are what is rounded here, too.
+    """
+    return "" if not isfinite(value) else fixed(round(value, 3), 2)
 
 
 def percent(value: float | None, n: int = 1000) -> str:

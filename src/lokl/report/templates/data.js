@@ -21,7 +21,7 @@ const read = (column) => {
   const values = new Float64Array(text.length / width);
   for (let k = 0; k < values.length; k++) {
     const code = parseInt(text.slice(k * width, (k + 1) * width), 36);
-    values[k] = code === unknown ? NaN : column.from + column.step * code;
+    values[k] = code === unknown ? NaN : column.per ? code / column.per : column.from + column.step * code;
   }
   return values;
 };
