@@ -67,6 +67,7 @@ def answers(n, n_views, n_classes, seed, missing):
         place=place,
         near=near,
         support=Support(ids, truth, near, [[0.91, 0.84, 0.8][: len(own)] for own in near]),
+        familiar=np.where(present, np.clip(trust + 0.3, 0, 1), 0.0),
         explained=0.46,
     )
 

@@ -1,5 +1,7 @@
 """From models to the content of a report."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,9 +27,10 @@ from lokl._methods import METHODS
 from lokl.datasets import make_views
 from lokl.inspection import view_value
 from lokl.kernels import RBF, Linear, per_view
-from lokl.report import about, cases_of, render, view_names
+from lokl.report import about, alignment_of, cases_from, cases_of, render, view_names
+from lokl.report.asking import Answers
 from lokl.report.facts import duplicates, sha256
-from lokl.report.likeness import Likeness, alignment, kernel_pca, likeness, nearest
+from lokl.report.likeness import Likeness, kernel_pca, likeness, nearest
 from lokl.selection import KernelSearchCV, calibrated
 
 NAMES = [name for method in METHODS for name in method.classes]
@@ -161,6 +164,31 @@ def test_kernels_on_the_same_columns_are_one_view():
     render(told)
 
 
+def test_views_may_be_named_by_their_columns(problem):
+    X, y, kernels = problem
+    model = UniformMKLClassifier(kernels, C=10.0).fit(X, y)
+    named = {"ab": range(8), "c": range(8, 12)}
+    found, plain = cases_of(model, X, y, views=named), cases_of(model, X, y)
+    np.testing.assert_allclose(found.parts[:, 0], plain.parts[:, :2].sum(axis=1))
+    np.testing.assert_allclose(found.trust.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(found.present[:, 0], plain.present[:, :2].any(axis=1))
+    whole = cases_of(model, X, y, views={"all": range(12)})
+    np.testing.assert_allclose(whole.parts[:, 0], plain.parts.sum(axis=1))
+    assert [view.name for view in about(model, X, y, views=named).views] == ["ab", "c"]
+    with pytest.raises(ValueError, match="kernel 'a' reads columns of several views"):
+        cases_of(model, X, y, views={"x": [0, 1], "y": range(2, 12)})
+
+
+def test_answers_from_elsewhere_have_a_picture(problem):
+    X, y, kernels = problem
+    model = UniformMKLClassifier(kernels, C=10.0).fit(X, y)
+    told = Answers.of(model, X)
+    held_out = replace(told, predicted=1 - told.predicted)
+    found = cases_from(held_out, model, X, y, training=(X, y))
+    np.testing.assert_array_equal(found.predicted, 1 - told.predicted)
+    assert found.support is not None
+
+
 def test_a_model_that_explains_nothing_is_refused(problem):
     X, y, _ = problem
     model = LogisticRegression().fit(np.nan_to_num(X), y)
@@ -271,7 +299,7 @@ def test_votes_have_a_kernel_of_unit_diagonal(problem):
 def test_alignment_is_that_of_centred_matrices(problem):
     X, y, kernels = problem
     model = UniformMKLClassifier(kernels, C=10.0).fit(X, y)
-    found = alignment(model, X, y)
+    found = alignment_of(model, X, y)
     np.testing.assert_allclose(found.between, found.between.T)
     np.testing.assert_allclose(np.diag(found.between), 1.0)
     present = ~np.isnan(X[:, [kernel.columns_used()[0] for kernel in model.kernels_]])
@@ -281,9 +309,9 @@ def test_alignment_is_that_of_centred_matrices(problem):
     expected = np.sum(A * B) / np.linalg.norm(A) / np.linalg.norm(B)
     assert found.between[0, 1] == pytest.approx(expected)
     assert found.target.shape == (3,)
-    assert (
-        alignment(UniformMKLClassifier([RBF()]).fit(np.nan_to_num(X), y), np.nan_to_num(X)) is None
-    )
+    filled = np.nan_to_num(X)
+    assert alignment_of(UniformMKLClassifier([RBF()]).fit(filled, y), filled) is None
+    assert alignment_of(model, X).target is None
 
 
 @given(seed=st.integers(0, 2**16), missing=st.booleans())

@@ -12,7 +12,15 @@ from lokl.report.content import (
     Support,
     ViewWorth,
 )
-from lokl.report.gather import about, cases_of, subsets_of, view_names, worth_of
+from lokl.report.gather import (
+    about,
+    alignment_of,
+    cases_from,
+    cases_of,
+    subsets_of,
+    view_names,
+    worth_of,
+)
 from lokl.report.page import render, write
 
 __all__ = [
@@ -27,6 +35,8 @@ __all__ = [
     "Support",
     "ViewWorth",
     "about",
+    "alignment_of",
+    "cases_from",
     "cases_of",
     "render",
     "subsets_of",

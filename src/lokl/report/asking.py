@@ -1,6 +1,6 @@
 """What a fitted model says about samples, view by view."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,8 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array, is_sparse
-from lokl.kernels.presence import split_missing
 
+Views = Mapping[str, Sequence[int]]
 # Attributes in which estimators around others keep the fitted one.
 _INNER = ("best_estimator_", "estimator_")
 
@@ -41,30 +41,53 @@ class KernelView:
     """One view of a fitted model: kernels on the same columns."""
 
     name: str
-    kernels: tuple[int, ...]
+    kernels: tuple[int, ...]  # none where the model has dropped them all
     columns: tuple[int, ...] | None  # None for all
 
 
-def views_of(model: Any) -> list[KernelView]:
-    """Return the views of an estimator: kernels on the same columns are one, others by themselves.
+def views_of(model: Any, views: Views | None = None) -> list[KernelView]:
+    """Return the views of an estimator.
 
-    Kernels that are called "view: kind" name their view.
+    Parameters
+    ----------
+    model : fitted estimator
+    views : mapping of str to positions of columns, optional
+        A kernel belongs to the view that has all its columns. Without it, kernels on the same
+        columns are a view, which kernels that are called "view: kind" name; others are views by
+        themselves.
     """
     names = [str(name) for name in model.kernel_names_]
     kernels = getattr(model, "kernels_", None)
+    if views is not None and len(views) == 1:
+        ((name, columns),) = views.items()
+        return [KernelView(name, tuple(range(len(names))), tuple(columns))]
     if kernels is None:
         return [KernelView(name, (k,), None) for k, name in enumerate(names)]
+    if views is not None:
+        return _by_columns(names, kernels, views)
     groups: dict[Any, list[int]] = {}
     for k, kernel in enumerate(kernels):
         used = kernel.columns_used()
         own: Any = k if used is None or kernel.is_stored or not kernel.is_view else tuple(used)
         groups.setdefault(own, []).append(k)
     return [
-        KernelView(
-            _common([names[k] for k in places]), tuple(places), kernels[places[0]].columns_used()
-        )
-        for places in groups.values()
+        KernelView(_common([names[k] for k in own]), tuple(own), kernels[own[0]].columns_used())
+        for own in groups.values()
     ]
+
+
+def _by_columns(names: list[str], kernels: Any, views: Views) -> list[KernelView]:
+    groups: dict[str, list[int]] = {view: [] for view in views}
+    for k, kernel in enumerate(kernels):
+        used = kernel.columns_used()
+        home = next((v for v, own in views.items() if used and set(used) <= set(own)), None)
+        if home is None:
+            raise ValueError(
+                f"kernel {names[k]!r} reads columns of several views, so that their parts cannot "
+                f"be told apart; the views are {', '.join(map(repr, views))}"
+            )
+        groups[home].append(k)
+    return [KernelView(view, tuple(own), tuple(views[view])) for view, own in groups.items()]
 
 
 def _common(names: list[str]) -> str:
@@ -86,9 +109,10 @@ class Answers:
     disagreement: Array
     present: Array
     shares: bool
+    familiar: Array | None
 
     @classmethod
-    def of(cls, model: Any, X: Any) -> "Answers":
+    def of(cls, model: Any, X: Any, views: Views | None = None) -> "Answers":
         """Ask the model; it may be in a pipeline, a search, or a calibrated classifier."""
         inner, Z = unwrapped(model, X)
         for name in ("contributions", "gate"):
@@ -97,14 +121,16 @@ class Answers:
                     f"a report needs a model that explains itself, with {name}(X); "
                     f"{type(inner).__name__} has none: give an estimator of lokl"
                 )
-        views = views_of(inner)
-        parts = np.asarray(inner.contributions(Z), dtype=float)
-        parts = np.stack([parts[..., v.kernels].sum(axis=-1) for v in views], axis=-1)
-        present = _present(inner, Z, views)
+        seen = views_of(inner, views)
+        parts = _by_view(np.asarray(inner.contributions(Z), dtype=float), seen, np.sum)
+        present = _present(inner, Z, seen)
         kind = _Classes if is_classifier(inner) else _Numbers
-        found = kind(model, X, inner, Z, views, present).answers(parts)
-        trust, divided = _trust(inner, Z, views)
-        return cls(**found, trust=trust, shares=divided, present=present)
+        found = kind(model, X, inner, Z, seen, present).answers(parts)
+        trust, divided = _trust(inner, Z, seen)
+        familiar = None
+        if hasattr(inner, "familiarity"):
+            familiar = _by_view(np.asarray(inner.familiarity(Z), dtype=float), seen, np.max)
+        return cls(**found, trust=trust, shares=divided, present=present, familiar=familiar)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +150,7 @@ class _Asked:
         if is_sparse(values) or any(view.columns is None for view in self.views):
             return
         for k, view in enumerate(self.views):
-            rows = np.flatnonzero(self.present[:, k])
+            rows = np.flatnonzero(self.present[:, k]) if view.kernels else np.empty(0, int)
             hidden = np.full((len(rows), values.shape[1]), np.nan)
             own = list(view.columns or ())
             hidden[:, own] = values[rows][:, own]
@@ -219,25 +245,34 @@ def _different(says: Array, present: Array) -> Array:
     return np.asarray(apart.sum(axis=(1, 2)) / np.maximum(both.sum(axis=(1, 2)), 1))
 
 
+def _by_view(values: Array, views: list[KernelView], merge: Any) -> Array:
+    """Return numbers of kernels, on the last axis, as numbers of views; 0 without kernels."""
+    found = [
+        merge(values[..., view.kernels], axis=-1) if view.kernels else np.zeros(values.shape[:-1])
+        for view in views
+    ]
+    return np.stack(found, axis=-1)
+
+
 def _trust(model: Any, Z: Any, views: list[KernelView]) -> tuple[Array, bool]:
     """Trust by view, and whether it is divided between them."""
     own = hasattr(model, "trust")
     trust = np.asarray(model.trust(Z) if own else model.gate(Z), dtype=float)
     trust = trust if trust.ndim == 2 else trust.mean(axis=1)
     # Shares of kernels add up; a view is trusted as far as the best of its kernels.
-    merge = np.max if own else np.sum
-    by_view = [merge(trust[:, view.kernels], axis=1) for view in views]
-    return np.column_stack(by_view), not own
+    return _by_view(trust, views, np.max if own else np.sum), not own
 
 
 def _present(model: Any, Z: Any, views: list[KernelView]) -> Array:
-    values, kernels = plain(Z), getattr(model, "kernels_", None)
-    present = None
-    if kernels is not None:
-        _, present = split_missing(kernels, model.kernel_names_, values)
-    elif not is_sparse(values) and np.isnan(values).any():
+    """Whether samples have views: not where all of its columns are NaN."""
+    values = plain(Z)
+    present = np.ones((values.shape[0], len(views)), dtype=bool)
+    if is_sparse(values) or not np.isnan(values).any():
+        return present
+    if not hasattr(model, "kernels_"):
         # Who knows no kernels of its own gives no part to a view that is not there.
         return np.asarray(_trust(model, Z, views)[0] > 0)
-    if present is None:
-        return np.ones((values.shape[0], len(views)), dtype=bool)
-    return np.column_stack([present[:, view.kernels].any(axis=1) for view in views])
+    for k, view in enumerate(views):
+        if view.columns:
+            present[:, k] = ~np.isnan(values[:, list(view.columns)]).all(axis=1)
+    return present

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl.report.content import Cases
-from lokl.report.words import DISAGREE, Words, chance
+from lokl.report.words import DISAGREE, FAMILIAR, Words, chance
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Card:
     truth: str
     wrong: bool
     disagreement: str  # empty where views agree
+    strange: str  # views that the sample is unlike what was learned from in; empty for none
     axis: tuple[str, str]  # what bars to the left and to the right speak for
     zero: float | None  # place of the line between both
     start: Step
@@ -54,8 +55,8 @@ class Card:
     neighbours: list[Neighbour]
 
 
-def card(cases: Cases, words: Words, k: int) -> Card:
-    """Tell about sample number k."""
+def card(cases: Cases, words: Words, names: list[str], k: int) -> Card:
+    """Tell about sample number k; `names` are those of the views."""
     start, parts = float(cases.start[k]), np.where(cases.present[k], cases.parts[k], 0.0)
     stops = start + np.concatenate([[0.0], np.cumsum(parts)])
     # Numbers are far from zero, and only their changes count; decisions begin there.
@@ -76,6 +77,7 @@ def card(cases: Cases, words: Words, k: int) -> Card:
         words.outcome(float(cases.truth[k])),
         bool(cases.wrong[k]),
         chance(differ) if np.isfinite(differ) and differ >= DISAGREE else "",
+        _strange(cases, names, k),
         _axis(cases, words, k),
         None if base is None else 100 * (base - low) / span,
         bar(start if base is None else base, start, told(start)),
@@ -110,6 +112,17 @@ def _says(cases: Cases, words: Words, k: int, view: int) -> str:
     said = words.outcome(float(cases.says[k, view]))
     sure = float(cases.sure[k, view])
     return f"{said} {chance(sure)}" if said and np.isfinite(sure) else said
+
+
+def _strange(cases: Cases, names: list[str], k: int) -> str:
+    if cases.familiar is None:
+        return ""
+    found = [
+        f"{name} {chance(float(known))}"
+        for name, known, here in zip(names, cases.familiar[k], cases.present[k], strict=True)
+        if here and known < FAMILIAR
+    ]
+    return ", ".join(found)
 
 
 def _axis(cases: Cases, words: Words, k: int) -> tuple[str, str]:

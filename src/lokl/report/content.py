@@ -137,6 +137,9 @@ class Cases:
         The most similar samples of those that carry the model.
     shares : bool
         Whether trust is divided between the views of a sample, so that it sums to one.
+    familiar : array of shape (n_samples, n_views) or None
+        How far samples are like those that the model learned from, from 0 to 1; NaN or None where
+        it does not tell.
     explained : float or None
         Share of the variation that the two directions of the picture hold.
     """
@@ -156,6 +159,7 @@ class Cases:
     near: list[list[int]]
     support: Support | None = None
     shares: bool = False
+    familiar: Array | None = None
     explained: float | None = None
 
     @property

@@ -10,7 +10,7 @@ from lokl.report.content import Cases, Report
 from lokl.report.maps import COLOURS, LEVELS, MOST_ROWS, Places
 from lokl.report.packing import counts, numbers, shares
 from lokl.report.svg import SYMBOLS
-from lokl.report.words import DISAGREE, Words
+from lokl.report.words import DISAGREE, FAMILIAR, Words
 
 # Neighbours of a sample that are told.
 _NEAR = 3
@@ -36,6 +36,7 @@ def page_data(report: Report, words: Words, pictures: dict[str, Any]) -> dict[st
         "symbols": len(SYMBOLS),
         "mostRows": MOST_ROWS,
         "disagree": DISAGREE,
+        "familiar": FAMILIAR,
         "columns": _columns(report.cases, pictures),
         "support": None
         if report.cases.support is None
@@ -58,6 +59,7 @@ def _columns(cases: Cases, pictures: dict[str, Any]) -> dict[str, Any]:
         "trust": _known(cases.trust, shares),
         "sure": _known(cases.sure, shares),
         "disagreement": _known(cases.disagreement, shares),
+        "familiar": _known(cases.familiar, shares),
         "parts": numbers(cases.parts),
         "start": numbers(cases.start),
         "absent": counts(np.flatnonzero(~cases.present)),

@@ -1,6 +1,7 @@
 """From a fitted model and samples to the content of a report."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.base import is_classifier
 from lokl._arrays import Array
 from lokl.inspection.worth import ViewValue
 from lokl.report import facts
-from lokl.report.asking import Answers, KernelView, unwrapped, views_of
+from lokl.report.asking import Answers, KernelView, Views, unwrapped, views_of
 from lokl.report.content import (
+    Alignment,
     Candidate,
     Cases,
     Finding,
@@ -24,27 +26,56 @@ from lokl.report.likeness import Likeness, alignment, kernel_pca, likeness, near
 
 
 def cases_of(
-    model: Any, X: Any, y: Any = None, ids: Any = None, *, training: Sequence[Any] | None = None
+    model: Any,
+    X: Any,
+    y: Any = None,
+    ids: Any = None,
+    views: Views | None = None,
+    *,
+    training: Sequence[Any] | None = None,
 ) -> Cases:
     """Ask a fitted model about samples.
 
     Parameters
     ----------
     model : fitted estimator of this library
-        It may be in a pipeline, a search, or a calibrated classifier. Kernels on the same columns
-        are one view (:func:`view_names`).
+        It may be in a pipeline, a search, or a calibrated classifier.
     X : samples as the model takes them
         Best those that it has not learned from.
     y : array of shape (n_samples,), default=None
         Classes or targets where they are known; None or NaN where a sample has none.
     ids : sequence, default=None
         Names of the samples; the index of a data frame or their numbers if not given.
+    views : mapping of str to positions of columns, default=None
+        Of the samples as the estimator sees them. Without it, kernels on the same columns are one
+        view (:func:`view_names`).
     training : (X, y) or (X, y, ids), default=None
         What the model was fitted on. The samples of it that carry the model are named as
         neighbours; without it, samples of `X` are.
     """
+    found = Answers.of(model, X, views)
+    return cases_from(found, model, X, y, ids, training=training)
+
+
+def cases_from(
+    found: Any,
+    model: Any,
+    X: Any,
+    y: Any = None,
+    ids: Any = None,
+    *,
+    training: Sequence[Any] | None = None,
+) -> Cases:
+    """Return the cases of answers that are known; the model says only which samples are alike.
+
+    Parameters
+    ----------
+    found : Answers
+        Or anything with the same attributes, such as answers about samples that were left out.
+    model, X, y, ids, training
+        As in :func:`cases_of`.
+    """
     inner, Z = unwrapped(model, X)
-    found = Answers.of(model, X)
     n = len(found.predicted)
     names = _names(X, ids, n)
     support = None
@@ -57,14 +88,16 @@ def cases_of(
     near: list[list[int]] = [[] for _ in range(n)]
     if support is None:
         near, _ = nearest(alike, n, np.arange(n), np.arange(n))
+    own = {field.name for field in fields(Cases)}
+    told = {name: value for name, value in vars(found).items() if name in own}
     return Cases(
-        names,
-        _truth(inner, y, n),
+        **told,
+        ids=names,
+        truth=_truth(inner, y, n),
         place=place,
         near=near,
         support=support,
         explained=explained,
-        **vars(found),
     )
 
 
@@ -133,12 +166,29 @@ def subsets_of(names: Sequence[str], value: ViewValue) -> list[Subset]:
     return sorted(found, key=lambda subset: -subset.score.mean)
 
 
+def alignment_of(model: Any, X: Any, y: Any = None, views: Views | None = None) -> Alignment | None:
+    """Return how alike the kernels of the views are, and how like the truth where it is known.
+
+    Parameters
+    ----------
+    model, X, y, views
+        As in :func:`cases_of`.
+    """
+    inner, Z = unwrapped(model, X)
+    truth = _truth(inner, y, Z.shape[0])
+    known = truth >= 0 if is_classifier(inner) else np.isfinite(truth)
+    if not known.any():
+        return alignment(inner, Z, None, views)
+    return alignment(inner, Z[known], truth[known], views)
+
+
 def about(
     model: Any,
     X: Any,
     y: Any = None,
     *,
     ids: Any = None,
+    views: Views | None = None,
     title: str = "",
     training: Sequence[Any] | None = None,
     value: ViewValue | None = None,
@@ -150,7 +200,7 @@ def about(
 
     Parameters
     ----------
-    model, X, y, ids, training
+    model, X, y, ids, views, training
         As in :func:`cases_of`.
     title : str, default=""
         Heading of the page; the name of the model if empty.
@@ -179,25 +229,22 @@ def about(
     ['acids', 'colours']
     """
     inner, Z = unwrapped(model, X)
-    cases = cases_of(model, X, y, ids, training=training)
-    views = views_of(inner)
-    names = [view.name for view in views]
-    known = cases.known
+    cases = cases_of(model, X, y, ids, views, training=training)
+    seen = views_of(inner, views)
+    names = [view.name for view in seen]
     classes = [str(label) for label in inner.classes_.tolist()] if is_classifier(inner) else []
     return Report(
         title=title or f"What {type(inner).__name__} has learned",
         verdict="",
         score_name="accuracy" if classes else "R squared",
         classes=classes,
-        views=worth_of(names, [_width(view, Z) for view in views], cases, value),
+        views=worth_of(names, [_width(view, Z) for view in seen], cases, value),
         leaderboard=list(leaderboard),
         findings=list(findings),
         subsets=[] if value is None else subsets_of(names, value),
         cases=cases,
         audit={**_facts(model, inner, X, training), **(audit or {}), **facts.versions()},
-        alignment=alignment(
-            inner, Z[known] if known.any() else Z, cases.truth[known] if known.any() else None
-        ),
+        alignment=alignment_of(model, X, y, views),
     )
 
 

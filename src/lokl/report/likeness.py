@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import linalg, sparse
 
 from lokl._arrays import Array, is_sparse
 from lokl.kernels.presence import split_missing
-from lokl.report.asking import plain, views_of
+from lokl.report.asking import Views, plain, views_of
 from lokl.report.content import Alignment
 
 # Samples whose similarity to all others places them in the picture.
@@ -138,36 +139,37 @@ def nearest(
     return near, how
 
 
-def alignment(model: Any, Z: Any, y: Any = None) -> Alignment | None:
+def alignment(
+    model: Any, Z: Any, truth: Array | None = None, views: Views | None = None
+) -> Alignment | None:
     """Return how alike the kernels of the views of a fitted estimator are on some samples.
 
     Centred alignment: ``<K_i, K_j> / (|K_i| |K_j|)`` of centred matrices, on samples that have
-    both views. Of many samples, some are taken, evenly spread.
+    both views. Of many samples, some are taken, evenly spread. None where there are no two views
+    with kernels of their own.
     """
-    if not hasattr(model, "kernels_") or len(views_of(model)) < 2:
+    if not hasattr(model, "kernels_"):
+        return None
+    own = views_of(model, views)
+    if len(own) < 2 or not all(view.kernels for view in own):
         return None
     values = plain(Z)
     rows = np.unique(
         np.linspace(0, values.shape[0] - 1, min(values.shape[0], _LANDMARKS)).astype(int)
     )
     filled, present = split_missing(model.kernels_, model.kernel_names_, values[rows])
-    views = views_of(model)
-    kernels = [_of_view([model.kernels_[k] for k in view.kernels], filled) for view in views]
+    kernels = [_of_view([model.kernels_[k] for k in view.kernels], filled) for view in own]
     seen = np.ones((len(rows), len(model.kernels_)), bool) if present is None else present
-    has = np.column_stack([seen[:, view.kernels].any(axis=1) for view in views])
-    m = len(views)
-    between = np.eye(m)
-    for i in range(m):
-        for j in range(i):
-            both = np.flatnonzero(has[:, i] & has[:, j])
-            between[i, j] = between[j, i] = _aligned(kernels[i], kernels[j], both)
-    if y is None:
+    has = [seen[:, view.kernels].any(axis=1) for view in own]
+    between = np.eye(len(own))
+    for i, j in combinations(range(len(own)), 2):
+        both = np.flatnonzero(has[i] & has[j])
+        between[i, j] = between[j, i] = _aligned(kernels[i], kernels[j], both)
+    if truth is None:
         return Alignment(between)
-    truth = _kernel_of(np.asarray(y)[rows])
-    return Alignment(
-        between,
-        np.array([_aligned(K, truth, np.flatnonzero(has[:, i])) for i, K in enumerate(kernels)]),
-    )
+    wanted = _kernel_of(truth[rows])
+    target = [_aligned(K, wanted, np.flatnonzero(has[i])) for i, K in enumerate(kernels)]
+    return Alignment(between, np.array(target))
 
 
 def _of_view(kernels: list[Any], filled: Any) -> Array:

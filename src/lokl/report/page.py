@@ -39,6 +39,7 @@ def render(report: Report) -> str:
     cases = report.cases if report.cases is not None and len(report.cases.ids) else None
     found = None if cases is None else reliability(cases, report.classes)
     pictures = {} if cases is None else _pictures(report, cases)
+    names = [view.name for view in report.views]
     script = '"use strict";(()=>{' + "".join(map(_file, _SCRIPTS)) + "})();"
     return _environment().get_template("report.html.j2").render(
         report=report,
@@ -50,10 +51,10 @@ def render(report: Report) -> str:
         cases=cases,
         pictures=pictures,
         looks=_looks(report, cases, found is not None),
-        card=None if cases is None else card(cases, words, int(attention(cases)[0][0])),
+        card=None if cases is None else card(cases, words, names, int(attention(cases)[0][0])),
         listed=[] if cases is None else sections.listed(cases, words),
         belief=None if found is None else sections.belief(report, words, found),
-        alignment=sections.aligned(report.alignment, [view.name for view in report.views]),
+        alignment=sections.aligned(report.alignment, names),
         audit=sections.audited(report.audit),
         style="".join(map(_file, _STYLES)) + class_styles(len(report.classes)),
         script=script,
@@ -101,13 +102,19 @@ def check(report: Report) -> None:
         )
 
 
-def _environment() -> Any:
+def need_jinja() -> Any:
+    """Return Jinja2, or say how to get it."""
     try:
         import jinja2
     except ImportError as reason:
         raise ImportError(
             "reports need Jinja2; install it with: pip install 'lokl[report]'"
         ) from reason
+    return jinja2
+
+
+def _environment() -> Any:
+    jinja2 = need_jinja()
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(_file),
         autoescape=True,

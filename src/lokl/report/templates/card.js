@@ -75,6 +75,10 @@ if (n) {
     });
     place(body[m + 1], names.length ? 0 : end, end, low, span, zero);
     body[m + 1].cells[3].textContent = word(end);
+    const strange = data.views.map((_, view) => [view, columns.familiar ? columns.familiar[k * m + view] : NaN])
+      .filter(([view, seen]) => has(k, view) && seen < data.familiar);
+    find("card-strange").hidden = !strange.length;
+    find("card-strange").lastElementChild.textContent = strange.map(([view, seen]) => `${data.views[view]} ${chance(seen)}`).join(", ");
     near(k);
   };
 
