@@ -14,7 +14,7 @@ import lokl
 from lokl.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale"))]
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale", "report"))]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(lokl.__path__, "lokl.")
@@ -23,9 +23,10 @@ MODULES = [
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_run_one_after_the_other(page):
+def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     assert blocks
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
@@ -73,6 +74,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.tables",
         "lokl.auto",
         "lokl.regions",
+        "lokl.report",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):
