@@ -14,7 +14,10 @@ import lokl
 from lokl.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale", "report"))]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale", "report")),
+]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(lokl.__path__, "lokl.")

@@ -384,6 +384,16 @@ def test_many_samples(browser):
     is_quiet(browser)
 
 
+def test_nobody_may_be_selected(browser):
+    browser.open(render(examples()["one-sample"]()))
+    browser.click('.legend button[data-select="truth=2"]')
+    assert browser.text("#choice-words").startswith("0 of 1 samples selected: class Her2")
+    assert browser.text("#listed tbody") == "no sample stands out"
+    browser.press("Escape")
+    assert browser.see("document.getElementById('trust-map').viewBox.baseVal.height") == 1
+    is_quiet(browser)
+
+
 def test_a_long_table_shows_its_first_rows_until_asked(browser):
     content = like_a_study()
     board = [replace(content.leaderboard[1], name=f"model {k}") for k in range(40)]

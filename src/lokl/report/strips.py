@@ -10,6 +10,8 @@ from lokl.report.svg import Axis, circle, drawing, line, polyline, text
 
 # Size of a strip, and room at its ends for half a dot.
 _WIDE, _TALL, _ROOM = 120.0, 18.0, 7.0
+# Signs that fit side by side on it.
+_SIGNS = 18
 # Values that are farther from the best than so many times the middle one are not drawn to scale.
 _FAR = 4.0
 
@@ -50,7 +52,7 @@ class Column:
         if near_best and known:
             lowest = _lowest(known)
             ends = [max(end, lowest) for end in ends]
-        return cls(scale, scale.places(known), Axis.over([*ends, *also]))
+        return cls(scale, scale.places(known), Axis.over([*ends, *also], 4))
 
     def told(self, value: Interval | None, css: str = "", mark: float | None = None) -> Told:
         """Return a number of the column; `mark` is a thin line that it is compared with."""
@@ -67,11 +69,15 @@ class Column:
         axis, factor = self.axis, self.scale.factor
         shown = Axis(factor * axis.low, factor * axis.high, factor * axis.step)
         parts = [line(_ROOM, _TALL - 1, _WIDE - _ROOM, _TALL - 1, "frame")]
-        for tick in axis.ticks:
+        words = [shown.shown(factor * tick) for tick in axis.ticks]
+        # Words that would run into each other are left out in turn.
+        every = 1 if sum(len(word) + 1 for word in words) <= _SIGNS else 2
+        for k, (tick, word) in enumerate(zip(axis.ticks, words, strict=True)):
             x = self._at(tick)
             anchor = "start" if x < 12 else "end" if x > _WIDE - 12 else "middle"
             parts.append(line(x, _TALL - 4, x, _TALL, "frame"))
-            parts.append(text(x, _TALL - 6, shown.shown(factor * tick), anchor, "tick"))
+            if k % every == 0:
+                parts.append(text(x, _TALL - 6, word, anchor, "tick"))
         return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
 
     def _at(self, value: float) -> float:

@@ -64,13 +64,27 @@ def tiles(report: Report, words: Words, found: Reliability | None) -> list[Tile]
         return made
     if report.classes and found is not None:
         wrong = int(cases.wrong.sum())
-        made.append(Tile(str(wrong), "wrong answers", f"of {found.n_samples}", "answer=wrong"))
+        made.append(
+            Tile(
+                str(wrong),
+                "wrong answers",
+                f"of {found.n_samples}",
+                "answer=wrong" if wrong else "",
+            )
+        )
     told = np.isfinite(cases.disagreement)
     if told.any() and len(report.views) > 1:
         rows = np.flatnonzero(np.nan_to_num(cases.disagreement) >= DISAGREE)
         names = [cases.ids[k] for k in rows]
         detail = sentence(names, 4) if names else f"of {len(cases.ids)}"
-        made.append(Tile(str(len(rows)), "samples where views disagree", detail, "views=disagree"))
+        made.append(
+            Tile(
+                str(len(rows)),
+                "samples where views disagree",
+                detail,
+                "views=disagree" if names else "",
+            )
+        )
     lacking = int((~cases.present.all(axis=1)).sum())
     if lacking:
         made.append(
