@@ -9,6 +9,15 @@ TOO_WIDE = """
   .slice(0, 5)
 """
 
+# Tables must not stick out of the frame of their part either.
+STICKS_OUT = """
+[...document.querySelectorAll("section table")]
+  .filter((own) => !own.closest(".scroll"))
+  .map((own) => [own.id, own.closest("section").getBoundingClientRect().right
+    - own.getBoundingClientRect().right])
+  .filter(([, room]) => room < 4)
+"""
+
 # The lowest contrast of all words, and who has it.
 CONTRAST = """
 (() => {

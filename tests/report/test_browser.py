@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
-from looks import CARD, CONTRAST, STATE, STOPS, TOO_WIDE, visible
+from looks import CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
 from report_cases import cases, examples, report
 from study_cases import like_a_study
 
@@ -45,6 +45,7 @@ def test_every_kind_of_report_is_shown_without_complaint(browser, name, width):
     browser.open(render(examples()[name]()), width=width)
     is_quiet(browser)
     assert browser.see(TOO_WIDE) == []
+    assert browser.see(STICKS_OUT) == []
     assert browser.see("document.documentElement.scrollWidth") <= width
 
 

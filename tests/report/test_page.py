@@ -189,6 +189,18 @@ def test_parts_that_do_not_fit_are_named():
         render(replace(content, cases=replace(content.cases, near=content.cases.near[:3])))
 
 
+def test_trust_that_is_divided_or_the_same_for_all_is_told():
+    content = like_a_study()
+    words = Reader(render(content)).words
+    assert "shares of a sample sum to one" not in words
+    assert "alike for all samples" not in words
+    present = content.cases.present
+    alike = replace(content.cases, trust=present / present.sum(axis=1, keepdims=True))
+    words = Reader(render(replace(content, cases=alike))).words
+    assert "shares of a sample sum to one" in words
+    assert "alike for all samples" in words
+
+
 def test_intervals_of_shares_end_at_a_hundred():
     content = like_a_study()
     board = [replace(content.leaderboard[0], score=Interval(0.97, 0.9, 1.04))]

@@ -168,6 +168,19 @@ class Cases:
         return self.predicted.dtype.kind in "iu"
 
     @property
+    def divided(self) -> bool:
+        """Whether trust is shares, told or seen: it sums to one at every sample."""
+        sums = np.where(self.present, self.trust, 0.0).sum(axis=1)
+        return self.shares or (self.trust.shape[1] > 1 and bool(np.allclose(sums, 1.0, atol=1e-6)))
+
+    @property
+    def uniform(self) -> bool:
+        """Whether samples that have the same views are all trusted alike."""
+        patterns, code = np.unique(self.present, axis=0, return_inverse=True)
+        groups = [self.trust[code.ravel() == k] for k in range(len(patterns))]
+        return all(bool(np.allclose(own, own[0], atol=1e-6)) for own in groups)
+
+    @property
     def known(self) -> Array:
         """Whether the truth about a sample is known."""
         truth = np.asarray(self.truth, dtype=float)

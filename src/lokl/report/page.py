@@ -159,6 +159,8 @@ def _pictures(report: Report, cases: Cases) -> dict[str, Any]:
         "grouped": grouped,
         "order": in_order(cases, grouped),
         "trust": trust_map(cases, report.classes),
+        "divided": cases.divided,
+        "uniform": len(cases.ids) > 1 and cases.uniform,
         "trusts": bool(np.isfinite(cases.trust).any()),
         "where": where_map(places, drawn, shapes, [colour_of(int(view)) for view in lead], label),
         "seen": [int(count) for count in cases.present.sum(axis=0)],
