@@ -14,7 +14,10 @@ import lokl
 from lokl.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale"))]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale", "report")),
+]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(lokl.__path__, "lokl.")
@@ -36,9 +39,12 @@ def check_told(shown, printed, page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_run_one_after_the_other_and_print_what_is_shown(page, capsys):
+def test_python_blocks_run_one_after_the_other_and_print_what_is_shown(
+    page, capsys, tmp_path, monkeypatch
+):
     text = (ROOT / page).read_text()
     blocks = re.findall(r"```(python|text)\n(.*?)```", text, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     printed = None
     for kind, block in blocks:
@@ -93,6 +99,7 @@ def test_every_public_name_is_in_the_reference():
         "lokl.tables",
         "lokl.auto",
         "lokl.regions",
+        "lokl.report",
     ):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("_"):

@@ -1,114 +1,428 @@
 """The page in a real browser, where there is one."""
 
 import json
-import re
-import shutil
+import os
 import subprocess
+import time
+from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
-from report_cases import cases, report
+from browser import CHROMIUM, Browser
+from looks import CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
+from report_cases import cases, examples, report
+from study_cases import like_a_study
 
 from lokl.report import render
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
-# Does what a reader does, and writes what it sees into the title of the page.
-VISIT = """
-<script>
-window.addEventListener("load", () => {
-  const seen = {};
-  const find = (id) => document.getElementById(id);
-  const first = () => find("leaderboard").tBodies[0].rows[0].cells[0].textContent.trim();
-  try {
-    seen.card = find("card").textContent;
-    const heads = [...find("leaderboard").tHead.rows[0].cells];
-    heads[3].querySelector("button").click();
-    seen.slowest = first();
-    heads[3].querySelector("button").click();
-    seen.fastest = first();
-    find("pick").value = "P007";
-    find("pick").dispatchEvent(new Event("change"));
-    seen.picked = find("card").textContent;
-    find("pick").value = "nobody";
-    find("pick").dispatchEvent(new Event("change"));
-    seen.nobody = find("card").textContent;
-    find("next-wrong").click();
-    seen.wrong = find("card").textContent;
-    const mark = document.querySelectorAll("#where-map use")[5];
-    mark.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-    seen.clicked = find("card").textContent;
-    seen.marked = mark.classList.contains("picked");
-    document.querySelector("input[name=colour][value=wrong]").click();
-    seen.legend = find("where-legend").textContent;
-    document.documentElement.style.width = "360px";
-    const wide = [...document.querySelectorAll("body *")].filter((node) =>
-      !node.closest(".scroll, svg, datalist, .hidden") && node.getBoundingClientRect().right > 361);
-    seen.overflow = wide.map((node) => node.tagName + "." + node.className).slice(0, 5);
-    seen.contrast = [...document.querySelectorAll("p, td, th, li, button, dt, dd, caption")]
-      .map((node) => contrast(node)).reduce((a, b) => Math.min(a, b), 21);
-  } catch (error) { seen.error = String(error); }
-  seen.dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  seen.requests = performance.getEntriesByType("resource").length;
-  document.title = JSON.stringify(seen);
-});
-function channel(v) { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }
-function light([r, g, b]) {
-  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-}
-function numbers(colour) { return colour.match(/[\\d.]+/g).map(Number); }
-function contrast(node) {
-  const ink = numbers(getComputedStyle(node).color);
-  let paper = [255, 255, 255];
-  for (let up = node; up; up = up.parentElement) {
-    const found = numbers(getComputedStyle(up).backgroundColor);
-    if (found.length < 4 || found[3] > 0) { paper = found; break; }
-  }
-  const a = light(ink) + 0.05, b = light(paper) + 0.05;
-  return Math.max(a, b) / Math.min(a, b);
-}
-</script>
-"""
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Browser(tmp_path_factory.mktemp("browser"))
+    yield found
+    found.close()
 
 
-def visit(page, tmp_path, *options):
-    path = tmp_path / "report.html"
-    path.write_text(page.replace("</body>", VISIT + "</body>"), encoding="utf-8")
-    command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
-        *options, "--dump-dom", path.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "CONSOLE" not in done.stderr, done.stderr
-    title = re.search("<title>(.*?)</title>", done.stdout, re.DOTALL).group(1)
-    for name, sign in (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
-        title = title.replace(name, sign)
-    seen = json.loads(title)
-    assert "error" not in seen, seen["error"]
-    return seen
+@pytest.fixture(scope="module")
+def study():
+    return render(like_a_study())
+
+
+def is_quiet(browser):
+    assert browser.complaints() == []
+    assert browser.requests() == []
+
+
+QUICK = [name for name in examples() if name not in {"regression", "fitted"}]
+
+
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_every_kind_of_report_is_shown_without_complaint(browser, name, width):
+    browser.open(render(examples()[name]()), width=width)
+    is_quiet(browser)
+    assert browser.see(TOO_WIDE) == []
+    assert browser.see(STICKS_OUT) == []
+    assert browser.see("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_a_reader_can_sort_pick_and_filter(tmp_path, dark):
-    found = cases(60)
-    scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-    seen = visit(render(report(found)), tmp_path, *scheme)
-    assert seen["dark"] == dark
-    assert seen["slowest"].startswith("forest")
-    assert seen["fastest"].startswith("broken")
-    assert seen["picked"].startswith("P007: ")
-    assert seen["nobody"] == "no sample is called nobody"
-    assert "wrong" in seen["wrong"]
-    assert seen["marked"]
-    assert seen["clicked"] != seen["wrong"]
-    assert seen["legend"] == "rightwrong"
-    assert seen["overflow"] == []
-    assert seen["contrast"] >= 4.5
-    assert seen["requests"] == 0
+def test_words_can_be_read(browser, study, dark):
+    browser.open(study, dark=dark)
+    assert browser.see('matchMedia("(prefers-color-scheme: dark)").matches') == dark
+    browser.click('button[data-select="lead=1"]')
+    for _ in range(2):
+        contrast, who = browser.see(CONTRAST)
+        assert contrast >= 4.5, who
+        browser.see('document.querySelectorAll("details").forEach((own) => { own.open = true; })')
 
 
-def test_many_samples(tmp_path):
-    seen = visit(render(report(cases(10_000, n_views=5))), tmp_path)
-    assert seen["picked"].startswith("no sample is called P007") is False
-    assert seen["requests"] == 0
+def test_a_page_without_scripts_shows_everything_but_its_buttons(browser, study):
+    browser.open(study)
+    with_scripts = browser.see("document.querySelectorAll('svg, table').length")
+    browser.open(study, scripts=False)
+    # The debugging protocol still looks; the page itself does nothing.
+    assert browser.see("document.querySelectorAll('svg, table').length") == with_scripts
+    assert browser.see(visible("button, input")) == 0
+    assert browser.see("document.getElementById('where-map').getBoundingClientRect().height") > 200
+    assert browser.see("document.getElementById('trust-map').getBoundingClientRect().height") > 200
+    assert "probability" in browser.text("#card-says")
+
+
+def test_tables_are_sorted_by_a_click_and_by_a_key(browser, study):
+    browser.open(study)
+    first = "#leaderboard tbody tr th"
+    head = "#leaderboard thead th:nth-child(4)"
+    browser.click(f"{head} button")
+    assert browser.text(first).startswith("trusted vote")
+    browser.click(f"{head} button")
+    assert browser.text(first).startswith("majority class")
+    assert browser.see(f"document.querySelector({json.dumps(head)}).ariaSort") == "ascending"
+    browser.see(f"document.querySelector('{head} button').focus()")
+    browser.press("Enter")
+    assert browser.see(f"document.querySelector({json.dumps(head)}).ariaSort") == "descending"
+    browser.click("#leaderboard thead th:nth-child(2) button")
+    rows = browser.see(
+        "[...document.querySelectorAll('#leaderboard tbody tr')]"
+        ".map((row) => row.cells[1].dataset.value)"
+    )
+    known = [float(value) for value in rows if value]
+    assert known == sorted(known, reverse=True)
+    # Who failed has no score and stays last, whatever the order.
+    assert rows[-1] == ""
+    browser.click("#leaderboard thead th:nth-child(1) button")
+    names = browser.see(
+        "[...document.querySelectorAll('#leaderboard tbody th')].map((own) => own.dataset.value)"
+    )
+    assert names == sorted(names, key=str.lower)
+    is_quiet(browser)
+
+
+def test_a_sample_is_found_by_its_id(browser, study):
+    content = like_a_study()
+    found = content.cases
+    browser.open(study)
+    browser.click("#pick")
+    browser.write("P007")
+    assert browser.text("#card-name") == "P007"
+    assert browser.text("#card-says").startswith(
+        content.classes[found.predicted[7]] + ", probability"
+    )
+    assert browser.text("#card-truth") == content.classes[found.truth[7]]
+    browser.click("#pick")
+    browser.write("p0")
+    assert browser.count("#all-ids option") == 20
+    browser.press("Enter")
+    assert browser.text("#pick-words").startswith(
+        "No sample is called p0. There are P000, P001, P002"
+    )
+    browser.see("document.getElementById('pick').select()")
+    browser.write("149")
+    browser.press("Tab")
+    assert browser.text("#card-name") == "P149"
+    browser.click("#next")
+    assert browser.text("#card-name") == "P000"
+    browser.click("#before")
+    assert browser.text("#card-name") == "P149"
+    is_quiet(browser)
+
+
+@pytest.mark.parametrize("name", ["study", "two-classes", "no-truth", "no-trust", "regression"])
+def test_the_script_fills_the_card_as_the_library_does(browser, name):
+    content = examples()[name]()
+    browser.open(render(content), scripts=False)
+    drawn = browser.see(CARD)
+    browser.open(render(content))
+    filled = browser.see(CARD)
+    assert filled[0] == drawn[0]
+    assert filled[1] == drawn[1]
+    for ours, theirs in zip(filled[2], drawn[2], strict=True):
+        assert ours[:2] == theirs[:2]
+        assert ours[2] == pytest.approx(theirs[2], abs=0.41)
+
+
+def check_selected(browser, numbers, words):
+    found = browser.see(STATE)
+    names = {f"P{k:03d}" for k in numbers}
+    assert found["shown"]
+    assert found["words"].startswith(f"{len(numbers)} of 150 samples selected: {words}")
+    assert found["bright"] == found["rows"] == len(numbers)
+    assert set(found["listed"]) <= names | {""}
+    assert found["picked"] in names
+    assert found["field"] == found["picked"]
+    assert found["marked"] == found["here"] == 1
+    assert f"{len(numbers)} selected samples" in found["trust"]
+
+
+def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
+    found = like_a_study().cases
+    lead = np.where(found.present, found.parts, -np.inf).argmax(axis=1)
+    lacks = ~found.present
+    both, differ = found.truth + found.predicted, found.disagreement
+    browser.open(study)
+    before = browser.see(STATE)
+    for selector, chosen, words in [
+        ('#where-legend button[data-select="lead=1"]', lead == 1, "led by mirna"),
+        ('.legend button[data-select="truth=2"]', found.truth == 2, "class Her2"),
+        ('#trust-groups button[data-select="truth=1"]', found.truth == 1, "class Basal"),
+        ('#verdict button[data-select="views=disagree"]', differ >= 0.5, "samples where"),
+        ('#verdict button[data-select="lacks=any"]', lacks.any(axis=1), "samples that lack"),
+        ('#confusion button[data-select="truth=0&predicted=0"]', both == 0, "LumA taken for LumA"),
+        ('#patterns button[data-select="lacks=2"]', lacks[:, 2] & ~lacks[:, 1], "lacks protein"),
+    ]:  # fmt: skip
+        browser.click(selector)
+        check_selected(browser, np.flatnonzero(chosen), words)
+        pressed = f"document.querySelector({json.dumps(selector)}).ariaPressed"
+        assert browser.see(pressed) == "true"
+        # The same words again, or Escape, show all.
+        if "lacks" in selector:
+            browser.press("Escape")
+        else:
+            browser.click(selector)
+        assert browser.see(pressed) == "false"
+        after = browser.see(STATE)
+        assert not after["shown"]
+        assert (after["bright"], after["rows"], after["listed"]) == (150, 150, before["listed"])
+    is_quiet(browser)
+
+
+def test_a_step_of_the_calibration_selects_its_samples(browser, study):
+    found = like_a_study().cases
+    sure = found.probabilities.max(axis=1)
+    browser.open(study)
+    browser.see('document.querySelectorAll("details").forEach((own) => { own.open = true; })')
+    browser.click('button[data-select="from=0.7&to=0.8"]')
+    check_selected(browser, np.flatnonzero((sure >= 0.7) & (sure < 0.8)), "stated 70 to 80 %")
+
+
+def test_a_box_around_symbols_selects_them(browser, study):
+    browser.open(study)
+    inside = browser.see(
+        "[...document.querySelectorAll('#where-marks use')]"
+        ".filter((own) => own.x.baseVal.value < 240).length"
+    )
+    browser.drag("#where-map", (0.001, 0.001), (0.5, 0.999))
+    found = browser.see(STATE)
+    assert found["words"].startswith(f"{inside} of 150 samples selected: in the box")
+    assert found["bright"] == found["rows"] == inside
+    browser.click("#choice-clear")
+    assert not browser.see(STATE)["shown"]
+
+
+def test_a_click_picks_the_nearest_symbol_and_the_row_under_it(browser, study):
+    browser.open(study)
+    browser.click("#where-map", 0.9, 0.5)
+    first = browser.see(STATE)
+    browser.click("#trust-box", 0.5, 0.02)
+    second = browser.see(STATE)
+    assert first["picked"] != second["picked"]
+    assert first["marked"] == second["marked"] == 1
+    browser.click("#listed tbody tr:nth-child(3) button")
+    assert browser.see(STATE)["picked"] == second["listed"][2]
+
+
+def test_pictures_are_walked_with_the_keyboard(browser, study):
+    browser.open(study)
+    browser.see("document.getElementById('where-box').focus()")
+    place = "document.querySelector('#where-marks .picked').x.baseVal.value"
+    before = browser.see(place)
+    browser.press("ArrowRight")
+    assert browser.see(place) > before
+    browser.press("ArrowLeft")
+    browser.press("ArrowLeft")
+    assert browser.see(place) < before + 1e-6
+    browser.see("document.getElementById('trust-box').focus()")
+    browser.press("Home")
+    top = browser.see(STATE)["picked"]
+    browser.press("ArrowDown")
+    assert browser.see(STATE)["picked"] != top
+    browser.press("ArrowUp")
+    assert browser.see(STATE)["picked"] == top
+    browser.press("End")
+    assert browser.see("document.querySelector('#trust-here rect').y.baseVal.value") == 149
+
+
+def test_every_control_is_reached_by_the_tab_key_in_the_order_of_the_page(browser, study):
+    browser.open(study)
+    wanted = browser.see(STOPS)
+    reached = []
+    for _ in wanted:
+        browser.press("Tab")
+        reached.append(browser.see("document.activeElement.dataset.stop"))
+    assert reached == wanted
+    # Where the focus is can be seen.
+    assert browser.see("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_screen_readers_have_a_name_for_everything(browser, study):
+    browser.open(study)
+    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
+    named = {
+        "button",
+        "link",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "radio",
+        "img",
+        "image",
+        "region",
+        "navigation",
+    }
+    roles = {}
+    for node in nodes:
+        role = node.get("role", {}).get("value")
+        name = node.get("name", {}).get("value", "")
+        roles.setdefault(role, []).append(name)
+        if role in named and not node.get("ignored"):
+            assert name.strip(), node
+    groups = "[...document.querySelectorAll('[role=group]')].filter((own) => !own.ariaLabel).length"
+    assert browser.see(groups) == 0
+    assert [len(roles[kind]) for kind in ("main", "banner", "navigation")] == [1, 1, 1]
+    levels = [
+        next(own["value"]["value"] for own in node["properties"] if own["name"] == "level")
+        for node in nodes
+        if node.get("role", {}).get("value") == "heading"
+    ]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert len(roles["region"]) >= 8
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_tables_stay_tables_on_a_phone(browser, study, width):
+    browser.open(study, width=width)
+    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
+    assert roles.count("table") + roles.count("grid") >= 8
+    assert roles.count("rowheader") >= 30
+    assert roles.count("columnheader") >= 20
+
+
+def test_colours_tell_the_class_or_the_error(browser, study):
+    found = like_a_study().cases
+    browser.open(study)
+    browser.click("input[value=error]")
+    assert browser.count("#where-marks use.bad") == found.wrong.sum()
+    assert browser.text("#where-legend") == "rightwrong"
+    browser.click('#where-legend button[data-select="answer=wrong"]')
+    check_selected(browser, np.flatnonzero(found.wrong), "wrong")
+    browser.press("Escape")
+    browser.click("input[value=class]")
+    for code in range(3):
+        assert browser.count(f"#where-marks use.c{code}") == (found.truth == code).sum()
+    browser.click("input[value=lead]")
+    assert browser.count("#where-marks use.v0, #where-marks use.v1, #where-marks use.v2") == 150
+    is_quiet(browser)
+
+
+@pytest.mark.parametrize("button", ["leaderboard", "views", "answers", "chosen"])
+def test_tables_are_saved_as_files(browser, tmp_path, button):
+    content = like_a_study(names=['mrna "a", b', "mirna\nc", "<b>"])
+    browser.open(render(content))
+    where = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.call("Browser.setDownloadBehavior", **where)
+    if button == "chosen":
+        browser.click('.legend button[data-select="truth=1"]')
+    browser.click(f'button[data-save="{button}"]')
+    path = tmp_path / f"{button}.csv"
+    until = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    table = read_csv(path)
+    rows = {
+        "leaderboard": 7,
+        "views": 3,
+        "answers": 150,
+        "chosen": int((content.cases.truth == 1).sum()),
+    }
+    assert len(table) == rows[button] + 1
+    assert len({len(row) for row in table}) == 1
+    if button == "leaderboard":
+        assert table[1][:3] == ["trusted vote, 3 views", "0.953", "92.1 to 98.0"]
+    elif button == "views":
+        assert table[1][0] == 'mrna "a", b'
+    else:
+        kept = np.flatnonzero(content.cases.truth == 1)[0] if button == "chosen" else 0
+        first = dict(zip(table[0], table[1], strict=True))
+        assert first["id"] == f"P{kept:03d}"
+        assert float(first['trust mrna "a", b']) == pytest.approx(
+            content.cases.trust[kept, 0], abs=1e-3
+        )
+        assert float(first['part mrna "a", b']) == pytest.approx(
+            content.cases.parts[kept, 0], abs=1e-3
+        )
+        assert first["predicted"] == content.classes[content.cases.predicted[kept]]
+    is_quiet(browser)
+
+
+def read_csv(path):
+    import csv
+
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_many_samples(browser):
+    content = like_a_study(10_000, 5, 4)
+    browser.open(render(content))
+    found = content.cases
+    browser.click("#pick")
+    browser.write("P9999")
+    assert browser.text("#card-name") == "P9999"
+    # A sample that is not among those drawn is shown all the same.
+    assert browser.count("#where-marks use.picked") == 1
+    browser.click('#verdict button[data-select="answer=wrong"]')
+    wrong = int(found.wrong.sum())
+    assert browser.text("#choice-words").startswith(f"{wrong} of 10000 samples selected")
+    assert browser.see("document.getElementById('trust-map').viewBox.baseVal.height") == min(
+        wrong, 400
+    )
+    is_quiet(browser)
+
+
+def test_nobody_may_be_selected(browser):
+    browser.open(render(examples()["one-sample"]()))
+    browser.click('.legend button[data-select="truth=2"]')
+    assert browser.text("#choice-words").startswith("0 of 1 samples selected: class Her2")
+    assert browser.text("#listed tbody") == "no sample stands out"
+    browser.press("Escape")
+    assert browser.see("document.getElementById('trust-map').viewBox.baseVal.height") == 1
+    is_quiet(browser)
+
+
+def test_a_long_table_shows_its_first_rows_until_asked(browser):
+    content = like_a_study()
+    board = [replace(content.leaderboard[1], name=f"model {k}") for k in range(40)]
+    browser.open(render(replace(content, leaderboard=board)))
+    rows = visible("#leaderboard tbody tr")
+    assert browser.see(rows) == 12
+    browser.click("#leaderboard + button")
+    assert browser.see(rows) == 40
+
+
+def test_names_are_never_code(browser):
+    words = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    found = cases(12, names=words + "{:03d}")
+    browser.open(render(report(found, words=words, classes=[words + c for c in "abc"])))
+    browser.click("#next")
+    assert browser.count("img") == 0
+    assert browser.text("#card-name").startswith(words)
+    is_quiet(browser)
+
+
+def test_a_printed_page_is_light_and_has_no_buttons(browser, study):
+    browser.open(study, dark=True, media="print")
+    assert browser.see(visible("nav, .needs-script, #choice")) == 0
+    assert browser.see("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_the_browser_is_found_where_it_is_installed():
+    done = subprocess.run(
+        [CHROMIUM, "--version"], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert "Chromium" in done.stdout

@@ -1,164 +1,314 @@
-"""From a fitted model and samples to the cases of a report."""
+"""From a fitted model and samples to the content of a report."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.neighbors import NearestNeighbors
-from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array
-from lokl.kernels.presence import split_missing
-from lokl.report.content import Cases
+from lokl.inspection.worth import ViewValue
+from lokl.report import facts
+from lokl.report.asking import Answers, KernelView, Views, unwrapped, views_of
+from lokl.report.content import (
+    Alignment,
+    Candidate,
+    Cases,
+    Finding,
+    Interval,
+    Report,
+    Subset,
+    Support,
+    ViewWorth,
+)
+from lokl.report.likeness import Likeness, alignment, kernel_pca, likeness, nearest, stacked
 
-# Samples whose similarity to all others places them in the picture.
-_LANDMARKS = 500
-# Directions that similarity is measured in, and similar samples that are named.
-_DIRECTIONS, _NEAR = 10, 3
 
-
-def cases_of(model: Any, X: Any, y: Any = None, ids: Any = None) -> Cases:
+def cases_of(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    ids: Any = None,
+    views: Views | None = None,
+    *,
+    training: Sequence[Any] | None = None,
+) -> Cases:
     """Ask a fitted model about samples.
 
     Parameters
     ----------
-    model : fitted estimator of this library, or a pipeline that ends in one
+    model : fitted estimator of this library
+        It may be in a pipeline, a search, or a calibrated classifier.
     X : samples as the model takes them
+        Best those that it has not learned from.
     y : array of shape (n_samples,), default=None
         Classes or targets where they are known; None or NaN where a sample has none.
     ids : sequence, default=None
-        Names of the samples, their numbers if not given.
+        Names of the samples; the index of a data frame or their numbers if not given.
+    views : mapping of str to positions of columns, default=None
+        Of the samples as the estimator sees them. Without it, kernels on the same columns are one
+        view (:func:`view_names`).
+    training : (X, y) or (X, y, ids), default=None
+        What the model was fitted on. The samples of it that carry the model are named as
+        neighbours; without it, samples of `X` are.
     """
-    last, Z = unwrapped(model, X)
-    found = Answers.of(last, Z)
+    found = Answers.of(model, X, views)
+    return cases_from(found, model, X, y, ids, training=training)
+
+
+def cases_from(
+    found: Any,
+    model: Any,
+    X: Any,
+    y: Any = None,
+    ids: Any = None,
+    *,
+    training: Sequence[Any] | None = None,
+) -> Cases:
+    """Return the cases of answers that are known; the model says only which samples are alike.
+
+    Parameters
+    ----------
+    found : Answers
+        Or anything with the same attributes, such as answers about samples that were left out.
+    model, X, y, ids, training
+        As in :func:`cases_of`.
+    """
+    inner, Z = unwrapped(model, X)
     n = len(found.predicted)
-    names = [str(name) for name in (range(n) if ids is None else ids)]
-    place, near = picture(last, Z)
-    truth = _truth(last, y, n)
-    return Cases(names, truth, place=place, near=near, **vars(found))
+    names = _names(X, ids, n)
+    support = None
+    if training is not None and hasattr(inner, "support_vectors_"):
+        alike = likeness(inner, stacked(Z, inner.support_vectors_))
+        support = _support(inner, alike, names, *training)
+    else:
+        alike = likeness(inner, Z)
+    place, explained = kernel_pca(alike, n)
+    near: list[list[int]] = [[] for _ in range(n)]
+    if support is None:
+        near, _ = nearest(alike, n, np.arange(n), np.arange(n))
+    own = {field.name for field in fields(Cases)}
+    told = {name: value for name, value in vars(found).items() if name in own}
+    return Cases(
+        **told,
+        ids=names,
+        truth=_truth(inner, y, n),
+        place=place,
+        near=near,
+        support=support,
+        explained=explained,
+    )
 
 
-def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a pipeline and what it sees of samples; other models as they are."""
-    if not isinstance(model, Pipeline):
-        return model, X
-    return model[-1], model[:-1].transform(X) if len(model) > 1 else X
+def picture(model: Any, X: Any) -> tuple[Array, list[list[int]]]:
+    """Place samples so that those which the model finds alike lie together; name the nearest."""
+    inner, Z = unwrapped(model, X)
+    alike = likeness(inner, Z)
+    n = alike.n_samples
+    place, _ = kernel_pca(alike, n)
+    return place, nearest(alike, n, np.arange(n), np.arange(n))[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What a model says about samples, with the names of `Cases`."""
+def view_names(model: Any) -> list[str]:
+    """Names of the views of a fitted model, in the order of the columns of its cases."""
+    return [view.name for view in views_of(unwrapped(model, None)[0])]
 
-    predicted: Array
-    probabilities: Array | None
-    trust: Array
-    parts: Array
-    start: Array
-    says: Array
-    sure: Array
-    disagreement: Array
-    present: Array
 
-    @classmethod
-    def of(cls, model: Any, X: Any) -> "Answers":
-        """Ask the model."""
-        parts = np.asarray(model.contributions(X), dtype=float)
-        trust = np.asarray(model.trust(X) if hasattr(model, "trust") else model.gate(X))
-        trust = trust if trust.ndim == 2 else trust.mean(axis=1)
-        present = _present(model, X, trust.shape)
-        n = len(trust)
-        if hasattr(model, "disagreement"):
-            disagreement = np.asarray(model.disagreement(X))
+def worth_of(
+    names: Sequence[str],
+    columns: Sequence[int],
+    cases: Cases,
+    value: ViewValue | None = None,
+) -> list[ViewWorth]:
+    """Return what each view is worth: from the cases, and from fits without it where there are.
+
+    Parameters
+    ----------
+    names : sequence of str
+    columns : sequence of int
+        How many columns each view has.
+    cases : Cases
+    value : ViewValue, default=None
+        Of views with these names.
+    """
+    known = {} if value is None else {name: value.views.row(name) for name in value.views.rows}
+    found = []
+    for k, (name, count) in enumerate(zip(names, columns, strict=True)):
+        has = cases.present[:, k]
+        trust = cases.trust[has, k]
+        own = known.get(name)
+        found.append(
+            ViewWorth(
+                name,
+                count,
+                None if own is None else _interval(own, "alone"),
+                None if own is None else _interval(own, "loss"),
+                float(np.abs(cases.parts[has, k]).mean()) if has.any() else 0.0,
+                float(trust.mean()) if has.any() else float("nan"),
+                float(1.0 - has.mean()),
+            )
+        )
+    return found
+
+
+def subsets_of(names: Sequence[str], value: ViewValue) -> list[Subset]:
+    """Return the sets of views that were tried, best first."""
+    found = []
+    for row in value.subsets.rows:
+        if row == "all views":
+            own = tuple(names)
+        elif row.startswith("all but ") and row not in names:
+            own = tuple(name for name in names if name != row.removeprefix("all but "))
         else:
-            disagreement = np.zeros(n)
-        intercept = np.atleast_1d(np.asarray(model.intercept_, dtype=float))
-        if not is_classifier(model):
-            own = parts if parts.ndim == 2 else parts[:, 0]
-            predicted = np.asarray(model.predict(X), dtype=float).reshape(n, -1)[:, 0]
-            nothing = np.full(trust.shape, np.nan)
-            return cls(
-                predicted, None, trust, own, np.full(n, intercept[0]), nothing, nothing,
-                disagreement, present,
-            )  # fmt: skip
-        probabilities = _probabilities(model, X)
-        ranked = np.argsort(probabilities, axis=1, kind="stable")
-        first, second = ranked[:, -1], ranked[:, -2]
-        own, start = _between(parts, intercept, first, second)
-        says, sure = _opinions(model, X, parts)
-        says = np.where(present, says, -1)
-        return cls(first, probabilities, trust, own, start, says, sure, disagreement, present)
+            own = (row,) if row in names else tuple(row.split(" + "))
+        found.append(Subset(own, _interval(value.subsets.row(row), "score")))
+    return sorted(found, key=lambda subset: -subset.score.mean)
 
 
-def _between(parts: Array, intercept: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Parts and start of the decision for one class against another, for each sample."""
-    if parts.ndim == 2:
-        sign = np.where(first == 1, 1.0, -1.0)
-        return sign[:, np.newaxis] * parts, sign * intercept[0]
-    rows = np.arange(len(parts))
-    start = np.broadcast_to(intercept, parts.shape[1])
-    return parts[rows, first] - parts[rows, second], start[first] - start[second]
+def alignment_of(model: Any, X: Any, y: Any = None, views: Views | None = None) -> Alignment | None:
+    """Return how alike the kernels of the views are, and how like the truth where it is known.
+
+    Parameters
+    ----------
+    model, X, y, views
+        As in :func:`cases_of`.
+    """
+    inner, Z = unwrapped(model, X)
+    truth = _truth(inner, y, Z.shape[0])
+    known = truth >= 0 if is_classifier(inner) else np.isfinite(truth)
+    if not known.any():
+        return alignment(inner, Z, None, views)
+    return alignment(inner, Z[known], truth[known], views)
 
 
-def _opinions(model: Any, X: Any, parts: Array) -> tuple[Array, Array]:
-    """Return the class that each kernel speaks for most, and its probability where it has one."""
-    if hasattr(model, "opinions"):
-        said = np.asarray(model.opinions(X))
-        return said.argmax(axis=2), said.max(axis=2)
-    if parts.ndim == 2:
-        return (parts > 0).astype(int), np.full(parts.shape, np.nan)
-    return parts.argmax(axis=1), np.full((len(parts), parts.shape[2]), np.nan)
+def about(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    ids: Any = None,
+    views: Views | None = None,
+    title: str = "",
+    training: Sequence[Any] | None = None,
+    value: ViewValue | None = None,
+    leaderboard: Sequence[Candidate] = (),
+    findings: Sequence[Finding] = (),
+    audit: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return the report about a fitted model on samples that it has not learned from.
+
+    Parameters
+    ----------
+    model, X, y, ids, views, training
+        As in :func:`cases_of`.
+    title : str, default=""
+        Heading of the page; the name of the model if empty.
+    value : ViewValue, default=None
+        What :func:`lokl.inspection.view_value` says of the views: scores of each alone, without
+        it, and of sets of views.
+    leaderboard : sequence of Candidate, default=()
+        Other models on the same samples, best first.
+    findings : sequence of Finding, default=()
+    audit : mapping, default=None
+        More to tell about how this was made, by name.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> import lokl.report
+    >>> from lokl import TrustedVoteClassifier
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
+    >>> page = lokl.report.about(model, X[1::2], y[1::2], training=(X[::2], y[::2]))
+    >>> [view.name for view in page.views]
+    ['acids', 'colours']
+    """
+    inner, Z = unwrapped(model, X)
+    cases = cases_of(model, X, y, ids, views, training=training)
+    seen = views_of(inner, views)
+    names = [view.name for view in seen]
+    classes = [str(label) for label in inner.classes_.tolist()] if is_classifier(inner) else []
+    return Report(
+        title=title or f"What {type(inner).__name__} has learned",
+        verdict="",
+        score_name="accuracy" if classes else "R squared",
+        classes=classes,
+        views=worth_of(names, [_width(view, Z) for view in seen], cases, value),
+        leaderboard=list(leaderboard),
+        findings=list(findings),
+        subsets=[] if value is None else subsets_of(names, value),
+        cases=cases,
+        audit={**_facts(model, inner, X, training), **(audit or {}), **facts.versions()},
+        alignment=alignment_of(model, X, y, views),
+    )
 
 
-def _probabilities(model: Any, X: Any) -> Array:
-    """Return probabilities; of models without, a ranking of the classes by their decisions."""
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X))
-    decision = np.asarray(model.decision_function(X))
-    if decision.ndim == 1:
-        decision = np.column_stack([-decision, decision])
-    weight = np.exp(decision - decision.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+def _facts(model: Any, inner: Any, X: Any, training: Sequence[Any] | None) -> dict[str, Any]:
+    """Return what can be told about a model and its samples without asking anybody."""
+    told: dict[str, Any] = {"model": type(inner).__name__}
+    usual = type(inner)().get_params(deep=False)
+    told["settings"] = {
+        name: value
+        for name, value in inner.get_params(deep=False).items()
+        if isinstance(value, str | int | float) and value != usual[name]
+    } or "as they are by default"
+    if hasattr(inner, "support_fraction_"):
+        told["support"] = f"{100 * float(inner.support_fraction_):.0f} % of the training samples"
+    if training is not None:
+        told["rows learned from"] = facts.n_rows(training[0])
+        twins = facts.duplicates(training[0], X)
+        told["duplicates across the split"] = f"{twins} of {facts.n_rows(X)}"
+    return told
 
 
-def _present(model: Any, X: Any, shape: tuple[int, ...]) -> Array:
-    values = X.to_numpy(dtype=float) if hasattr(X, "to_numpy") else X
-    _, present = split_missing(model.kernels_, model.kernel_names_, values)
-    return np.ones(shape, dtype=bool) if present is None else present
+def _support(
+    inner: Any, alike: Likeness, names: list[str], X: Any, y: Any, ids: Any = None
+) -> Support:
+    """Name the support samples that are most like each case."""
+    rows = np.asarray(inner.support_)
+    n, m = len(names), len(rows)
+    named = ids is not None or hasattr(X, "columns")
+    all_names = _names(X, ids, facts.n_rows(X))
+    # Numbers would be those of other samples among the cases.
+    own = [all_names[row] if named else f"training sample {row}" for row in rows]
+    # A sample that was learned from and is asked about is no neighbour of itself.
+    place = {name: k for k, name in enumerate(names)}
+    same = np.concatenate([np.full(n, -1), [place.get(name, -1) for name in own]]).astype(np.intp)
+    near, how = nearest(alike, n, np.arange(n, n + m), same)
+    return Support(own, _truth(inner, np.asarray(y)[rows], m), near, how)
+
+
+def _names(X: Any, ids: Any, n: int) -> list[str]:
+    if ids is None:
+        ids = X.index if hasattr(X, "index") and hasattr(X, "columns") else range(n)
+    names = [str(name) for name in ids]
+    if len(names) != n:
+        raise ValueError(f"ids must name {n} samples, got {len(names)}")
+    return names
 
 
 def _truth(model: Any, y: Any, n: int) -> Array:
+    """Numbers of classes or targets, and a sign where they are not known."""
     classifies = is_classifier(model)
     if y is None:
         return np.full(n, -1) if classifies else np.full(n, np.nan)
     y = np.asarray(y)
+    if len(y) != n:
+        raise ValueError(f"y must have a value for each of {n} samples, got {len(y)}")
     if not classifies:
-        return np.asarray(y, dtype=float)
+        return np.asarray(y, dtype=float).reshape(n, -1)[:, 0]
     place = {label: code for code, label in enumerate(model.classes_.tolist())}
-    return np.array([place.get(label, -1) for label in y.tolist()])
+    return np.array([place.get(label, -1) for label in y.tolist()], dtype=np.intp)
 
 
-def picture(model: Any, X: Any) -> tuple[Array, list[list[int]]]:
-    """Place samples so that those which the model finds alike lie together; name the nearest.
+def _width(view: KernelView, Z: Any) -> int:
+    return Z.shape[1] if view.columns is None else len(view.columns)
 
-    Models with one learned kernel say how alike samples are; of votes, samples are alike whose
-    parts are.
-    """
-    n = X.shape[0]
-    if hasattr(model, "kernel_"):
-        values = X.to_numpy(dtype=float) if hasattr(X, "to_numpy") else X
-        marks = np.linspace(0, n - 1, min(n, _LANDMARKS)).astype(int)
-        features = np.asarray(model.kernel_(values, values[marks]), dtype=float)
-    else:
-        said = np.asarray(model.contributions(X), dtype=float)
-        features = said.reshape(n, -1)
-    features = features - features.mean(axis=0)
-    left, size, _ = np.linalg.svd(features, full_matrices=False)
-    scores = left[:, :_DIRECTIONS] * size[:_DIRECTIONS]
-    place = np.zeros((n, 2))
-    place[:, : min(2, scores.shape[1])] = scores[:, :2]
-    count = min(_NEAR, n - 1)
-    if count < 1:
-        return place, [[] for _ in range(n)]
-    order = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(return_distance=False)
-    return place, order.tolist()
+
+def _interval(row: Mapping[str, float], name: str) -> Interval:
+    return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -1,186 +1,70 @@
 """From the content of a report to one HTML file that asks nobody for anything."""
 
-import json
-from collections.abc import Iterator
+import base64
+import hashlib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array
 from lokl._writing import replace_file
-from lokl.report import svg
-from lokl.report.content import Candidate, Cases, Interval, Report
-from lokl.report.reliability import Reliability, reliability
+from lokl.report import sections, svg
+from lokl.report.card import card
+from lokl.report.colours import class_styles
+from lokl.report.content import Cases, Report
+from lokl.report.data import as_json, page_data
+from lokl.report.maps import (
+    MOST_SYMBOLS,
+    Places,
+    colour_of,
+    in_order,
+    leading,
+    spread,
+    trust_map,
+    where_map,
+)
+from lokl.report.reliability import reliability
+from lokl.report.verdict import tiles, verdict
+from lokl.report.words import Words, attention, count, short
 
-# Rows of the map of trust and symbols of the picture of all samples.
-_ROWS, _SYMBOLS = 400, 1500
+_STYLES = ("page.css", "tables.css", "pictures.css")
+_SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")
 
 
 def render(report: Report) -> str:
     """Return the page as text."""
-    try:
-        import jinja2
-    except ImportError as reason:
-        raise ImportError(
-            "reports need Jinja2; install it with: pip install 'lokl[report]'"
-        ) from reason
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(percent=_percent, seconds=_seconds, span=_span)
-    page = environment.get_template("report.html.j2")
-    return page.render(
-        report=report,
-        style=_template("style.css"),
-        script=_template("script.js"),
-        data=_json(_data(report)),
-        best=dict(_dots(report.leaderboard)),
-        **_pictures(report),
-    )
-
-
-def _template(name: str) -> str:
-    return files("lokl.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _json(data: Any) -> str:
-    """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _pictures(report: Report) -> dict[str, Any]:
-    """Return what is drawn of the cases, empty where there are none."""
-    cases = report.cases
-    if cases is None or not len(cases.ids):
-        return {"trust_map": "", "where_map": "", "shown": 0, "reliability": None, "curve": ""}
+    check(report)
+    words = Words.of(report)
+    cases = report.cases if report.cases is not None and len(report.cases.ids) else None
+    found = None if cases is None else reliability(cases, report.classes)
+    pictures = {} if cases is None else _pictures(report, cases)
     names = [view.name for view in report.views]
-    rows = by_class(cases)
-    rows = rows[_spread(len(rows), _ROWS)]
-    groups = [class_name(report.classes, cases.truth[row]) for row in rows]
-    points = _spread(len(cases.ids), _SYMBOLS)
-    lead = leading(cases)
-    symbol = np.where(cases.truth >= 0, cases.truth, 0) if report.classes else np.zeros(len(lead))
-    found = reliability(cases, report.classes)
-    return {
-        "trust_map": svg.trust_map(cases.trust[rows], cases.present[rows], names, groups),
-        "where_map": svg.scatter(cases.place[points], symbol[points], lead[points], names),
-        "shown": len(rows),
-        "reliability": found,
-        "curve": _curve(found),
-    }
-
-
-def _curve(found: Reliability) -> str:
-    if not found.calibration:
-        return ""
-    label = "How often predictions of a probability are right"
-    return svg.curve(found.calibration, label, "stated probability", "share that is right")
-
-
-def _dots(rows: list[Candidate]) -> Iterator[tuple[str, str]]:
-    """Draw the score of each candidate on one common line."""
-    known = [row.score for row in rows if row.score is not None]
-    low, high = limits(known)
-    for row in rows:
-        if row.score is not None:
-            css = "chosen" if row.chosen else ""
-            yield row.name, svg.interval(row.score, low, high, _span(row.score), css)
-
-
-def limits(scores: list[Interval]) -> tuple[float, float]:
-    """Return the ends of a line that all scores and their intervals fit on."""
-    ends = [end for s in scores for end in (s.mean, s.low, s.high) if end is not None]
-    return (min(ends), max(ends)) if ends else (0.0, 1.0)
-
-
-def leading(cases: Cases) -> Array:
-    """Number of the view whose part in the decision is largest, for each sample."""
-    return np.asarray(np.where(cases.present, cases.parts, -np.inf).argmax(axis=1))
-
-
-def by_class(cases: Cases) -> Array:
-    """Order of samples in which classes stand together, least trusted samples first."""
-    least = np.where(cases.present, cases.trust, np.inf).min(axis=1)
-    return np.lexsort([least, cases.truth])
-
-
-def class_name(classes: list[str], code: float) -> str:
-    """Return the name of a class, or nothing for regressions and samples without a label."""
-    return classes[int(code)] if classes and code >= 0 else ""
-
-
-def _spread(n: int, most: int) -> Array:
-    """Positions of at most so many of n things, evenly spread."""
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
-
-
-def _data(report: Report) -> dict[str, Any]:
-    """Return what the script of the page needs, most of it as whole hundredths."""
-    cases = report.cases
-    found: dict[str, Any] = {
-        "classes": report.classes,
-        "views": [view.name for view in report.views],
-        "score": report.score_name,
-        "ids": [],
-    }
-    if cases is None:
-        return found
-    rows = by_class(cases)
-    chances = cases.probabilities
-    return {
-        **found,
-        "ids": cases.ids,
-        "truth": _numbers(cases.truth, digits=4),
-        "predicted": _numbers(cases.predicted, digits=4),
-        "says": _numbers(cases.says, digits=4),
-        "probabilities": None if chances is None else _numbers(100 * chances),
-        "trust": _numbers(100 * cases.trust),
-        "parts": _numbers(100 * cases.parts),
-        "start": _numbers(100 * cases.start),
-        "sure": _numbers(100 * cases.sure),
-        "disagreement": _numbers(100 * cases.disagreement),
-        "absent": np.argwhere(~cases.present).tolist(),
-        "near": cases.near,
-        "rows": rows[_spread(len(rows), _ROWS)].tolist(),
-        "points": _spread(len(cases.ids), _SYMBOLS).tolist(),
-        "lead": leading(cases).tolist(),
-    }
-
-
-def _numbers(values: Array, digits: int = 0) -> Any:
-    """Return nested lists of rounded numbers, None for NaN, integers without a point."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, list):
-            return [plain(part) for part in value]
-        if not np.isfinite(value):
-            return None
-        return int(value) if value == int(value) else value
-
-    return plain(np.round(np.asarray(values, dtype=float), digits).tolist())
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None or not np.isfinite(value) else f"{100 * value:.1f}"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
-
-
-def _span(value: Interval | None) -> str:
-    if value is None or not np.isfinite(value.mean):
-        return ""
-    if value.low is None or value.high is None:
-        return _percent(value.mean)
-    return f"{_percent(value.mean)} ({_percent(value.low)} to {_percent(value.high)})"
+    script = '"use strict";(()=>{' + "".join(map(_file, _SCRIPTS)) + "})();"
+    return _environment().get_template("report.html.j2").render(
+        report=report,
+        words=words,
+        verdict=verdict(report, words, found),
+        tiles=tiles(report, words, found),
+        board=sections.board(report, words) if report.leaderboard else None,
+        worth=sections.worth(report, words) if report.views else None,
+        cases=cases,
+        pictures=pictures,
+        looks=_looks(report, cases, found is not None),
+        card=None if cases is None else card(cases, words, names, int(attention(cases)[0][0])),
+        listed=[] if cases is None else sections.listed(cases, words),
+        belief=None if found is None else sections.belief(report, words, found),
+        alignment=sections.aligned(report.alignment, names),
+        audit=sections.audited(report.audit),
+        style="".join(map(_file, _STYLES)) + class_styles(len(report.classes)),
+        script=script,
+        digest=_digest(script),
+        data=as_json(page_data(report, words, pictures)),
+        colour_of=colour_of,
+        symbol=svg.symbol,
+        short=short,
+        count=count,
+    )  # fmt: skip
 
 
 def write(report: Report, path: str | Path) -> Path:
@@ -188,3 +72,98 @@ def write(report: Report, path: str | Path) -> Path:
     path = Path(path)
     replace_file(path, render(report).encode("utf-8"))
     return path
+
+
+def check(report: Report) -> None:
+    """Raise where the parts of a report do not fit each other."""
+    cases = report.cases
+    if cases is None:
+        return
+    n, m = len(cases.ids), len(report.views)
+    for name in ("trust", "parts", "says", "sure", "present"):
+        shape = np.shape(getattr(cases, name))
+        if shape != (n, m):
+            raise ValueError(
+                f"the report has {n} samples and {m} views, but cases.{name} has shape {shape}; "
+                "give one ViewWorth for each view of the model, see lokl.report.view_names"
+            )
+    for name in ("truth", "predicted", "start", "disagreement", "near"):
+        if len(getattr(cases, name)) != n:
+            raise ValueError(
+                f"the report has {n} samples, but cases.{name} is about {len(getattr(cases, name))}"
+            )
+    if cases.probabilities is not None and np.shape(cases.probabilities) != (
+        n,
+        len(report.classes),
+    ):
+        raise ValueError(
+            f"the report has {n} samples and {len(report.classes)} classes, but "
+            f"cases.probabilities has shape {np.shape(cases.probabilities)}"
+        )
+
+
+def need_jinja() -> Any:
+    """Return Jinja2, or say how to get it."""
+    try:
+        import jinja2
+    except ImportError as reason:
+        raise ImportError(
+            "reports need Jinja2; install it with: pip install 'lokl[report]'"
+        ) from reason
+    return jinja2
+
+
+def _environment() -> Any:
+    jinja2 = need_jinja()
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_file),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _file(name: str) -> str:
+    return files("lokl.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """Return the checksum by which the page allows its own script and no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _looks(report: Report, cases: Cases | None, judged: bool) -> str:
+    """Return what makes samples worth a look."""
+    kinds = []
+    if judged:
+        kinds.append("sure and wrong" if report.classes else "far off")
+    if cases is not None and np.isfinite(cases.disagreement).any() and len(report.views) > 1:
+        kinds.append("with views that disagree")
+    return ", or ".join(kinds) or "the first samples"
+
+
+def _pictures(report: Report, cases: Cases) -> dict[str, Any]:
+    """Return what is drawn of all samples."""
+    places = Places.of(np.asarray(cases.place, dtype=float))
+    drawn = spread(len(cases.ids), MOST_SYMBOLS)
+    grouped = bool(report.classes) and bool(cases.known.any())
+    shapes = np.zeros(len(cases.ids))
+    if report.classes:
+        shapes = np.where(cases.known, cases.truth, -1) if grouped else cases.predicted
+    lead = leading(cases)
+    label = f"{len(drawn)} samples; those that the model finds alike lie together."
+    return {
+        "places": places,
+        "drawn": drawn,
+        "grouped": grouped,
+        "order": in_order(cases, grouped),
+        "trust": trust_map(cases, report.classes),
+        "divided": cases.divided,
+        "uniform": len(cases.ids) > 1 and cases.uniform,
+        "trusts": bool(np.isfinite(cases.trust).any()),
+        "where": where_map(places, drawn, shapes, [colour_of(int(view)) for view in lead], label),
+        "seen": [int(count) for count in cases.present.sum(axis=0)],
+        "led": [int((lead == view).sum()) for view in range(len(report.views))],
+        "classed": [int((shapes == code).sum()) for code in range(len(report.classes))],
+    }

@@ -1,0 +1,162 @@
+if (n) {
+  const votes = find("votes"), body = votes.tBodies[0].rows;
+  const field = find("pick"), told = find("pick-words"), options = find("all-ids");
+  const place = (row, from, to, low, span, zero) => {
+    const svg = row.cells[4].firstElementChild, bar = svg.querySelector("rect"), line = svg.querySelector("line");
+    bar.setAttribute("x", (100 * (Math.min(from, to) - low)) / span);
+    bar.setAttribute("width", Math.max((100 * Math.abs(to - from)) / span, 0.6));
+    if (line) { line.setAttribute("x1", zero); line.setAttribute("x2", zero); }
+  };
+  const says = (k) => {
+    const said = outcome(columns.predicted[k]);
+    if (!columns.chances) return said;
+    const own = names.map((name, c) => [columns.chances[k * names.length + c], c]);
+    const others = own.filter(([, c]) => c !== columns.predicted[k]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+    return `${said}, probability ${chance(sureness(k))} (${others.map(([p, c]) => `${names[c]} ${chance(p)}`).join(", ")})`;
+  };
+  const rival = (k) => {
+    const others = names.map((_, c) => c).filter((c) => c !== columns.predicted[k]);
+    if (others.length === 1) return names[others[0]];
+    if (!columns.chances) return "the runner-up";
+    return names[others.reduce((a, b) => (columns.chances[k * names.length + b] > columns.chances[k * names.length + a] ? b : a))];
+  };
+  const vote = (k, view) => {
+    const at = k * m + view, said = outcome(columns.says[at]);
+    const sure = columns.sure ? chance(columns.sure[at]) : "";
+    return said ? (sure ? `${said} ${sure}` : said) : "–";
+  };
+  const near = (k) => {
+    const list = find("card-near");
+    list.replaceChildren();
+    const support = data.support, truth = support ? read(support.truth) : columns.truth;
+    for (let j = 0; j < 3; j++) {
+      const other = columns.near[3 * k + j];
+      if (!known(other)) continue;
+      const name = support ? support.ids[other] : ids[other];
+      const words = [outcome(truth[other]), support ? `alike ${chance(columns.alike[3 * k + j])}` : ""].filter(Boolean).join(", ");
+      const outer = make("span", undefined, "near");
+      outer.append(numberOf.has(name) ? picker(name) : name, words ? ` (${words})` : "");
+      list.append(outer, " ");
+    }
+    if (!list.children.length) list.textContent = "nobody";
+  };
+  const picker = (name) => {
+    const button = make("button", name, "link");
+    button.type = "button";
+    button.addEventListener("click", () => pick(numberOf.get(name)));
+    return button;
+  };
+  const fill = (k) => {
+    find("card-name").textContent = ids[k];
+    find("card-says").textContent = says(k);
+    if (find("card-truth")) find("card-truth").textContent = outcome(columns.truth[k]) || "not known";
+    find("card-wrong").hidden = !isWrong(k);
+    find("card-differ").hidden = !(differ(k) >= data.disagree);
+    find("card-differ").lastElementChild.textContent = chance(differ(k));
+    find("card-left").textContent = names.length ? rival(k) : "less";
+    find("card-right").textContent = names.length ? names[columns.predicted[k]] : "more";
+    find("card-end").textContent = outcome(columns.predicted[k]);
+    const parts = data.views.map((_, view) => (has(k, view) ? columns.parts[k * m + view] : 0));
+    const stops = [columns.start[k]];
+    parts.forEach((own) => stops.push(stops[stops.length - 1] + own));
+    const ends = names.length ? [...stops, 0] : stops;
+    const low = Math.min(...ends), span = Math.max(...ends) - low || 1;
+    const zero = (-100 * low) / span, end = stops[m];
+    const word = names.length ? part : outcome;
+    place(body[0], names.length ? 0 : stops[0], stops[0], low, span, zero);
+    body[0].cells[3].textContent = word(stops[0]);
+    data.views.forEach((_, view) => {
+      const row = body[view + 1], here = has(k, view);
+      row.className = here ? "" : "missing";
+      row.cells[1].textContent = here ? vote(k, view) : "is missing";
+      row.cells[2].textContent = here ? (columns.trust && chance(columns.trust[k * m + view])) || "–" : "";
+      row.cells[3].textContent = here ? part(parts[view]) : "";
+      place(row, stops[view], stops[view + 1], low, span, zero);
+    });
+    place(body[m + 1], names.length ? 0 : end, end, low, span, zero);
+    body[m + 1].cells[3].textContent = word(end);
+    const strange = data.views.map((_, view) => [view, columns.familiar ? columns.familiar[k * m + view] : NaN])
+      .filter(([view, seen]) => has(k, view) && seen < data.familiar);
+    find("card-strange").hidden = !strange.length;
+    find("card-strange").lastElementChild.textContent = strange.map(([view, seen]) => `${data.views[view]} ${chance(seen)}`).join(", ");
+    near(k);
+  };
+
+  // The list beside the card has the selected samples that are most worth a look.
+  const listed = find("listed"), withTruth = listed.tHead.rows[0].cells.length === 4;
+  const mostOff = names.length ? 1 : Math.max(...Array.from({ length: n }, (_, k) => offBy(k)).filter(known), 0) || 1;
+  const worth = Array.from({ length: n }, (_, k) => {
+    const wrong = names.length ? (isWrong(k) ? (columns.chances ? sureness(k) : 1) : 0) : (offBy(k) || 0) / mostOff;
+    return (differ(k) || 0) + wrong;
+  });
+  const ranked = ids.map((_, k) => k).sort((a, b) => worth[b] - worth[a]);
+  const why = (k) => {
+    const found = [];
+    if (isWrong(k)) found.push(columns.chances ? `wrong at ${chance(sureness(k))}` : "wrong");
+    if (!names.length && known(columns.truth[k])) found.push(`off by ${fixed(offBy(k), data.valuePlaces)}`);
+    if (differ(k) > 0) found.push(`views differ ${chance(differ(k))}`);
+    return found.join(", ");
+  };
+  const list = () => {
+    const some = [];
+    for (const k of ranked) if (worth[k] > 0 && isChosen(k) && some.push(k) === 8) break;
+    listed.tBodies[0].replaceChildren(...some.map((k) => {
+      const row = make("tr"), head = make("th");
+      head.scope = "row";
+      head.append(picker(ids[k]));
+      row.append(head, make("td", outcome(columns.predicted[k])));
+      if (withTruth) row.append(make("td", outcome(columns.truth[k]) || "–"));
+      row.append(make("td", why(k)));
+      return row;
+    }));
+    if (!some.length) {
+      const cell = make("td", "no sample stands out");
+      cell.colSpan = 4;
+      listed.tBodies[0].insertRow().append(cell);
+    }
+    find("listed-words").textContent = chosen === null ? "" : `, of ${chosen.size} selected`;
+  };
+  let shown;
+  watchers.push(() => {
+    if (shown !== chosen) { shown = chosen; list(); }
+    for (const row of listed.tBodies[0].rows) {
+      if (row.cells[0].textContent === ids[picked]) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    }
+    if (picked < 0) return;
+    field.value = ids[picked];
+    fill(picked);
+    told.textContent = `${ids[picked]}: ${outcome(columns.predicted[picked])}${isWrong(picked) ? ", wrong" : ""}`;
+  });
+
+  const offered = (text) => {
+    const wanted = text.trim().toLowerCase(), found = [];
+    for (let k = 0; k < n && found.length < 20; k++) if (isChosen(k) && ids[k].toLowerCase().includes(wanted)) found.push(k);
+    return found;
+  };
+  const offer = (found) => options.replaceChildren(...found.map((k) => { const o = make("option"); o.value = ids[k]; return o; }));
+  // Who comes to type another id need not delete the one that is there.
+  field.addEventListener("click", () => { if (field.value === ids[picked]) field.select(); });
+  field.addEventListener("focus", () => field.select());
+  field.addEventListener("input", () => {
+    const exact = numberOf.get(field.value);
+    if (exact !== undefined) pick(exact);
+    else offer(offered(field.value));
+  });
+  field.addEventListener("change", () => {
+    const exact = numberOf.get(field.value.trim()), found = offered(field.value);
+    if (exact !== undefined) pick(exact);
+    else if (found.length === 1) pick(found[0]);
+    else told.textContent = `No sample is called ${field.value}.` + (found.length ? ` There are ${found.slice(0, 3).map((k) => ids[k]).join(", ")}.` : "");
+  });
+  const step = (by) => {
+    const among = ids.map((_, k) => k).filter(isChosen);
+    if (among.length) pick(among[(among.indexOf(picked) + by + among.length) % among.length]);
+  };
+  find("before").addEventListener("click", () => step(-1));
+  find("next").addEventListener("click", () => step(1));
+  offer(offered(""));
+  list();
+  shown = chosen;
+  pick(ranked[0]);
+}

@@ -1,0 +1,63 @@
+const data = JSON.parse(document.getElementById("data").textContent);
+const root = document.documentElement;
+root.classList.add("js");
+const find = (id) => document.getElementById(id);
+const make = (tag, text, css) => {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  if (css) node.className = css;
+  return node;
+};
+const draw = (tag, attributes) => {
+  const node = document.createElementNS(document.querySelector("svg").namespaceURI, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+};
+
+// Columns are texts of numbers to the base 36, all of one width; the largest means "not known".
+const read = (column) => {
+  if (!column) return null;
+  const { width, text } = column, unknown = 36 ** width - 1;
+  const values = new Float64Array(text.length / width);
+  for (let k = 0; k < values.length; k++) {
+    const code = parseInt(text.slice(k * width, (k + 1) * width), 36);
+    values[k] = code === unknown ? NaN : column.per ? code / column.per : column.from + column.step * code;
+  }
+  return values;
+};
+const ids = data.ids, names = data.classes, n = ids.length, m = data.views.length;
+const columns = {};
+for (const [name, column] of Object.entries(data.columns || {})) columns[name] = read(column);
+const numberOf = new Map(ids.map((id, k) => [id, k]));
+const absent = new Set(columns.absent);
+const has = (k, view) => !absent.has(k * m + view);
+
+const fixed = (value, places) => {
+  const shown = value.toFixed(places);
+  return (Number(shown) === 0 ? shown.replace("-", "") : shown).replace("-", "−");
+};
+const short = (words, most) => {
+  const signs = [...words], tail = Math.floor(0.4 * most);
+  return signs.length <= most ? words : signs.slice(0, most - tail - 1).join("") + "…" + signs.slice(-tail).join("");
+};
+const known = (value) => !Number.isNaN(value);
+const outcome = (value) => (!known(value) ? "" : names.length ? names[value] : fixed(value, data.valuePlaces));
+const chance = (value) => (known(value) ? fixed(value, 2) : "");
+const part = (value) => {
+  const shown = fixed(value, data.partPlaces);
+  return value > 0 && Number(shown) ? "+" + shown : shown;
+};
+
+const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.truth[k] !== columns.predicted[k];
+const differ = (k) => (columns.disagreement ? columns.disagreement[k] : NaN);
+const sureness = (k) => (columns.chances ? columns.chances[k * names.length + columns.predicted[k]] : NaN);
+const offBy = (k) => Math.abs(columns.truth[k] - columns.predicted[k]);
+const lead = new Uint16Array(n);
+for (let k = 0; k < n; k++) {
+  let most = -Infinity;
+  for (let view = 0; view < m; view++) {
+    const own = columns.parts[k * m + view], size = names.length ? own : Math.abs(own);
+    if (has(k, view) && size > most) { most = size; lead[k] = view; }
+  }
+}
+const colourOf = (view) => `v${view % data.colours}` + (Math.floor(view / data.colours) % 2 ? " hollow" : "");

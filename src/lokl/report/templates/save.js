@@ -1,0 +1,44 @@
+// Tables as files, made on this page.
+const quoted = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+const save = (name, rows) => {
+  const text = "\ufeff" + rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = name + ".csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+const tableRows = (id) => [...find(id).rows].map((row) => [...row.cells].flatMap((cell) => {
+  const limits = cell.querySelector(".limits");
+  const value = cell.dataset.value ?? (cell.querySelector(".sort") || cell).textContent.trim();
+  const isHead = cell.tagName === "TH" && cell.scope === "col";
+  if (!cell.classList.contains("told")) return [value];
+  return isHead ? [value, value + " interval"] : [value, limits ? limits.textContent : ""];
+}));
+const exact = (value) => (known(value) ? Number(value.toPrecision(6)) : "");
+const answers = (numbers) => [
+  ["id", "truth", "predicted", ...(columns.chances ? names.map((name) => `probability ${name}`) : []), "disagreement",
+    ...data.views.flatMap((view) => [`trust ${view}`, `part ${view}`, `${view} says`])],
+  ...numbers.map((k) => [
+    ids[k],
+    names.length ? outcome(columns.truth[k]) : exact(columns.truth[k]),
+    names.length ? outcome(columns.predicted[k]) : exact(columns.predicted[k]),
+    ...(columns.chances ? names.map((_, c) => exact(columns.chances[k * names.length + c])) : []),
+    exact(differ(k)),
+    ...data.views.flatMap((_, view) => {
+      const at = k * m + view;
+      if (!has(k, view)) return ["", "", ""];
+      return [columns.trust ? exact(columns.trust[at]) : "", exact(columns.parts[at]), names.length ? outcome(columns.says[at]) : exact(columns.says[at])];
+    }),
+  ]),
+];
+const everyone = ids.map((_, k) => k);
+const files = {
+  leaderboard: () => tableRows("leaderboard"),
+  views: () => tableRows("worth"),
+  answers: () => answers(everyone),
+  chosen: () => answers(everyone.filter(isChosen)),
+};
+for (const button of document.querySelectorAll("button[data-save]")) {
+  button.addEventListener("click", () => save(button.dataset.save, files[button.dataset.save]()));
+}

@@ -1,0 +1,252 @@
+"""Numbers, intervals, reliability and colours."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import cases
+from scipy.stats import binomtest
+from study_cases import like_a_study
+
+import lokl.report
+from lokl.report import Candidate, Interval, Report
+from lokl.report.colours import ramp
+from lokl.report.numbers import Scale, decimals, fixed, mean_interval, seconds, significant, wilson
+from lokl.report.reliability import reliability
+from lokl.report.svg import Axis
+from lokl.report.verdict import verdict
+from lokl.report.words import Words, attention, short
+from lokl.selection import expected_calibration_error
+
+
+@given(n=st.integers(1, 500), part=st.floats(0, 1))
+def test_intervals_of_shares_are_wilsons(n, part):
+    right = round(part * n)
+    found = wilson(right, n)
+    expected = binomtest(right, n).proportion_ci(method="wilson")
+    assert found.low == pytest.approx(expected.low, abs=1e-5)
+    assert found.high == pytest.approx(expected.high, abs=1e-5)
+    assert found.low <= found.mean <= found.high
+
+
+def test_intervals_of_means():
+    values = [1.0, 2.0, 4.0]
+    found = mean_interval(values)
+    reach = 1.959964 * np.std(values, ddof=1) / np.sqrt(3)
+    assert (found.low, found.high) == pytest.approx((7 / 3 - reach, 7 / 3 + reach))
+    assert mean_interval([2.0]) == Interval(2.0)
+
+
+@pytest.mark.parametrize(
+    ("reach", "places"),
+    [(29.0, 0), (4.9, 0), (2.9, 1), (0.84, 1), (0.084, 2), (0.012, 3), (0.0, 2)],
+)
+def test_no_more_digits_than_the_interval_deserves(reach, places):
+    assert decimals(reach) == places
+
+
+def test_words_of_numbers():
+    assert fixed(-0.04, 1) == "0.0"
+    assert fixed(-1.25, 1) == "−1.3"
+    assert fixed(0.625, 2) == "0.63"
+    assert fixed(1e300, 1).startswith("1000000000")
+    assert significant(1234.5) == "1235"
+    assert significant(0.000123) == "0.00012"
+    assert [seconds(s) for s in (0.001, 0.05, 0.42, 7.35, 61.2, 600)] == [
+        "< 0.01",
+        "0.05",
+        "0.42",
+        "7.3",
+        "61",
+        "10 min",
+    ]
+    assert Scale().span(Interval(0.953, 0.921, 0.98)) == "95.3 (92.1 to 98.0)"
+    assert Scale().span(Interval(0.953)) == "95.3"
+    assert Scale(False).span(Interval(0.8731, 0.81, 0.92)) == "0.87 (0.81 to 0.92)"
+    assert Scale(False).mean(Interval(float("nan"))) == ""
+    assert short("a class of a kind 12", 12) == "a class…d 12"
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5), st.booleans())
+def test_axes_hold_their_values_and_have_ticks(values, whole):
+    axis = Axis.over(values, whole=whole)
+    assert axis.low <= min(values)
+    assert axis.high >= max(values)
+    assert 1 <= len(axis.ticks) <= 7
+    assert all(0 <= axis.share(value) <= 1 for value in values)
+
+
+def test_reliability_counts():
+    found = cases(200)
+    judged = reliability(found, ["a", "b", "c"])
+    assert np.sum(judged.confusion) == 200
+    right = np.trace(judged.confusion) / 200
+    assert judged.score.mean == pytest.approx(right)
+    assert judged.risk[0][0] == 1.0
+    assert judged.risk[0][1].mean == pytest.approx(1 - right)
+    assert judged.curve[-1] == (1.0, pytest.approx(1 - right))
+    assert sum(pattern.n_samples for pattern in judged.patterns) == 200
+    assert sum(b.n_samples for b in judged.calibration) == 200
+    assert sum(judged.stated) == pytest.approx(1)
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(1, 60))
+def test_the_calibration_error_is_that_of_the_library(seed, n):
+    found = cases(n, seed=seed)
+    judged = reliability(found, ["a", "b", "c"])
+    expected = expected_calibration_error(found.truth, found.probabilities, classes=[0, 1, 2])
+    assert judged.error == pytest.approx(expected)
+
+
+def test_the_surest_answers_are_used_first():
+    found = like_a_study(400).cases
+    judged = reliability(found, ["a", "b", "c"])
+    sure = found.probabilities.max(axis=1)
+    kept = np.argsort(-sure, kind="stable")[:200]
+    assert dict(judged.risk)[0.5].mean == pytest.approx(found.wrong[kept].mean())
+
+
+def test_samples_without_truth_are_not_judged():
+    found = cases(50)
+    truth = found.truth.copy()
+    truth[:20] = -1
+    judged = reliability(replace(found, truth=truth), ["a", "b", "c"])
+    assert judged.n_samples == np.sum(judged.confusion) == 30
+    assert reliability(replace(found, truth=np.full(50, -1)), ["a", "b", "c"]) is None
+
+
+def test_models_without_probabilities_are_ranked_by_their_decisions():
+    found = replace(cases(50), probabilities=None)
+    judged = reliability(found, ["a", "b", "c"])
+    assert judged.calibration == []
+    assert judged.error is None
+    margin = found.start + found.parts.sum(axis=1)
+    kept = np.argsort(-margin, kind="stable")[:25]
+    assert dict(judged.risk)[0.5].mean == pytest.approx(
+        (found.truth != found.predicted)[kept].mean()
+    )
+
+
+def test_numbers_are_judged_by_their_errors():
+    found = cases(50)
+    numbers = replace(
+        found, truth=np.arange(50.0), predicted=np.arange(50.0) + 2, probabilities=None
+    )
+    judged = reliability(numbers, [])
+    assert judged.score.mean == pytest.approx(2)
+    assert judged.confusion == []
+    assert not numbers.wrong.any()
+
+
+def sentences(**more):
+    content = Report("t", "", "accuracy", ["a", "b"], [], **more)
+    return verdict(content, Words.of(content), None)
+
+
+def test_the_verdict_has_two_sentences_an_interval_and_a_baseline():
+    best = Candidate("vote", Interval(0.953, 0.921, 0.98), 1.0, chosen=True)
+    forest = Candidate("forest", Interval(0.92, 0.88, 0.95), 1.0, baseline=True)
+    coin = Candidate("coin", Interval(0.5, 0.4, 0.6), 1.0, baseline=True)
+    assert sentences(leaderboard=[best, forest, coin]) == (
+        "The chosen model (vote) reaches 95.3 % accuracy (92.1 to 98.0, 95 % interval) on samples "
+        "that it has not learned from. The best baseline (forest) reaches 92.0 %."
+    )
+    for behind, words in [
+        (
+            Interval(0.03, 0.01, 0.05),
+            "which is clearly less (difference 3.0, interval 1.0 to 5.0).",
+        ),
+        (Interval(0.03, -0.01, 0.07), "which is not clearly less (difference"),
+        (Interval(-0.03, -0.05, -0.01), "which is clearly more (difference"),
+    ]:
+        assert words in sentences(leaderboard=[best, replace(forest, behind=behind)])
+    assert "not compared" in sentences(leaderboard=[best])
+
+
+def test_attention_goes_to_the_sure_and_wrong_first():
+    found = cases(40)
+    calm = replace(found, disagreement=np.zeros(40))
+    order, much = attention(calm)
+    assert calm.wrong[order[0]]
+    assert (np.diff(much) <= 0).all()
+    sure = calm.probabilities.max(axis=1)
+    assert sure[order[0]] == sure[calm.wrong].max()
+
+
+# Matrices of Machado, Oliveira and Fernandes (2009) for full protanopia, deuteranopia, tritanopia.
+SIGHTS = {
+    "usual": np.eye(3),
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def linear(colour):
+    parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def oklab(rgb):
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    axes = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    return np.cbrt(np.clip(rgb, 0, 1) @ cones.T) @ axes.T
+
+
+def schemes():
+    """Colours of the style sheet by name, of the light page and of the dark one."""
+    text = (Path(lokl.report.__file__).parent / "templates/page.css").read_text()
+    light, dark = re.findall(r":root \{(.*?)\}", text, re.DOTALL)[:2]
+    return [dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6});", part)) for part in (light, dark)]
+
+
+@pytest.mark.parametrize("scheme", schemes(), ids=["light", "dark"])
+def test_colours_of_views_survive_colour_blindness_and_printing(scheme):
+    colours = np.array([linear(scheme[f"v{k}"]) for k in range(8)])
+    apart = ~np.eye(8, dtype=bool)
+    for matrix in SIGHTS.values():
+        seen = oklab(colours @ np.array(matrix).T)
+        distance = np.linalg.norm(seen[:, np.newaxis] - seen, axis=2)
+        # Four times what an eye can just tell apart.
+        assert distance[apart].min() > 0.08
+    grey = np.cbrt(colours @ [0.2126, 0.7152, 0.0722])
+    assert np.abs(grey[:, np.newaxis] - grey)[apart].min() > 0.035
+    paper = linear(scheme["paper"])
+    lights = np.append(colours, [paper], axis=0) @ [0.2126, 0.7152, 0.0722] + 0.05
+    contrast = np.maximum(lights[:-1], lights[-1]) / np.minimum(lights[:-1], lights[-1])
+    assert contrast.min() >= 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 40])
+def test_colours_of_classes_run_from_dark_to_light(count):
+    grey = [linear(colour) @ [0.2126, 0.7152, 0.0722] for colour in ramp(count)]
+    assert len(grey) == count
+    assert (np.diff(grey) > 0).all()
