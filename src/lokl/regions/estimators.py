@@ -14,7 +14,6 @@ from lokl.estimators._base import settings
 from lokl.estimators._base.classifier import sorted_classes
 from lokl.models.described import Attributes
 from lokl.regions.base import InRegions, explains
-from lokl.regions.fitting import Learning
 from lokl.regions.tuning import default_classifier, default_regressor
 
 
@@ -67,7 +66,7 @@ class RegionClassifier(ClassifierMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
-    def _configured(self, learning: Learning | None = None) -> Any:
+    def _configured(self, spread: float = 1.0) -> Any:
         return default_classifier() if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
@@ -167,12 +166,8 @@ class RegionRegressor(RegressorMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return bool(is_regressor(estimator))
 
-    def _configured(self, learning: Learning | None = None) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        if learning is None:
-            return default_regressor(np.zeros(1), None)
-        return default_regressor(learning.y, learning.weight)
+    def _configured(self, spread: float = 1.0) -> Any:
+        return default_regressor(spread) if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
