@@ -1,0 +1,8 @@
+"""Files as collections."""
+
+from typing import Any
+
+
+def read(path: Any) -> Any:
+    """Read."""
+    raise NotImplementedError
