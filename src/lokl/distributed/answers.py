@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, is_sparse
 from lokl._threads import one_thread
-from lokl.distributed.blocks import samples
+from lokl.distributed.blocks import whole_rows
 from lokl.distributed.cluster import Cluster, need_dask
 from lokl.distributed.sizes import pickled_size
 
@@ -74,25 +74,22 @@ def contributions(model: Any, X: Any, client: Any = None) -> Any:
 
 def ask(model: Any, question: str, X: Any, client: Any) -> Any:
     """Ask a model about every block."""
-    array, delayed = need_dask().array, need_dask().delayed
     check_is_fitted(model)
     if not hasattr(model, question):
         raise ValueError(f"{type(model).__name__} has no {question}")
-    blocks = samples(X)
+    X = whole_rows(X)
     nothing = _answer_about_nothing(model, question, X)
-    held, task = in_graph(model, client), delayed(_ask, pure=False)
-    parts = [
-        array.from_delayed(
-            task(held, question, nothing, part),
-            (np.nan if length is None else length, *nothing.shape[1:]),
-            meta=nothing,
-        )
-        for part, length in zip(blocks.parts, blocks.lengths, strict=True)
-    ]
-    return array.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+    options: dict[str, Any] = {"question": question, "nothing": nothing, "meta": nothing}
+    options["model"] = in_graph(model, client)
+    if hasattr(X, "columns"):
+        return X.map_partitions(_ask, **options)
+    if nothing.ndim == 1:
+        return X.map_blocks(_ask, drop_axis=1, **options)
+    chunks = (X.chunks[0], *((length,) for length in nothing.shape[1:]))
+    return X.map_blocks(_ask, chunks=chunks, new_axis=[*range(2, nothing.ndim)], **options)
 
 
-def _ask(model: Any, question: str, nothing: Array, X: Any) -> Array:
+def _ask(X: Any, *, model: Any, question: str, nothing: Array) -> Array:
     if X.shape[0] == 0:
         return nothing
     # Dask has the cores.

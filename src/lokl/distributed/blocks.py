@@ -49,19 +49,25 @@ class Blocks:
         return Blocks(self.name, parts, lengths, self.width)
 
 
-def samples(X: Any) -> Blocks:
-    """Return samples as blocks that have all columns."""
+def whole_rows(X: Any) -> Any:
+    """Return a collection of samples whose blocks have all columns."""
     dask = need_dask()
     if isinstance(X, dask.array.Array):
         if X.ndim != 2:
             raise ValueError(f"X must have two axes, samples and features, got shape {X.shape}")
-        return _of_array("X", X.rechunk({1: -1}) if X.numblocks[1] != 1 else X)
+        return X.rechunk({1: -1}) if X.numblocks[1] != 1 else X
     if isinstance(X, dask.dataframe.DataFrame):
-        return _of_frame("X", X)
+        return X
     raise ValueError(
         f"X must be a dask array or a dask data frame, got {type(X).__name__}; samples in memory "
         "are for the methods of the model itself, or dask.array.from_array(X, chunks=(100_000, -1))"
     )
+
+
+def samples(X: Any) -> Blocks:
+    """Return samples as blocks that have all columns."""
+    X = whole_rows(X)
+    return _of_frame("X", X) if hasattr(X, "columns") else _of_array("X", X)
 
 
 def beside(values: Any, name: str) -> Blocks:

@@ -59,7 +59,7 @@ class Cluster:
 
         futures = self.client.compute(list(tasks))
         places = {future.key: place for place, future in enumerate(futures)}
-        arriving = as_completed(futures, with_results=True)
+        arriving = as_completed(futures, loop=self.client.loop, with_results=True)
         # Nobody else holds on to them, or to what they need.
         del futures, tasks
         for future, result in arriving:

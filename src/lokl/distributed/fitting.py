@@ -99,11 +99,12 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
 
 def _unfitted(model: Any) -> InRegions:
     if not isinstance(model, InRegions):
-        kind = "RegionRegressor" if is_regressor(model) else "RegionClassifier"
-        shown = model.__name__ if isinstance(model, type) else type(model).__name__
+        is_class = isinstance(model, type)
+        kind = "RegionRegressor" if not is_class and is_regressor(model) else "RegionClassifier"
+        shown = f"the class {model.__name__}" if is_class else type(model).__name__
         raise ValueError(
             "model must be a RegionClassifier or a RegionRegressor, each region of which fits "
-            f"into a worker, got {shown}; give {kind}(model)"
+            f"into a worker, got {shown}; give {kind}(estimator)"
         )
     fresh: InRegions = clone(model)
     check_settings(fresh)

@@ -141,7 +141,7 @@ class _Text:
     """LIBSVM text in blocks of lines."""
 
     def __init__(self, paths: Sequence[Path], block_size: int, dtype: Any):
-        from dask.bytes import read_bytes
+        from dask.bytes.core import read_bytes
 
         self._delayed, self._dtype = need_dask().delayed, dtype
         self._blocks = []

@@ -67,7 +67,7 @@ def _rows(model: Any, X: Any, y: Any, weight: Any) -> tuple[Array, Array, Array]
     for name, values in (("y", y), ("sample_weight", weight)):
         if len(values) != X.shape[0]:
             raise ValueError(
-                f"a block of X has {X.shape[0]} rows, but that of {name} {len(values)}"
+                f"a block of X has {X.shape[0]} rows, but the same block of {name} {len(values)}"
             )
     with one_thread():
         predicted = np.asarray(model.predict(X)) if len(y) else y

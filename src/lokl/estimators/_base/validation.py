@@ -96,6 +96,8 @@ def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
     """
     if sample_weight is None:
         return np.ones(X.shape[0])
+    if part and np.shape(sample_weight) == X.shape[:1] and not np.any(sample_weight):
+        return np.zeros(X.shape[0])
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
