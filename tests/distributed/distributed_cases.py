@@ -67,6 +67,11 @@ class Fragile(UniformMKLClassifier):
         return super().fit(X, y, sample_weight)
 
 
+def make_fragile(marker):
+    """Let fits in this process end it."""
+    os.environ["LOKL_TEST_MARKER"] = marker
+
+
 def die_once(marker):
     """End this process at once, unless it was done before."""
     try:

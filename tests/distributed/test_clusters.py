@@ -18,6 +18,7 @@ from distributed_cases import (
     check_same,
     classifier,
     fragile_block,
+    make_fragile,
 )
 from distributed_cases import dask as chunked
 from sklearn.linear_model import LogisticRegression
@@ -171,7 +172,7 @@ def test_a_worker_that_dies_changes_nothing(when, tmp_path, processes):
     processes.wait_for_workers(2)
     if when == "while regions learn":
         inside = Fragile(["rbf"])
-        processes.run(os.environ.__setitem__, "LOKL_TEST_MARKER", str(marker))
+        processes.run(make_fragile, str(marker))
     else:
         data = data.map_blocks(fragile_block, str(marker), meta=np.empty((0, 0)))
     before = set(processes.scheduler_info()["workers"])
