@@ -1,5 +1,6 @@
 """Files of one's own in memory: read block by block into one array that is made once."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,10 @@ class _Text:
 
     def _chunks(self, n_rows: int, **options: Any) -> Iterator[Any]:
         pandas = self._pandas
-        with opened(self.path) as stream:
+        told = pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning
+        with opened(self.path) as stream, warnings.catch_warnings():
+            # Rows that are longer than the header are otherwise cut.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
             try:
                 yield from pandas.read_csv(
                     stream,
@@ -140,12 +144,13 @@ class _Text:
                     index_col=False,
                     **options,
                 )
-            except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as reason:
+            except told as reason:
                 raise DatasetError(f"{self.path} cannot be read as a table: {reason}") from reason
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[dict[str, Any]]:
-        for chunk in self._chunks(n_rows, usecols=list(columns)):
-            yield {str(name): chunk[name] for name in chunk.columns}
+        for chunk in self._chunks(n_rows):
+            chunk.columns = self.columns
+            yield {name: chunk[name] for name in columns}
 
 
 class _Parquet:
@@ -187,7 +192,7 @@ def _read_table(
     if table.n_rows == 0:
         raise DatasetError(f"{table.path} has no rows")
     X = np.empty((table.n_rows, len(own)), dtype=dtype)
-    n_rows = max(1, block_size // (_BYTES_OF_VALUE * max(len(wanted), 1)))
+    n_rows = max(1, block_size // (_BYTES_OF_VALUE * len(table.columns)))
     targets, first = [], 0
     for block in table.blocks(wanted, n_rows):
         behind = first + len(next(iter(block.values())))
