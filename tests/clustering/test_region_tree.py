@@ -1,6 +1,7 @@
 """Laws of the tree that divides samples into regions."""
 
 import pickle
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lokl.clustering.region_tree import grow_tree, projected
+from lokl.clustering import region_tree
+from lokl.clustering.region_tree import Growth, projected, with_branches
+from lokl.clustering.region_tree import grow_tree as grow_by
+
+
+def grow_tree(X, max_size, **settings):
+    return grow_by(X, Growth(max_size, **settings))
 
 
 def cloud(seed, n, d, repeated=False):
@@ -62,6 +69,65 @@ def test_samples_find_their_region_again(seed, n, d, max_size, overlap, repeated
     if not overlap:
         for number, (rows, _) in enumerate(shares):
             assert (tree.assign(X)[rows] == number).all()
+
+
+@cases
+@settings(max_examples=60, deadline=None)
+def test_a_tree_of_a_sample_divides_all_samples(seed, n, d, max_size, overlap, repeated):
+    X = cloud(seed, n, d, repeated)
+    with patch.multiple(region_tree, SAMPLE=40, _FEWEST=9):
+        tree, shares = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
+    total = np.zeros(n)
+    for (rows, weight), again in zip(shares, tree.divide(X), strict=True):
+        assert len(rows) > 0
+        np.testing.assert_array_equal(again.rows, rows)
+        np.testing.assert_array_equal(again.weight, weight)
+        total[rows] += 1.0 if weight is None else weight
+        assert len(rows) <= max_size or (X[rows] == X[rows[0]]).all()
+    np.testing.assert_allclose(total, 1.0, atol=1e-12)
+
+
+@cases
+@settings(max_examples=40, deadline=None)
+def test_parts_in_different_places_grow_the_same_tree(seed, n, d, max_size, overlap, repeated):
+    X = cloud(seed, n, d, repeated)
+    growth = Growth(max_size, overlap, (seed,))
+    with patch.multiple(region_tree, SAMPLE=40, _FEWEST=9):
+        whole, _ = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
+        trunk = growth.trunk(X[growth.sampled(n)], n)
+    branches = []
+    for number, path in enumerate(trunk.paths):
+        # Only the rows of this part, as they are where others are far away.
+        own = X[trunk.tree.divide(X)[number].rows]
+        share = trunk.tree.divide(own)[number]
+        branches.append(growth.branch(own, share, path, trunk.tree.missing)[0])
+    tree = with_branches(trunk.tree, branches)
+    for name in ("directions", "offsets", "bands", "children", "missing"):
+        np.testing.assert_array_equal(getattr(tree, name), getattr(whole, name))
+
+
+def test_the_sample_comes_from_the_seed_and_the_number_of_rows():
+    growth = Growth(10, seed=(3, 0))
+    np.testing.assert_array_equal(growth.sampled(50_000), np.arange(50_000))
+    rows = growth.sampled(200_000)
+    assert len(rows) == len(np.unique(rows)) == 50_000
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, growth.sampled(200_000))
+    np.testing.assert_array_equal(rows, Growth(10, seed=(3, 1)).sampled(200_000))
+    assert (rows != Growth(10, seed=(4, 0)).sampled(200_000)).any()
+    # Thousands of millions of rows are not numbered for it.
+    assert growth.sampled(10**10).max() > 9 * 10**9
+
+
+def test_regions_of_many_samples_are_nearly_halves_of_halves():
+    X = np.random.RandomState(0).normal(size=(120_000, 2)).astype(np.float32)
+    _, shares = grow_tree(X, 4000)
+    sizes = np.array([len(rows) for rows, _ in shares])
+    assert sizes.max() <= 4000
+    assert sizes.sum() == len(X)
+    # 3,750 are expected in each; what has more than 4,000 is halved.
+    assert len(sizes) < 45
+    assert np.median(sizes) > 3300
 
 
 @given(seed=st.integers(0, 2**16), d=st.integers(1, 40), share=st.floats(0.0, 1.0))

@@ -1,6 +1,8 @@
 """What scikit-learn writes, the reader reads."""
 
+import hashlib
 import io
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,13 +24,22 @@ values = st.floats(-1e12, 1e12, allow_nan=False) | st.just(0.0)
     seed=st.integers(0, 99),
     as_csr=st.booleans(),
     extra=st.integers(0, 3),
+    block_size=st.integers(1, 200),
 )
-def test_round_trip(X, seed, as_csr, extra):
+def test_round_trip(X, seed, as_csr, extra, block_size):
     y = np.random.RandomState(seed).randint(-1, 3, size=len(X))
     text = io.BytesIO()
     dump_svmlight_file(sparse.csr_matrix(X) if as_csr else X, y, text, zero_based=False)
-    found = libsvm(replace(tiny(), d=X.shape[1] + extra), {Path("text"): text.getvalue()})
+    record = replace(tiny(), n=len(X), d=X.shape[1] + extra)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "text")
+        path.write_bytes(text.getvalue())
+        hashed = hashlib.sha256()
+        found = libsvm(record, path, hashed, sparse=as_csr, block_size=block_size)
+    assert hashed.digest() == hashlib.sha256(text.getvalue()).digest()
+    assert sparse.issparse(found["data"]) == as_csr
     assert found["data"].shape == (len(X), X.shape[1] + extra)
+    data = found["data"].toarray() if as_csr else found["data"]
     # Sixteen digits are written.
-    np.testing.assert_allclose(found["data"].toarray()[:, : X.shape[1]], X, rtol=1e-15)
+    np.testing.assert_allclose(data[:, : X.shape[1]], X, rtol=1e-15)
     np.testing.assert_array_equal(found["target"], y)

@@ -4,6 +4,7 @@ from lokl.datasets.download import fetch
 from lokl.datasets.errors import DatasetError, MissingDatasetError
 from lokl.datasets.generators import make_two_regions, make_views
 from lokl.datasets.loader import load
+from lokl.datasets.reading import read
 from lokl.datasets.registry import Record, available, info
 from lokl.datasets.spoiled import spoil_views
 
@@ -17,5 +18,6 @@ __all__ = [
     "load",
     "make_two_regions",
     "make_views",
+    "read",
     "spoil_views",
 ]

@@ -1,5 +1,6 @@
 """From a name to samples and labels."""
 
+import hashlib
 import logging
 import warnings
 from pathlib import Path
@@ -14,14 +15,11 @@ from lokl._arrays import is_sparse
 from lokl.datasets.digit_views import digit_views
 from lokl.datasets.download import fetch
 from lokl.datasets.errors import DatasetError, MissingDatasetError
-from lokl.datasets.formats import parse
+from lokl.datasets.formats import libsvm, parse
 from lokl.datasets.registry import Record, info
-from lokl.datasets.storage import digest, locate, read
+from lokl.datasets.storage import locate, read
 
 logger = logging.getLogger("lokl")
-
-# Below this share of nonzero values and above this number of columns, CSR saves work.
-_SHARE, _COLUMNS = 0.25, 64
 
 
 def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bunch:
@@ -72,12 +70,13 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     ((178, 13), 'UCI Wine')
     """
     record = info(name)
-    found = _bundled(record) if record.format == "scikit-learn" else _stored(record, download)
-    X = found["data"]
-    if sparse is None:
-        sparse = is_sparse(X) and X.shape[1] > _COLUMNS and X.nnz < _SHARE * X.shape[0] * X.shape[1]
+    if record.format == "scikit-learn":
+        found = _bundled(record)
+    else:
+        found = _stored(record, download, sparse)
+    # Text has become what is asked for while it was read.
     for part in ("data", "data_test"):
-        if part in found:
+        if part in found and sparse is not None:
             found[part] = _as_asked(found[part], sparse)
     return Bunch(name=record.name, source=record.source, licence=record.licence, **found)
 
@@ -92,7 +91,7 @@ def _bundled(record: Record) -> dict[str, Any]:
     return {**found, "sha256": None, "checked": False}
 
 
-def _stored(record: Record, download: bool) -> dict[str, Any]:
+def _stored(record: Record, download: bool, sparse: bool | None) -> dict[str, Any]:
     place, paths = locate(record)
     if not paths and not download:
         or_fetch = f", or run `lokl datasets fetch {record.name}`" if record.url else ""
@@ -101,17 +100,34 @@ def _stored(record: Record, download: bool) -> dict[str, Any]:
             f"and name it in LOKL_DATA{or_fetch}"
         )
     paths = paths or fetch(record.name)
-    contents = {path: read(path) for path in paths}
-    found = digest(contents.values())
-    if place == "cache" and record.published and record.sha256 not in (None, found):
-        raise DatasetError(
-            f"{paths[0]} is damaged: sha256 {found}, expected {record.sha256}; "
-            f"`lokl datasets fetch {record.name}` replaces it"
-        )
-    parsed = parse(record, contents)
+    hashed = hashlib.sha256()
+    try:
+        if record.format == "libsvm":
+            parsed = libsvm(record, paths[0], hashed, sparse=sparse)
+        else:
+            contents = {path: read(path) for path in paths}
+            for content in contents.values():
+                hashed.update(content)
+            parsed = parse(record, contents)
+    except DatasetError:
+        if place == "cache":
+            _refuse_damaged(record, paths[0], hashed.hexdigest())
+        raise
+    found = hashed.hexdigest()
+    if place == "cache":
+        _refuse_damaged(record, paths[0], found)
     if record.sha256 not in (None, found):
         _tell_other_content(record, paths[0], found, parsed["target"])
     return {**parsed, "sha256": found, "checked": found == record.sha256}
+
+
+def _refuse_damaged(record: Record, path: Path, found: str) -> None:
+    """Raise where a file of the cache is not the published one."""
+    if record.published and record.sha256 not in (None, found):
+        raise DatasetError(
+            f"{path} is damaged: sha256 {found}, expected {record.sha256}; "
+            f"`lokl datasets fetch {record.name}` replaces it"
+        )
 
 
 def _tell_other_content(record: Record, path: Path, found: str, labels: Any) -> None:

@@ -6,7 +6,8 @@ import hashlib
 import lzma
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,27 @@ def find(record: Record, folder: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def read(path: Path) -> bytes:
-    """Return the contents of a file, decompressed by the ending of its name."""
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed by the ending of its name; what fails in the block names it."""
     try:
         with _OPEN.get(path.suffix, open)(path, "rb") as stream:
-            return bytes(stream.read())
+            yield stream
+    except DatasetError:
+        raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as reason:
         raise DatasetError(f"cannot read {path}: {reason}") from reason
+
+
+def read(path: Path) -> bytes:
+    """Return the contents of a file, decompressed by the ending of its name."""
+    with opened(path) as stream:
+        return bytes(stream.read())
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the ending of a name is that of a compression."""
+    return path.suffix != "" and path.suffix in _OPEN
 
 
 def digest(contents: Iterable[bytes]) -> str:

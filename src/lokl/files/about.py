@@ -51,16 +51,16 @@ def layers_of(model: Any) -> Iterator[Any]:
         elif getattr(model, "calibrated_classifiers_", None):
             model = model.calibrated_classifiers_[0].estimator
         elif isinstance(getattr(model, "estimators_", None), list):
-            model = _first_of(model.estimators_)
+            model = _one_of(model.estimators_)
         else:
             model = next((vars(model)[own] for own in _INNER if own in vars(model)), None)
 
 
-def _first_of(fitted: Any) -> Any:
-    """Return the first estimator of a list, or of a list of lists; None for none."""
-    if not isinstance(fitted, list):
-        return fitted
-    return next((own for own in map(_first_of, fitted) if own is not None), None)
+def _one_of(fitted: Any) -> Any:
+    """First of several fitted estimators; those in regions are lists of lists with gaps."""
+    while isinstance(fitted, list):
+        fitted = next((own for own in fitted if own is not None), None)
+    return fitted
 
 
 def _first(layers: list[Any], name: str) -> Any:

@@ -2,12 +2,12 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,7 @@ from lokl._arrays import Array
 from lokl._notices import Collected
 from lokl._tables import labelled
 from lokl._threads import quiet_blas
-from lokl.clustering.region_tree import grow_tree
+from lokl.clustering.region_tree import Growth
 from lokl.estimators._base import Learner, setting, settings
 from lokl.estimators._base.absent_views import with_absent_views
 from lokl.estimators._base.explained import Explained
@@ -27,8 +27,10 @@ from lokl.estimators._base.validation import check_samples, check_weights
 from lokl.kernels.dictionaries import named_kernels
 from lokl.models.described import COLUMNS, Attributes
 from lokl.models.regions import Cover, Regions, take
-from lokl.regions.fitting import Learning, fit_once, fit_regions
-from lokl.regions.tuning import default_grid, fit_tuned, regions_to_tune, shared_choice
+from lokl.regions.divided import Divided
+from lokl.regions.fitting import Learning
+from lokl.regions.in_memory import InMemory
+from lokl.regions.tuning import Choice, choose, spread_of_targets
 from lokl.selection.calibrated_classifier import CalibratedMKLClassifier
 from lokl.selection.in_step import threads_for
 
@@ -129,8 +131,8 @@ class InRegions(MetaEstimatorMixin, Explained):
         return cls._attributes
 
     @abstractmethod
-    def _configured(self, learning: Learning | None = None) -> Any:
-        """Return the estimator, or what None stands for, where samples are known for these."""
+    def _configured(self, spread: float = 1.0) -> Any:
+        """Return the estimator, or what None stands for, for targets of this spread."""
 
     @abstractmethod
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
@@ -171,79 +173,63 @@ class InRegions(MetaEstimatorMixin, Explained):
             None if codes is None else codes[counted],
             n_classes,
             None if sample_weight is None else weight[counted],
-            fit_once,
         )
+        spread = 1.0
+        if codes is None:
+            spread = spread_of_targets(learning.y, learning.weight)
         # Many fits, none of which should wait for threads of BLAS.
         with Collected(), quiet_blas():
-            learned = self._learn(X, learning)
+            divide = partial(InMemory, X, learning, self.n_jobs)
+            learned = self._learn(divide, self._draw_seed(), spread, learning.n_tasks)
         publish(self, {**known, **learned})
         return self
 
-    def _learn(self, X: Any, learning: Learning) -> dict[str, Any]:
-        """Learn all covers; return what is published."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _growth(self, seed: int, cover: int) -> Growth:
+        """How the tree of a cover is grown."""
+        overlap = float(self.overlap)
+        return Growth(self.max_region_size, overlap, (seed, cover), varied=cover > 0)
+
+    def _learn(
+        self, divide: Callable[[Growth], Divided], seed: int, spread: float, n_tasks: int
+    ) -> dict[str, Any]:
+        """Learn all covers; return what is published.
+
+        Parameters
+        ----------
+        divide : callable
+            Divides the samples, wherever they are.
+        seed : int
+        spread : float
+            Standard deviation of targets.
+        n_tasks : int
+        """
         covers: list[Cover] = []
         sizes: list[Array] = []
-        best: dict[str, Any] = {}
-        estimator = self._configured(learning)
+        choice = Choice(self._configured(spread))
         for number in range(self.covers):
-            place = (seed, number)
-            tree, shares = grow_tree(
-                X,
-                self.max_region_size,
-                overlap=float(self.overlap),
-                seed=place,
-                varied=number > 0,
-            )
-            sizes.append(np.array([len(rows) for rows, _ in shares]))
+            divided = divide(self._growth(seed, number))
+            sizes.append(divided.sizes)
             if number == 0:
-                estimator, best, learning = self._tuned(estimator, learning, shares, place)
-            self._log(f"cover {number + 1}: {len(shares)} regions of up to {sizes[-1].max()}")
-            threads = threads_for(self.n_jobs)
-            covers.append(Cover(tree, fit_regions(estimator, learning, shares, place, threads)))
+                grid = self.param_grid
+                if grid is None and self.estimator is None:
+                    grid = "default"
+                choice = choose(choice.estimator, divided, self.tune, grid, (seed, number))
+                if choice.best:
+                    self._log(f"chosen for all regions: {choice.best}")
+            self._log(f"cover {number + 1}: {len(sizes[-1])} regions of up to {sizes[-1].max()}")
+            models = divided.fitted(choice.estimator, choice.fit, (seed, number))
+            covers.append(Cover(divided.tree, models))
             # All samples are one region, and would be again.
-            if len(shares) == 1:
+            if len(models) == 1:
                 break
-        fitted = [[region.estimator for region in cover.regions] for cover in covers]
-        names, kernels = _all_kernels([one for cover in fitted for one in cover if one is not None])
-        trees = [cover.tree for cover in covers]
-        mixed = len(covers) > 1 or any(tree.overlaps for tree in trees)
-        n_tasks = learning.n_classes if learning.n_classes > 2 else 1
-        if learning.codes is None:
-            n_tasks = 1 if learning.y.ndim == 1 else learning.y.shape[1]
         return {
-            "trees_": trees,
-            "estimators_": fitted,
+            **_described_covers(covers, n_tasks),
             "region_sizes_": sizes,
-            "best_params_": best,
-            "kernel_names_": names,
-            "_model": Regions(covers, mixed, n_tasks, names, kernels),
+            "best_params_": choice.best,
         }
-
-    def _tuned(
-        self, estimator: Any, learning: Learning, shares: Any, seed: tuple[int, ...]
-    ) -> tuple[Any, dict[str, Any], Learning]:
-        """Return the estimator with settings chosen for all regions, these, and how to fit it."""
-        grid, told = self.param_grid, True
-        if self.tune is not None and grid is None and self.estimator is None:
-            some = regions_to_tune(learning, shares)
-            parts = [take(learning.samples, shares[place][0]) for place in some]
-            grid, told = default_grid(estimator, parts) if parts else None, False
-        if self.tune is None or grid is None:
-            return estimator, {}, learning
-        if self.tune == "each":
-            learning = Learning(
-                learning.samples,
-                learning.y,
-                learning.codes,
-                learning.n_classes,
-                learning.weight,
-                partial(fit_tuned, grid),
-            )
-            return estimator, {}, learning
-        best = shared_choice(estimator, grid, learning, shares, seed, self.n_jobs, told)
-        self._log(f"chosen for all regions: {best}")
-        return clone(estimator).set_params(**best), best, learning
 
     def _log(self, text: str) -> None:
         if self.verbose:
@@ -327,6 +313,20 @@ class InRegions(MetaEstimatorMixin, Explained):
         if self.estimator is not None and hasattr(self.estimator, "__sklearn_tags__"):
             tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
+
+
+def _described_covers(covers: list[Cover], n_tasks: int) -> dict[str, Any]:
+    """Attributes that covers tell."""
+    fitted = [[region.estimator for region in cover.regions] for cover in covers]
+    names, kernels = _all_kernels([one for cover in fitted for one in cover if one is not None])
+    trees = [cover.tree for cover in covers]
+    mixed = len(covers) > 1 or any(tree.overlaps for tree in trees)
+    return {
+        "trees_": trees,
+        "estimators_": fitted,
+        "kernel_names_": names,
+        "_model": Regions(covers, mixed, n_tasks, names, kernels),
+    }
 
 
 def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:

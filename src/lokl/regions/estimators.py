@@ -13,7 +13,6 @@ from lokl.estimators._base.classes import decided_classes, learned_classes
 from lokl.estimators._base.probabilities import Probabilities
 from lokl.models.described import Attributes
 from lokl.regions.base import InRegions
-from lokl.regions.fitting import Learning
 from lokl.regions.tuning import default_classifier, default_regressor
 
 
@@ -66,7 +65,7 @@ class RegionClassifier(Probabilities, ClassifierMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
-    def _configured(self, learning: Learning | None = None) -> Any:
+    def _configured(self, spread: float = 1.0) -> Any:
         return default_classifier() if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
@@ -147,12 +146,8 @@ class RegionRegressor(RegressorMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return bool(is_regressor(estimator))
 
-    def _configured(self, learning: Learning | None = None) -> Any:
-        if self.estimator is not None:
-            return self.estimator
-        if learning is None:
-            return default_regressor(np.zeros(1), None)
-        return default_regressor(learning.y, learning.weight)
+    def _configured(self, spread: float = 1.0) -> Any:
+        return default_regressor(spread) if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)

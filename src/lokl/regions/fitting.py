@@ -24,9 +24,12 @@ _MEGABYTE = 2**20
 _MATRICES = 2
 
 
+Fit = Callable[..., Any]
+
+
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """Samples of all regions, and what learns in each.
+    """Samples of all regions, or of one.
 
     Attributes
     ----------
@@ -39,8 +42,6 @@ class Learning:
     n_classes : int
     weight : array or None
         Of the samples.
-    fit : callable
-        ``fit(estimator, X, y, seed, **options)`` returns a fitted estimator.
     """
 
     samples: Any
@@ -48,7 +49,13 @@ class Learning:
     codes: Array | None
     n_classes: int
     weight: Array | None
-    fit: Callable[..., Any]
+
+    @property
+    def n_tasks(self) -> int:
+        """Decisions for a sample."""
+        if self.codes is not None:
+            return self.n_classes if self.n_classes > 2 else 1
+        return 1 if self.y.ndim == 1 else int(self.y.shape[1])
 
     def part(self, rows: Array, weight: Array | None) -> "Learning":
         """Return the samples of one region, which is all that a fit of it needs."""
@@ -56,12 +63,10 @@ class Learning:
         if weight is not None:
             own = weight if own is None else own * weight
         codes = None if self.codes is None else self.codes[rows]
-        return Learning(
-            take(self.samples, rows), self.y[rows], codes, self.n_classes, own, self.fit
-        )
+        return Learning(take(self.samples, rows), self.y[rows], codes, self.n_classes, own)
 
 
-def fit_region(estimator: Any, region: Learning, seed: int) -> RegionModel:
+def fit_region(estimator: Any, region: Learning, seed: int, fit: Fit) -> RegionModel:
     """Learn from the samples of one region.
 
     Parameters
@@ -72,23 +77,25 @@ def fit_region(estimator: Any, region: Learning, seed: int) -> RegionModel:
         Of this region only.
     seed : int
         For random choices, where the estimator leaves them open.
+    fit : callable
+        ``fit(estimator, X, y, seed, **options)`` returns a fitted estimator.
     """
     if region.codes is None:
         if len(region.y) < 2:
             return ConstantRegion(column(region.y).mean(axis=0), np.empty(0))
-        return TargetRegion(_fitted(estimator, region, seed))
+        return TargetRegion(_fitted(estimator, region, seed, fit))
     known = np.unique(region.codes)
     if len(known) < 2:
         probability = np.zeros(region.n_classes)
         probability[known] = 1.0
         signed = 2.0 * probability - 1.0
         return ConstantRegion(signed[1:] if region.n_classes == 2 else signed, probability)
-    return ClassRegion(_fitted(estimator, region, seed), known, region.n_classes)
+    return ClassRegion(_fitted(estimator, region, seed, fit), known, region.n_classes)
 
 
-def _fitted(estimator: Any, region: Learning, seed: int) -> Any:
+def _fitted(estimator: Any, region: Learning, seed: int, fit: Fit) -> Any:
     options = fit_options(estimator, region.weight)
-    return region.fit(seeded(estimator, seed), region.samples, region.y, seed, **options)
+    return fit(seeded(estimator, seed), region.samples, region.y, seed, **options)
 
 
 def fit_once(estimator: Any, X: Any, y: Array, seed: int, **options: Any) -> Any:
@@ -102,18 +109,18 @@ def fit_regions(
     shares: Sequence[tuple[Array, Array | None]],
     seed: tuple[int, ...],
     threads: int,
+    fit: Fit,
 ) -> list[RegionModel]:
     """Learn in every region, the largest ones first, so that no thread waits long at the end."""
     seeds = [region_seed(seed, place) for place in range(len(shares))]
-    if len(shares) == 1:
-        return [fit_region(estimator, learning.part(*shares[0]), seeds[0])]
     sizes = np.array([len(rows) for rows, _ in shares])
-    at_once = regions_in_memory(estimator, int(sizes.max()))
-    small = with_share_of_memory(estimator, 1.0 / at_once)
+    small, at_once = in_its_share(estimator, sizes)
+    if len(shares) == 1:
+        return [fit_region(small, learning.part(*shares[0]), seeds[0], fit)]
     order = np.argsort(-sizes, kind="stable")
 
     def learn(place: int) -> RegionModel:
-        return fit_region(small, learning.part(*shares[place]), seeds[place])
+        return fit_region(small, learning.part(*shares[place]), seeds[place], fit)
 
     if at_once == 1:
         # One region takes all the memory: then it takes all the cores.
@@ -125,6 +132,14 @@ def fit_regions(
     for place, model in zip(order, found, strict=True):
         models[place] = model
     return models
+
+
+def in_its_share(estimator: Any, sizes: Array) -> tuple[Any, int]:
+    """Return the estimator with the memory that one region is given, and how many there are."""
+    if len(sizes) == 1:
+        return estimator, 1
+    at_once = regions_in_memory(estimator, int(sizes.max()))
+    return with_share_of_memory(estimator, 1.0 / at_once), at_once
 
 
 def region_seed(seed: tuple[int, ...], place: int) -> int:

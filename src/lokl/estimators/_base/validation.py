@@ -8,6 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from lokl._arrays import Array, is_sparse, narrow_indices
 
+ALL_ZERO = "all sample weights are zero; at least one sample must count"
 # The sum over any number of samples is then finite.
 _LARGEST_WEIGHT = 1e100
 
@@ -88,16 +89,21 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def check_weights(sample_weight: Any, X: Any) -> Array:
-    """Return one weight a sample, finite, not negative and not all zero."""
+def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
+    """Return one weight a sample, finite, not negative and not all zero.
+
+    Those of a `part` of the samples may all be zero.
+    """
     if sample_weight is None:
         return np.ones(X.shape[0])
+    if part and np.shape(sample_weight) == X.shape[:1] and not np.any(sample_weight):
+        return np.zeros(X.shape[0])
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~np.isfinite(weight) | (weight < 0)][0]
         raise ValueError(f"sample weights must be finite and not negative, got {bad}")
-    if not (weight > 0).any():
-        raise ValueError("all sample weights are zero; at least one sample must count")
+    if not part and not (weight > 0).any():
+        raise ValueError(ALL_ZERO)
     # Weights are added up before they meet a cost.
     if float(weight.max()) > _LARGEST_WEIGHT:
         raise ValueError(
