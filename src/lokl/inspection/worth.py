@@ -125,7 +125,7 @@ def view_value(
             clone(model).fit(_safe_indexing(X, kept), _safe_indexing(y, kept)) for kept, _ in folds
         ]
         comparison = _Comparison(model, X, y, viewed, folds, scorer, n_jobs, fitted)
-        tried = {subset: comparison.tried(subset) for subset in _subsets(len(viewed.views))}
+        tried = {subset: comparison.tried(subset) for subset in subsets_tried(len(viewed.views))}
     title = f"{_called(model, scoring)} over {len(folds)} splits, with 95 % intervals"
     return _tables(title, [view.name for view in viewed.views], tried)
 
@@ -248,7 +248,7 @@ class _Hide(TransformerMixin, BaseEstimator):
         return True
 
 
-def _subsets(n_views: int) -> list[tuple[int, ...]]:
+def subsets_tried(n_views: int) -> list[tuple[int, ...]]:
     """Sets of views to try, the smallest first."""
     sizes = range(1, n_views + 1) if n_views <= _FEW else (1, n_views - 1, n_views)
     return [subset for size in sizes for subset in combinations(range(n_views), size)]

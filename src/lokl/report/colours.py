@@ -31,5 +31,6 @@ def class_styles(n_classes: int) -> str:
     """Return the rules of the style sheet for so many classes, or for steps of numbers."""
     colours = ramp(n_classes or STEPS)
     return "".join(
-        f"svg .c{k},.swatch.c{k}{{fill:{c};background:{c}}}" for k, c in enumerate(colours)
+        f"svg .c{k},.key.c{k}{{fill:{c}}}.swatch.c{k}{{background:{c}}}"
+        for k, c in enumerate(colours)
     )

@@ -8,14 +8,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from lokl._arrays import Array
-from lokl.inspection.worth import ViewValue
+from lokl.inspection.worth import ViewValue, subsets_tried
 from lokl.report import facts
 from lokl.report.asking import Answers, KernelView, Views, unwrapped, views_of
 from lokl.report.content import (
     Alignment,
     Candidate,
     Cases,
-    Finding,
     Interval,
     Report,
     Subset,
@@ -153,16 +152,13 @@ def worth_of(
 
 
 def subsets_of(names: Sequence[str], value: ViewValue) -> list[Subset]:
-    """Return the sets of views that were tried, best first."""
-    found = []
-    for row in value.subsets.rows:
-        if row == "all views":
-            own = tuple(names)
-        elif row.startswith("all but ") and row not in names:
-            own = tuple(name for name in names if name != row.removeprefix("all but "))
-        else:
-            own = (row,) if row in names else tuple(row.split(" + "))
-        found.append(Subset(own, _interval(value.subsets.row(row), "score")))
+    """Return the sets of views that were tried, best first; `names` are in the order of `value`."""
+    tried = subsets_tried(len(names))
+    scores = [_interval(value.subsets.row(row), "score") for row in value.subsets.rows]
+    found = [
+        Subset(tuple(names[view] for view in own), score)
+        for own, score in zip(tried, scores, strict=True)
+    ]
     return sorted(found, key=lambda subset: -subset.score.mean)
 
 
@@ -193,7 +189,6 @@ def about(
     training: Sequence[Any] | None = None,
     value: ViewValue | None = None,
     leaderboard: Sequence[Candidate] = (),
-    findings: Sequence[Finding] = (),
     audit: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return the report about a fitted model on samples that it has not learned from.
@@ -209,7 +204,6 @@ def about(
         it, and of sets of views.
     leaderboard : sequence of Candidate, default=()
         Other models on the same samples, best first.
-    findings : sequence of Finding, default=()
     audit : mapping, default=None
         More to tell about how this was made, by name.
 
@@ -220,8 +214,7 @@ def about(
     >>> import lokl.report
     >>> from lokl import TrustedVoteClassifier
     >>> from lokl.kernels import RBF, per_view
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X = scale(X)
+    >>> X, y = scale(load_wine().data), load_wine().target
     >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
     >>> model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
     >>> page = lokl.report.about(model, X[1::2], y[1::2], training=(X[::2], y[::2]))
@@ -240,8 +233,7 @@ def about(
         classes=classes,
         views=worth_of(names, [_width(view, Z) for view in seen], cases, value),
         leaderboard=list(leaderboard),
-        findings=list(findings),
-        subsets=[] if value is None else subsets_of(names, value),
+        subsets=[] if value is None else subsets_of(value.views.rows, value),
         cases=cases,
         audit={**_facts(model, inner, X, training), **(audit or {}), **facts.versions()},
         alignment=alignment_of(model, X, y, views),

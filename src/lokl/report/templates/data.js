@@ -19,8 +19,12 @@ const read = (column) => {
   if (!column) return null;
   const { width, text } = column, unknown = 36 ** width - 1;
   const values = new Float64Array(text.length / width);
-  for (let k = 0; k < values.length; k++) {
-    const code = parseInt(text.slice(k * width, (k + 1) * width), 36);
+  for (let k = 0, at = 0; k < values.length; k++) {
+    let code = 0;
+    for (const end = at + width; at < end; at++) {
+      const sign = text.charCodeAt(at);
+      code = 36 * code + sign - (sign < 58 ? 48 : 87);
+    }
     values[k] = code === unknown ? NaN : column.per ? code / column.per : column.from + column.step * code;
   }
   return values;

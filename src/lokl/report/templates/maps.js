@@ -106,13 +106,13 @@ if (n) {
     if (query) { outer.dataset.select = query; outer.dataset.words = told; }
     return outer;
   };
-  const range = (from, to) => [entry("c0", outcome0(from)), entry("c3", "…"), entry("c7", outcome0(to))];
+  const range = (what, from, to) => [make("span", what, "soft"), entry("c0", outcome0(from)), entry("c3", "…"), entry("c7", outcome0(to))];
   const outcome0 = (value) => fixed(value, data.valuePlaces);
   const legends = {
-    class: () => (names.length ? [] : range(low, high)),
+    class: () => (names.length ? [] : range(anyTruth ? "truth" : "prediction", low, high)),
     error: () => (names.length
       ? [entry("fine", "right", "answer=right", "right"), entry("bad", "wrong", "answer=wrong", "wrong")]
-      : range(0, largest)),
+      : range("off by", 0, largest)),
   };
   let how = document.querySelector("input[name=colour]:checked").value;
   let extra = null;
@@ -159,12 +159,9 @@ if (n) {
   };
   const candidates = () => [...marks.keys()].filter(isChosen);
   let from = null, drag = null;
-  map.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    from = at(event);
-    if (event.pointerType === "mouse") map.setPointerCapture(event.pointerId);
-  });
-  map.addEventListener("pointermove", (event) => {
+  map.addEventListener("pointerdown", (event) => { if (event.button === 0) from = at(event); });
+  // A box may end outside of the picture, so that the whole window listens.
+  window.addEventListener("pointermove", (event) => {
     if (!from || event.pointerType !== "mouse") return;
     const to = at(event);
     if (!drag && Math.hypot(to[0] - from[0], to[1] - from[1]) < 6) return;
@@ -172,21 +169,25 @@ if (n) {
     [["x", Math.min(from[0], to[0])], ["y", Math.min(from[1], to[1])], ["width", Math.abs(to[0] - from[0])], ["height", Math.abs(to[1] - from[1])]]
       .forEach(([name, value]) => drag.setAttribute(name, value));
   });
-  map.addEventListener("pointerup", (event) => {
-    if (!from) return;
-    const [x0, y0] = from, [x1, y1] = at(event);
-    from = null;
-    if (!drag) {
+  const stop = () => {
+    const began = from, boxed = drag !== null;
+    if (drag) drag.remove();
+    from = drag = null;
+    return [began, boxed];
+  };
+  window.addEventListener("pointerup", (event) => {
+    const [began, boxed] = stop();
+    if (!began) return;
+    const [x0, y0] = began, [x1, y1] = at(event);
+    if (!boxed) {
       const k = nearest(x1, y1, candidates());
       if (k >= 0) pick(k);
       return;
     }
-    drag.remove();
-    drag = null;
     const inside = (v, a, b) => v >= Math.min(a, b) && v <= Math.max(a, b);
     choose(ids.map((_, k) => k).filter((k) => inside(columns.x[k], x0, x1) && inside(columns.y[k], y0, y1)), "in the box");
   });
-  map.addEventListener("pointercancel", () => { from = null; if (drag) drag.remove(); drag = null; });
+  window.addEventListener("pointercancel", stop);
   box.tabIndex = 0;
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", "Samples by likeness; arrow keys walk to the next sample");
