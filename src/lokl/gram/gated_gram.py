@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -10,12 +10,17 @@ from scipy import sparse
 from lokl._arrays import Array, column, is_sparse, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
+from lokl.gates.base import Gate
 from lokl.gram import mixing
 from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
 from lokl.gram.layouts import TILE
 from lokl.gram.plan import Points
 from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
+
+if TYPE_CHECKING:
+    from lokl.gram.expansion import Expansion
+    from lokl.gram.gated_kernel import GatedKernel
 
 _rows = CompiledModule("lokl.gram._rows")
 
@@ -80,18 +85,43 @@ class GatedGram:
         self.gates, self.n_samples = points.gates, points.n_samples
 
     @classmethod
-    def of(cls, inner: InnerProducts, points: Points) -> "GatedGram":
+    def of(cls, inner: InnerProducts, points: Points) -> Self:
         """Return the Gram matrix of samples that are prepared already."""
         gram = cls.__new__(cls)
         gram._set(inner, points)
         return gram
 
-    def regated(self, gates: Array) -> "GatedGram":
+    def regated(self, gates: Array) -> Self:
         """Return the Gram matrix of the same kernels under other gates."""
         gates = frozen(gates, self.n_samples, self.plan.n_kernels)
         if np.array_equal(gates, self.gates):
             return self
         return self.of(self.inner, self.points.regated(gates))
+
+    @property
+    def exact(self) -> "GatedGram":
+        """The matrix of the kernels themselves, where this one is of features in their place."""
+        return self
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether features stand for the kernels."""
+        return False
+
+    def kernel(
+        self, gate: Gate, params: Array, names: Sequence[str] | None = None
+    ) -> "GatedKernel":
+        """Return the kernel of the matrix for any samples, whose gates a gate finds."""
+        from lokl.gram.gated_kernel import GatedKernel
+
+        return GatedKernel(self.kernels, gate, params, self.pair_normalized, names)
+
+    def expansion(self, kernel: "GatedKernel", coef: Array, intercept: Array) -> "Expansion":
+        """Return the function of any sample with coefficients (n_samples, n_functions)."""
+        from lokl.gram.expansion import SupportExpansion
+
+        support = support_of(coef)
+        return SupportExpansion(kernel, intercept, self.points.take(support), coef[support])
 
     @property
     def _share(self) -> float:
@@ -221,13 +251,16 @@ class GatedGram:
         if missing.any():
             try:
                 kept = memory.products(self.plan, self.capacity) if self._share < 1.0 else None
-                work = (self.points, index[missing], self.points, cache.slab, slots[missing])
-                mixing.fill(*work, kept)
+                self._fill(index[missing], cache.slab, slots[missing], kept)
             except BaseException:
                 # An interrupted computation must not leave half-written rows that look valid.
                 memory.forget()
                 raise
         return slots
+
+    def _fill(self, index: Array, out: Array, out_rows: Array, kept: Any = None) -> None:
+        """Compute some rows and write them into rows of `out`."""
+        mixing.fill(self.points, index, self.points, out, out_rows, kept)
 
     def stored(self) -> tuple[Array, Array]:
         """Return memory and place in it of every row, -1 where it is not there: read-only.
