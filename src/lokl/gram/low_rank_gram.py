@@ -137,19 +137,18 @@ class LowRankGram(GatedGram):
             self._add(sums, tile, part, coef[part])
         return self._back(sums.reshape(-1, rank, columns))
 
-    def curved(self, weights: Array, scale: Array) -> tuple[Array, Array]:
-        """Values of one function, and :meth:`backward` of these times `scale`, in one pass.
+    def curved(self, weights: Array, scale: Array) -> Array:
+        """:meth:`backward` of the values of one function times `scale`, in one pass.
 
-        Weights are (n_features, rank, 1), and so is what is returned second.
+        Weights are (n_features, rank, 1), and so is what is returned.
         """
-        values = np.zeros((self.n_samples, 1))
         sums = np.zeros((self.features.size, self.gates.shape[2]))
         loads = self._forth(weights)
         for part, tile in self._tiles():
             own = apart(tile, self.features.spans, loads)
-            values[part] = np.einsum("jirt,jir->jt", own, self.gates[part])
-            self._add(sums, tile, part, scale[part, np.newaxis] * values[part])
-        return values[:, 0], self._back(sums[:, :, np.newaxis])
+            values = np.einsum("jirt,jir->jt", own, self.gates[part])
+            self._add(sums, tile, part, scale[part, np.newaxis] * values)
+        return self._back(sums[:, :, np.newaxis])
 
     def gated_rows(self, index: Array) -> Array:
         """Features of some samples times their gates, side by side: (len(index), n_weights).
