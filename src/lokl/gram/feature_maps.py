@@ -25,7 +25,7 @@ from lokl.kernels.base import GAUSSIAN
 
 # Pivots of a kernel's own factor, relative to its largest entry, below which features would be
 # rounding: their columns are known to so many digits only. By the bytes of a number.
-_LEAST_PIVOT = {4: 1e-6, 8: 1e-13}
+_LEAST_PIVOT = {4: 1e-6, 8: 1e-11}
 # Part of the largest entry that factor and matrix differ by only if the kernel is not definite.
 _INDEFINITE = 1e-3
 # Numbers of one tile of columns, and its rows.

@@ -28,12 +28,14 @@ from lokl.solvers.problem import Problem
 
 _proximal = CompiledModule("lokl.solvers._proximal")
 
-# Width of the margin within which coefficients are held at first, with and without a start; how it
-# falls; and what it is at last, in terms of the tolerance.
-_FIRST_WIDTH, _NEXT_WIDTH, _NARROWER, _LAST_WIDTH = 1.0, 0.1, 0.1, 0.1
-# What a search leaves of the gradient, in terms of the tolerance and of the width; further searches
-# leave ever less. So many follow the last width.
-_LEFT, _LEFT_OF_WIDTH, _FURTHER = 0.1, 0.01, 4
+# Width of the margin within which coefficients are held at first, without and with a start, and how
+# it changes: it falls, unless a search was too hard.
+_FIRST_WIDTH, _NEXT_WIDTH, _NARROWER, _WIDER = 1.0, 0.1, 0.1, 10.0
+# What a search leaves of the gradient, in terms of the tolerance, of the width and of the last move
+# of the coefficients; and how many searches there are at most.
+_LEFT, _LEFT_OF_WIDTH, _LEFT_OF_MOVE, _SEARCHES = 0.1, 0.01, 0.1, 30
+# Steps in a row in which the objective may fall by no more than this, relative.
+_PATIENCE, _NOTHING = 3, 1e-14
 # Newton steps of one search, conjugate directions of a step, and what they leave of the gradient.
 _MOST_STEPS, _MOST_DIRECTIONS, _FORCING = 60, 100, 0.05
 # Share of the memory for rows whose coefficients are free.
@@ -97,27 +99,23 @@ class Newton:
         if start is not None:
             centre = self.problem.feasible(np.asarray(start, dtype=np.float64))
         point = self._begin(centre)
-        for width, left in self._widths(start is not None):
-            costs = self._costs(centre, width)
-            self._search(point, costs, left)
-            moved = width * float(np.abs(self._hold * (point.coef - centre)).max(initial=0.0))
-            centre = point.coef.copy()
-            ended = self.steps >= self.max_steps
-            if not ended and moved > self.tol:
-                continue
-            coef, gradient, violation = self._certified(centre)
-            if ended or violation <= self.tol:
-                break
+        width, moved = _FIRST_WIDTH if start is None else _NEXT_WIDTH, np.inf
+        for _ in range(_SEARCHES):
+            left = max(_LEFT * self.tol, min(_LEFT_OF_WIDTH * width, _LEFT_OF_MOVE * moved))
+            length = self._search(point, self._costs(centre, width), left)
+            if length <= width:
+                # Else it went astray, and the centre was better.
+                moved = width * float(np.abs(self._hold * (point.coef - centre)).max(initial=0.0))
+                centre = point.coef.copy()
+            width *= _NARROWER if length <= left else _WIDER
+            # Beyond the first width, rounding is all that is left to be found.
+            ended = self.steps >= self.max_steps or width > _FIRST_WIDTH
+            if ended or moved <= self.tol:
+                coef, gradient, violation = self._certified(centre)
+                if ended or violation <= self.tol:
+                    return coef, gradient, violation <= self.tol
+        coef, gradient, violation = self._certified(centre)
         return coef, gradient, violation <= self.tol
-
-    def _widths(self, warm: bool) -> Iterator[tuple[float, float]]:
-        """Widths within which coefficients are held, and what searches leave of the gradient."""
-        width, last = _NEXT_WIDTH if warm else _FIRST_WIDTH, _LAST_WIDTH * self.tol
-        while self._hold.any() and width > last:
-            yield width, max(_LEFT * self.tol, _LEFT_OF_WIDTH * width)
-            width *= _NARROWER
-        for further in range(_FURTHER):
-            yield last, _LEFT ** (further + 1) * self.tol
 
     def _certified(self, coef: Array) -> tuple[Array, Array, float]:
         """Coefficients that sum to zero, their gradient from two passes, and their violation."""
@@ -154,22 +152,30 @@ class Newton:
             costs, point.values, point.intercept, point.coef, point.rates
         )
 
-    def _search(self, point: Point, costs: Any, left: float) -> None:
-        """Go to the minimum for one centre and width, by Newton's steps."""
+    def _search(self, point: Point, costs: Any, left: float) -> float:
+        """Go to the minimum for one centre and width by Newton's steps.
+
+        Returns what is left of the gradient, as the change of a decision that it could make.
+        """
         self._answer(point, costs)
+        length, before, idle = np.inf, np.inf, 0
         for _ in range(min(_MOST_STEPS, self.max_steps - self.steps)):
             rate = float(point.rates.sum())
             both = self._back(np.column_stack([point.coef, point.rates]))
             gradient = point.weights - both[:, 0]
-            if self._length * float(np.linalg.norm(gradient)) <= left:
-                return
+            length = self._length * float(np.linalg.norm(gradient))
+            falls = point.objective < before - _NOTHING * abs(point.objective)
+            before, idle = point.objective, 0 if falls else idle + 1
+            if length <= left or idle > _PATIENCE:
+                break
             self.steps += 1
             # The intercept goes with the weights: features count around their mean.
             mean = both[:, 1] / rate if rate > 0 else both[:, 1]
             direction = self._direction(point.rates, mean, gradient)
             change = self.gram.forward(self._shaped(direction))[:, 0]
             if not self._line(point, costs, direction, change):
-                return
+                break
+        return length
 
     def _direction(self, rates: Array, mean: Array, gradient: Array) -> Array:
         """Newton's direction, by conjugate gradients."""
