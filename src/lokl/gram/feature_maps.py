@@ -328,6 +328,10 @@ def _factor(K: Array, least: float, label: str) -> tuple[Array, Array]:
     scale = float(np.abs(K.diagonal()).max(initial=0.0))
     if scale == 0.0:
         return np.empty(0, dtype=np.intp), np.empty((0, 0))
+    # As they were chosen, where no pivot is too small.
+    factor, failure = lapack.dpotrf(K, lower=1, clean=1)
+    if not failure and (factor.diagonal() ** 2).min() > least * scale:
+        return np.arange(len(K)), np.ascontiguousarray(factor)
     # LAPACK writes into the array: it is given a copy in its own order.
     packed, pivots, rank, _ = lapack.dpstrf(K.T.copy(order="F"), lower=1, tol=least * scale)
     order = pivots - 1

@@ -34,6 +34,7 @@ class Landmarks:
 
     rows: Array  # (n_landmarks,), in the order in which they were drawn
     left: float  # share of the trace of the matrix that they do not explain
+    factor: Array  # (n_samples, n_landmarks), its products are nearly the matrix
 
 
 def choose_landmarks(points: Points, most: int, rng: np.random.RandomState) -> Landmarks:
@@ -81,7 +82,7 @@ def choose_landmarks(points: Points, most: int, rng: np.random.RandomState) -> L
         np.maximum(left, 0.0, out=left)
         left[new] = 0.0
     share = float(left.sum()) / trace if trace > 0 else 0.0
-    return Landmarks(np.array(rows, dtype=np.intp), share)
+    return Landmarks(np.array(rows, dtype=np.intp), share, factor[:, : len(rows)])
 
 
 def _accepted(block: Array, density: Array, rng: np.random.RandomState) -> Array:

@@ -10,7 +10,7 @@ from lokl._arrays import Array
 from lokl.gram import mixing
 from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap, square_norms
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.landmarks import choose_landmarks
+from lokl.gram.landmarks import Landmarks, choose_landmarks
 from lokl.gram.plan import Plan, Points
 from lokl.kernels.base import Kernel
 
@@ -139,19 +139,22 @@ class LowRankProducts(InnerProducts):
             precise: FeatureMap = FourierMap.make(double, self.how.rank, points, rng)
             residual = _distance(precise.cast(plan), trusting.take(_spaced(n, _COMPARED)))
         else:
-            chosen = self._landmarks(trusting, rng)
-            ones = np.ones((len(chosen), plan.n_kernels))
-            landmarks = Points.make(double, self.X[chosen], ones)
-            precise = LandmarkMap.make(landmarks, chosen, plan.dtype)
+            found = self._landmarks(trusting, rng)
+            ones = np.ones((len(found.rows), plan.n_kernels))
+            landmarks = Points.make(double, self.X[found.rows], ones)
+            precise = LandmarkMap.make(landmarks, found.rows, plan.dtype)
             residual = _missed(precise.cast(plan), trusting.take(_spaced(n, _MEASURED)))
         precise = replace(precise, residual=residual)
-        return Features(precise, precise.cast(plan))
+        made = Features(precise, precise.cast(plan))
+        if self.how.kind != "fourier":
+            self._keep(made.own, found)
+        return made
 
-    def _landmarks(self, points: Points, rng: np.random.RandomState) -> Array:
-        """Numbers of the landmarks: all samples where they are few."""
-        n, rank = points.n_samples, self.how.rank
+    def _landmarks(self, points: Points, rng: np.random.RandomState) -> Landmarks:
+        """Choose landmarks: all samples where they are few."""
+        n, rank, none = points.n_samples, self.how.rank, np.empty((0, 0))
         if n <= rank:
-            return np.arange(n)
+            return Landmarks(np.arange(n), 0.0, none)
         room = int(self.cache_size * MEGABYTE // (points.plan.dtype.itemsize * rank))
         size = min(n, self.how.sample_size, max(room, _CHOICE * rank))
         sample = np.arange(n) if size == n else np.sort(rng.choice(n, size=size, replace=False))
@@ -160,7 +163,17 @@ class LowRankProducts(InnerProducts):
         means = np.maximum(mixing.diag_apart(part).mean(axis=0), 0.0)
         scales = np.divide(1.0, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
         scaled = part.regated(np.broadcast_to(scales, (size, len(scales))))
-        return np.asarray(sample[choose_landmarks(scaled, rank, rng).rows])
+        found = choose_landmarks(scaled, rank, rng)
+        if size < n or len(scales) > 1:
+            return replace(found, rows=sample[found.rows], factor=none)
+        found.factor[...] *= np.sqrt(means[0])
+        return found
+
+    def _keep(self, own: FeatureMap, found: Landmarks) -> None:
+        """Store the factor of the search as features, where it is of all samples and one kernel."""
+        fits = found.factor.nbytes <= self.cache_size * MEGABYTE
+        if found.factor.size and fits and np.array_equal(own.landmarks, found.rows):
+            self._stored = (own, found.factor)
 
 
 def _serves(known: Plan, asked: Plan) -> bool:

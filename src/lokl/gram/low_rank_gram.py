@@ -166,7 +166,7 @@ class LowRankGram(GatedGram):
         for r in reversed(range(rank)):
             for i, span in enumerate(self.features.spans):
                 out[:, span, r] = out[:, span, 0] * self.gates[index, i, r, np.newaxis]
-        return out.reshape(len(index), -1)
+        return out.reshape(len(index), self.n_weights)
 
     def square_norms(self) -> Array:
         """Squared norms of the features of each kernel, without gates: (n_samples, n_kernels)."""

@@ -78,7 +78,7 @@ class LowRankKernel(GatedKernel):
             for i, span in enumerate(own.spans):
                 gates = points.gates[part, i]
                 out[part, :, span] = gates[:, :, np.newaxis] * tile[:, np.newaxis, span]
-        return out.reshape(points.n_samples, -1)
+        return out.reshape(points.n_samples, rank * own.size)
 
 
 @dataclass(frozen=True, eq=False)
