@@ -8,6 +8,7 @@ from lokl._arrays import Array, as_dense
 from lokl.estimators._base import Classifier, Regressor, Rounds, Training, setting, settings
 from lokl.estimators._base.global_weights import learn_weights
 from lokl.estimators._base.rules import NORM, POSITIVE, one_of
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.gates import Constant
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.kernels.base import GAUSSIAN
@@ -68,6 +69,11 @@ class _GMKL(Rounds):
         super()._check_together()
         if np.isinf(self.p):
             raise ValueError("p must be finite; use LpMKL for equal weights")
+        if self.combine == "product" and chosen_solver(self).is_low_rank:
+            raise ValueError(
+                "combine='product' follows the widths of kernels by gradient, which features of "
+                "low rank do not have; use combine='sum', or solver='exact'"
+            )
         if self.regularizer == "entropy" and self.constraint == "orthant":
             raise ValueError(
                 "regularizer='entropy' needs weights that sum to one; use constraint='simplex'"
@@ -127,7 +133,6 @@ class _GMKL(Rounds):
             Constant(),
             np.ones(1),
             walk.last.solution,
-            kernels=[objective.kernel(exponents)],
             names=["product"],
             weights_=exponents,
             **walk.facts(),

@@ -58,7 +58,7 @@ class _LDMKL(SuccessLearner):
         warn_if_saturated(
             [problem.take(own.alone.rows) for own in judged for problem in training.problems],
             [dual for own in judged for dual in own.alone.solution.duals],
-            [own.alone.gram.diag() for own in judged for _ in training.problems],
+            [own.alone.gram.diag for own in judged for _ in training.problems],
         )
         success = at_training(judged, training.n_samples)
         g = softmax_trust(success, self.temperature, self.clip)

@@ -41,7 +41,7 @@ class Probabilities:
     signed: tuple[bool, ...]
 
     def __call__(self, samples: Samples) -> Array:
-        n_classes = self.densities[0].coef.shape[1]
+        n_classes = self.densities[0].n_functions
         p = np.zeros((samples.n_samples, len(self.densities), n_classes))
         for i, density in enumerate(self.densities):
             means = density(samples.seen_by(i))

@@ -9,6 +9,7 @@ from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl.estimators._base import Classifier, Regressor, Training, setting, settings
 from lokl.estimators._base.rules import one_of
+from lokl.estimators._base.solver_choice import chosen_solver
 from lokl.estimators._base.success import SuccessLearner, at_training, learn_success, memory_left
 from lokl.gates import Weighted
 from lokl.gram import GatedGram
@@ -19,6 +20,8 @@ from lokl.solvers import Solution
 
 # Trust never falls below this, so that no sample is left without any kernel.
 _FLOOR = 1e-3
+# Repairs of the published kernel, and that kernel itself, which divide by a sum for each pair.
+_PAIRS = ("none", "clip", "shift")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,14 @@ class _SwMKL(SuccessLearner):
         "duality_gap_": ("float", "Certified, for the last machine."),
     }
 
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.psd in _PAIRS and chosen_solver(self).is_low_rank:
+            raise ValueError(
+                f"psd={self.psd!r} divides pair by pair, which features of low rank cannot; use "
+                "psd='cosine' or 'pointwise', or solver='exact'"
+            )
+
     def _learn(self, training: Training) -> GatedMachine:
         judged = learn_success(self, training)
         trust = SuccessTrust(RegressedSuccess([own.regressor for own in judged]), self.psd)
@@ -85,7 +96,7 @@ class _SwMKL(SuccessLearner):
         gram = training.gram(
             H,
             share=memory_left(training),
-            pair_normalized=self.psd in ("none", "clip", "shift"),
+            pair_normalized=self.psd in _PAIRS,
         )
         if self.psd == "clip":
             solution = _clipped(training, gram)

@@ -41,10 +41,31 @@ a `BlockGram`: one such matrix for each rank, and nothing between them. `mixing`
 computed between two sets of points: blocks, products, sums apart for each kernel. `GatedKernel` is
 the learned kernel for anybody's samples, `Expansion` a function ``sum_j k(x, x_j) a_j + b`` that
 keeps only the points that have a coefficient.
+
+The low-rank twin
+-----------------
+`LowRankProducts` and `LowRankGram` answer the same questions with features in the place of kernels:
+``k_i(x, z) = <phi_i(x), phi_i(z)>`` nearly. Landmarks are chosen once, on all kernels together
+(`landmarks.py`); a *feature map* (`feature_maps.py`) then turns samples into *columns*, kernel
+values with the landmarks, and columns into features by a triangular matrix of each kernel. Where
+features of all samples fit into the memory they are stored, else columns are computed tile by tile.
 """
 
+from lokl.gram.expansion import Expansion
 from lokl.gram.gated_gram import GatedGram
-from lokl.gram.gated_kernel import Expansion, GatedKernel
+from lokl.gram.gated_kernel import GatedKernel
 from lokl.gram.inner_products import InnerProducts
+from lokl.gram.low_rank import LowRank, LowRankProducts
+from lokl.gram.low_rank_gram import LowRankGram
+from lokl.gram.low_rank_kernel import LowRankKernel
 
-__all__ = ["Expansion", "GatedGram", "GatedKernel", "InnerProducts"]
+__all__ = [
+    "Expansion",
+    "GatedGram",
+    "GatedKernel",
+    "InnerProducts",
+    "LowRank",
+    "LowRankGram",
+    "LowRankKernel",
+    "LowRankProducts",
+]

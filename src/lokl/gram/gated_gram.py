@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -10,12 +10,17 @@ from scipy import sparse
 from lokl._arrays import Array, column, is_sparse, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, multiply
+from lokl.gates.base import Gate
 from lokl.gram import mixing
 from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
 from lokl.gram.layouts import TILE
 from lokl.gram.plan import Points
 from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
+
+if TYPE_CHECKING:
+    from lokl.gram.expansion import Expansion
+    from lokl.gram.gated_kernel import GatedKernel
 
 _rows = CompiledModule("lokl.gram._rows")
 
@@ -82,7 +87,7 @@ class GatedGram:
         self.gates, self.n_samples = points.gates, points.n_samples
 
     @classmethod
-    def of(cls, inner: InnerProducts, points: Points) -> "GatedGram":
+    def of(cls, inner: InnerProducts, points: Points) -> Self:
         """Return the Gram matrix of samples that are prepared already."""
         gram = cls.__new__(cls)
         gram._set(inner, points)
@@ -94,6 +99,31 @@ class GatedGram:
         if np.array_equal(gates, self.gates):
             return self
         return self.of(self.inner, self.points.regated(gates))
+
+    @property
+    def exact(self) -> "GatedGram":
+        """The matrix of the kernels themselves, where this one is of features in their place."""
+        return self
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether features stand for the kernels."""
+        return False
+
+    def kernel(
+        self, gate: Gate, params: Array, names: Sequence[str] | None = None
+    ) -> "GatedKernel":
+        """Return the kernel of the matrix for any samples, whose gates a gate finds."""
+        from lokl.gram.gated_kernel import GatedKernel
+
+        return GatedKernel(self.kernels, gate, params, self.pair_normalized, names)
+
+    def expansion(self, kernel: "GatedKernel", coef: Array, intercept: Array) -> "Expansion":
+        """Return the function of any sample with coefficients (n_samples, n_functions)."""
+        from lokl.gram.expansion import SupportExpansion
+
+        support = support_of(coef)
+        return SupportExpansion(kernel, intercept, self.points.take(support), coef[support])
 
     @property
     def _share(self) -> float:

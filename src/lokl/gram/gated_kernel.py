@@ -1,19 +1,16 @@
-"""The learned gated kernel, a kernel like any other, and functions that are sums of it."""
+"""The learned gated kernel, a kernel like any other."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, as_samples
 from lokl._samples import Samples
-from lokl._threads import one_pool
 from lokl.gates.base import Gate
 from lokl.gates.constant import Constant
 from lokl.gram import mixing
-from lokl.gram.block_gram import in_rank, ranks_of
-from lokl.gram.gated_gram import GatedGram, support_of
+from lokl.gram.gated_gram import GatedGram
 from lokl.gram.inner_products import InnerProducts
 from lokl.gram.plan import Points
 from lokl.kernels.base import Kernel
@@ -57,6 +54,11 @@ class GatedKernel(Kernel):
         """Gate values of samples, (n_samples, n_kernels) or (n_samples, n_kernels, rank)."""
         return self.gate.at(samples, self.params)
 
+    @property
+    def residual(self) -> Array:
+        """How far the machine's kernel misses each of the kernels: not at all."""
+        return np.zeros(len(self.kernels))
+
     def gram(self, samples: Samples, dtype: Any = "auto") -> GatedGram:
         """Return its matrix on samples."""
         inner = InnerProducts(samples.filled, dtype=dtype)
@@ -90,87 +92,3 @@ def average_kernel(kernels: Sequence[Kernel], names: Sequence[str] | None = None
     """Return the average of bound kernels; of one kernel, that kernel."""
     params = np.full(len(kernels), 1.0 / len(kernels))
     return GatedKernel(kernels, Constant(), params, names=names)
-
-
-@dataclass(frozen=True, eq=False)
-class Expansion:
-    """``f(x) = sum_j k(x, x_j) a_j + b`` over the samples ``j`` with a coefficient.
-
-    Attributes
-    ----------
-    kernel : GatedKernel
-    points : Points
-        The samples with a coefficient, and the plan that computes the kernel.
-    coef : array of shape (n_points, n_functions)
-    intercept : array of shape (n_functions,)
-    """
-
-    kernel: GatedKernel
-    points: Points
-    coef: Array
-    intercept: Array
-
-    @classmethod
-    def make(cls, kernel: GatedKernel, gram: GatedGram, coef: Array, intercept: Any) -> "Expansion":
-        """Keep what new samples need, for coefficients (n_samples, n_functions)."""
-        support = support_of(coef)
-        return cls(
-            kernel,
-            gram.points.take(support),
-            coef[support],
-            np.broadcast_to(np.asarray(intercept, dtype=float), coef.shape[1]),
-        )
-
-    def prepare(self, samples: Samples) -> Points:
-        """Lay samples out and gate them; several questions about them then share the work."""
-        return Points.make(self.points.plan, samples.filled, self.kernel.gates(samples))
-
-    def prepare_trusting(self, samples: Samples) -> Points:
-        """Prepare samples that trust every kernel fully, as if all their gates were one."""
-        gates = np.ones((samples.n_samples, *self.points.gates.shape[1:]))
-        return Points.make(self.points.plan, samples.filled, gates)
-
-    def shares_layout_with(self, other: "Expansion") -> bool:
-        """Whether samples prepared for the one serve the other.
-
-        They do where layouts are equal and gates are: those of the same kernel, or constant ones.
-        """
-        mine, yours = self.kernel, other.kernel
-        constant = isinstance(mine.gate, Constant) and isinstance(yours.gate, Constant)
-        same = mine.gate is yours.gate or constant
-        if not same or not np.array_equal(mine.params, yours.params):
-            return False
-        return bool(self.points.plan.preparation == other.points.plan.preparation)
-
-    def at(self, points: Points) -> Array:
-        """Values at prepared samples, (n_samples, n_functions)."""
-        product = np.zeros((points.n_samples, self.coef.shape[1]))
-        with one_pool(points.n_samples):
-            for rows, near, far, coef in self._blocks(points):
-                product[rows] = mixing.product(near, far, coef)
-        return np.asarray(product + self.intercept)
-
-    def parts(self, points: Points) -> Array:
-        """Part of each kernel, without the intercept: (n_samples, n_kernels, n_functions)."""
-        parts = np.zeros((*points.gates.shape[:2], self.coef.shape[1]))
-        with one_pool(points.n_samples):
-            for rows, near, far, coef in self._blocks(points):
-                sums = mixing.kernel_sums(near, np.arange(near.n_samples), far, coef)
-                parts[rows] = (near.gates[:, :, :, np.newaxis] * sums).sum(axis=2)
-        return parts
-
-    def _blocks(self, points: Points) -> Iterator[tuple[Any, Points, Points, Array]]:
-        """Yield samples with all that they share anything with: of one rank, where gates divide.
-
-        These are the places of the samples, the samples, and the points with their coefficients.
-        """
-        near, far = ranks_of(points.gates), ranks_of(self.points.gates)
-        if near is None or far is None:
-            yield slice(None), points, self.points, self.coef
-            return
-        for rank in np.intersect1d(near[near >= 0], far):
-            rows, own = np.flatnonzero(near == rank), np.flatnonzero(far == rank)
-            yield rows, in_rank(points, rows, rank), in_rank(self.points, own, rank), self.coef[own]
-
-    def __call__(self, samples: Samples) -> Array:
-        return self.at(self.prepare(samples))

@@ -8,7 +8,8 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._samples import Samples, sample_weight
 from lokl.gates.representation import Standardized
-from lokl.gram.gated_kernel import Expansion, average_kernel
+from lokl.gram.expansion import Expansion
+from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels.base import Kernel
 
 _LANDMARKS = 500

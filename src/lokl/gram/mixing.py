@@ -107,6 +107,14 @@ def _look_up(left: Points, rows: Array, right: Points, place: Any) -> list[int]:
 
 def diag(points: Points) -> Array:
     """``k(x, x)`` of every sample, in float64."""
+    gates = (points.gates**2).sum(axis=2)
+    if points.plan.pair_normalized:
+        gates = gates * _inverse(gates.sum(axis=1, keepdims=True))
+    return np.asarray((gates * diag_apart(points)).sum(axis=1))
+
+
+def diag_apart(points: Points) -> Array:
+    """``k_i(x, x)`` of every sample and kernel without gates, (n_samples, n_kernels)."""
     plan = points.plan
     values = np.zeros((points.n_samples, plan.n_kernels))
     for family, layout in zip(plan.families, points.layouts, strict=True):
@@ -116,10 +124,7 @@ def diag(points: Points) -> Array:
     values *= points.scales**2
     for i in plan.others:
         values[:, i] = plan.kernels[i].diag(points.X)
-    gates = (points.gates**2).sum(axis=2)
-    if plan.pair_normalized:
-        gates = gates * _inverse(gates.sum(axis=1, keepdims=True))
-    return np.asarray((gates * values).sum(axis=1))
+    return values
 
 
 def product(left: Points, right: Points, coef: Array) -> Array:

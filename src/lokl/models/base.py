@@ -38,6 +38,11 @@ class Model(ABC):
         "support_vectors_": ("{array, CSR matrix} of shape (n_support, n_features)", ""),
         "support_fraction_": ("float", "Support rows among the training samples that count."),
         "intercept_": ("array of shape (n_machines,)", ""),
+        "kernel_residual_": (
+            "array of shape (n_kernels,)",
+            'How far features of low rank miss each kernel (``solver="primal"``): share of its '
+            "trace; for Fourier features, distance from its matrix. 0 for other solvers.",
+        ),
         "n_iter_": ("int", "Steps of the solver."),
     }
 

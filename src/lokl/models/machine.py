@@ -70,6 +70,7 @@ class GatedMachine(Model):
             **self.support.attributes(),
             "dual_coef_": self.dual_coef,
             "intercept_": self.expansion.intercept,
+            "kernel_residual_": self.kernel.residual,
             "history_": self.history,
             "duality_gap_": self.gap,
             "n_iter_": self.n_iter,

@@ -9,7 +9,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._samples import Samples
 from lokl._threads import multiply
-from lokl.gram import mixing
+from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
 from lokl.models.base import Model, Support
@@ -57,6 +57,9 @@ class TrustedExpert:
     success : tuple of LocalSuccess
         One for each question, empty where the temperature is the same everywhere.
     n_neighbors : int
+    machine : Expansion or None
+        Functions of all coefficients where features of low rank stand for the kernel, and the
+        samples that it looks at are for neighbours only.
     """
 
     name: str
@@ -70,6 +73,7 @@ class TrustedExpert:
     novelty: Novelty | None
     success: tuple[LocalSuccess, ...]
     n_neighbors: int
+    machine: Expansion | None = None
 
     @property
     def looks_around(self) -> bool:
@@ -82,14 +86,22 @@ class TrustedExpert:
         if self.known is None or n == 0:
             nobody = Neighbours(np.empty((n, 0), np.intp), np.empty((n, 0)))
             return Statement(np.zeros((n, n_tasks)), np.zeros((n, n_tasks)), nobody)
+        count = self.n_neighbors if self.looks_around else 0
         new = Points.make(self.known.plan, samples.filled, np.ones((n, 1)))
         K = mixing.block(new, self.known)
-        columns = np.hstack([self.coef, self.together]).astype(K.dtype)
-        sums = multiply(K, np.ascontiguousarray(columns)).astype(float)
-        count = self.n_neighbors if self.looks_around else 0
+        if self.machine is None:
+            columns = np.hstack([self.coef, self.together]).astype(K.dtype)
+            sums = multiply(K, np.ascontiguousarray(columns)).astype(float)
+        else:
+            sums = self.machine(samples)
         near = self.closeness(K, mixing.diag(new), mixing.diag(self.known)) if count else K
         decision = sums[:, :n_tasks] + self.intercept
         return Statement(decision, sums[:, n_tasks:], Neighbours.among(near, count))
+
+    @property
+    def residual(self) -> Array:
+        """How far features of low rank miss the kernel, (1,)."""
+        return np.zeros(1) if self.machine is None else self.machine.residual
 
     def familiar(self, neighbours: Neighbours) -> Array:
         """How far samples with such neighbours are known, from 0 to 1."""
@@ -224,6 +236,7 @@ class TrustedVote(Model):
             "intercept_": np.concatenate([panel.outcomes.intercept for panel in self.panels]),
             "weights_": np.mean([panel.weights for panel in self.panels], axis=0),
             "joint_weight_": float(np.mean([panel.joint_weight for panel in self.panels])),
+            "kernel_residual_": np.concatenate([expert.residual for expert in self.experts]),
             "history_": np.array([self.objective]),
             "n_iter_": self.n_iter,
         }

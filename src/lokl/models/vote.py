@@ -50,6 +50,11 @@ class Expert:
     expansion: Expansion | None
     gated: bool
 
+    @property
+    def residual(self) -> Array:
+        """How far features of low rank miss the kernel, (1,)."""
+        return np.zeros(1) if self.expansion is None else self.expansion.residual
+
     def decide(self, X: Any, trust: Array) -> Array:
         """Decisions (n_samples, n_tasks) of samples that trust it so far (``m g``).
 
@@ -156,6 +161,7 @@ class Vote(Model):
             **self.support.attributes(),
             "dual_coef_": coef[:, 0] if self.n_tasks == 1 else coef,
             "intercept_": np.zeros(self.n_tasks),
+            "kernel_residual_": np.concatenate([expert.residual for expert in self.experts]),
             "history_": np.array([self.objective]),
             "n_iter_": self.n_iter,
         }

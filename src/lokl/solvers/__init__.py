@@ -5,6 +5,7 @@ from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
 from lokl.solvers.machines import Machines, Solution
 from lokl.solvers.mwu import MWU
+from lokl.solvers.primal import Primal
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared, squared_hinge
 from lokl.solvers.solve import solve_svc, solve_svr
 
@@ -14,6 +15,7 @@ __all__ = [
     "Exact",
     "LibSVM",
     "Machines",
+    "Primal",
     "Problem",
     "Solution",
     "Solver",

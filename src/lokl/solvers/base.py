@@ -19,9 +19,14 @@ class Solver(BaseEstimator, ABC):
     losses : tuple of str
         Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive". It is never given a
         problem of another.
+    is_low_rank : bool
+        Whether it sees kernels through few features of them. These stand for positive semidefinite
+        kernels, and only for those that they were made of: what follows the settings of a kernel by
+        gradient does not go with it.
     """
 
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
+    is_low_rank: ClassVar[bool] = False
 
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         """Lay out training samples in the precision and memory this solver wants.

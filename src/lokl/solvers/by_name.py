@@ -8,8 +8,14 @@ from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
 from lokl.solvers.mwu import MWU
+from lokl.solvers.primal import Primal
 
-SOLVERS: dict[str, type[Any]] = {"exact": Exact, "libsvm": LibSVM, "mwu": MWU}
+SOLVERS: dict[str, type[Any]] = {
+    "exact": Exact,
+    "libsvm": LibSVM,
+    "mwu": MWU,
+    "primal": Primal,
+}
 
 
 def resolve_solver(solver: Any, **settings: Any) -> Solver:

@@ -1,6 +1,6 @@
 """Machines that cannot tell samples apart because the kernels are too small for the cost."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from lokl.solvers.problem import Dual, Problem
 _WEAK = 2.0
 
 
-def is_saturated(problem: Problem, dual: Dual, diag: Array) -> bool:
+def is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
     """Whether all of the smaller class is at its bound and every sample gets the same decision.
 
     Then no sample's kernel sum reaches the margin, the intercept alone decides, and it names the
-    larger class whatever the sample. `diag` holds the kernel values of the samples with themselves.
+    larger class whatever the sample. `diag` gives the kernel values of the samples with themselves,
+    where it comes to that.
     """
     said = dual.decision
     if said.min() <= 0.0 <= said.max() or not problem.is_classification:
@@ -26,7 +27,7 @@ def is_saturated(problem: Problem, dual: Dual, diag: Array) -> bool:
     cost = np.maximum(problem.upper, -problem.lower)
     if not np.isfinite(cost).all() or not up.any() or not down.any():
         return False
-    if float(diag.mean()) * float(cost.sum()) > _WEAK:
+    if float(diag().mean()) * float(cost.sum()) > _WEAK:
         # Costs that differ much between the classes have the same effect, but on purpose.
         return False
     smaller = up if cost[up].sum() <= cost[down].sum() else down
@@ -35,11 +36,11 @@ def is_saturated(problem: Problem, dual: Dual, diag: Array) -> bool:
 
 
 def warn_if_saturated(
-    problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Array]
+    problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Callable[[], Array]]
 ) -> None:
     """Tell the user about machines that predict one class for every sample."""
     # A machine without samples, whose view all of them lack, has nothing to tell.
-    machines = [own for own in zip(problems, duals, diags, strict=True) if len(own[2])]
+    machines = [own for own in zip(problems, duals, diags, strict=True) if len(own[1].coef)]
     if machines and all(is_saturated(*own) for own in machines):
         tell(
             "saturated",

@@ -42,7 +42,7 @@ def solve_svc(
         Cost, also by sample; 0 leaves a sample out.
     loss : {"auto", "hinge", "squared_hinge"}, default="auto"
         "auto" is the hinge, and the squared hinge where the solver knows no other ("mwu").
-    solver : {"exact", "libsvm", "mwu"} or Solver, default="exact"
+    solver : {"exact", "libsvm", "mwu", "primal"} or Solver, default="exact"
     start : array of shape (n_samples,), optional
         Signed coefficients to start from.
     **settings

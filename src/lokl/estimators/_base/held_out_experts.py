@@ -1,6 +1,6 @@
 """One expert for each kernel, and what it says about samples that it has not learned from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,8 @@ from lokl._arrays import Array
 from lokl.estimators._base.threads import in_threads, jobs_for
 from lokl.estimators._base.training import Training
 from lokl.gates import Constant
-from lokl.gram import GatedGram
+from lokl.gram import Expansion, GatedGram
+from lokl.gram.gated_kernel import average_kernel
 from lokl.models import TrustedExpert
 from lokl.solvers import Machines, Solution, Solver
 from lokl.solvers.held_out import Fold, held_out_decisions, held_out_machines
@@ -68,7 +69,7 @@ class HeldOutExpert:
     part: Array  # (len(rows), n_tasks), in the machine of all kernels
     neighbours: Neighbours  # of these samples among each other
     solution: Solution | None  # on all samples that have the view
-    diag: Array  # (len(rows),), of its Gram matrix
+    diag: Callable[[], Array]  # of its Gram matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +109,23 @@ class ExpertSchool:
         if self.folds:
             folds = _among(rows, self.folds, training.n_samples)
             decision = held_out_decisions(solver, gram, problems, folds, solution)
-        diag = gram.diag()
+        # Who is near is told by the kernel itself, whatever stands for it in machines.
+        exact, diag = gram.exact, gram.exact.diag()
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SOME)).astype(np.intp))
-        closeness = Closeness.of(diag, some, gram.block(some))
+        closeness = Closeness.of(diag, some, exact.block(some))
         part, neighbours = self._around(i, rows, gram, closeness)
-        gram.release()
+        exact.release()
         novelty = Novelty.of(neighbours, training.weight[rows]) if self.novelty else None
         together = self.together.gates[rows, i, np.newaxis] * self.together.coef[rows]
         coef = solution.coef
         carry = np.flatnonzero((np.hstack([coef, together]) != 0).any(axis=1))
         known = np.arange(len(rows)) if self.n_neighbors else carry
+        machine, seen = None, known
+        if gram.is_low_rank:
+            kernel, both = average_kernel(gram.kernels), np.hstack([coef, together])
+            machine = Expansion.make(kernel, gram, both, 0.0)
+            seen = known if self.n_neighbors else known[:0]
+        gram.release()
         expert = TrustedExpert(
             training.names[i],
             training.kernels[i],
@@ -125,19 +133,21 @@ class ExpertSchool:
             coef[known],
             together[known],
             solution.intercept,
-            gram.points.take(known) if len(known) < len(rows) else gram.points,
+            gram.points.take(seen) if len(seen) < len(rows) else gram.points,
             closeness,
             novelty,
             (),
             self.n_neighbors,
+            machine,
         )
-        return HeldOutExpert(expert, rows, decision, part, neighbours, solution, diag)
+        return HeldOutExpert(expert, rows, decision, part, neighbours, solution, gram.diag)
 
     def _around(
         self, i: int, rows: Array, gram: GatedGram, closeness: Closeness
     ) -> tuple[Array, Neighbours]:
         """Look at every row of the kernel once: parts of held-out machines, and neighbours."""
-        n, together, diag = len(rows), self.together, gram.diag()
+        n, together, exact = len(rows), self.together, gram.exact
+        diag = exact.diag()
         everyone = np.arange(n)
         part = np.zeros((n, together.coef.shape[1]))
         found, places = [], []
@@ -145,11 +155,12 @@ class ExpertSchool:
             own = place_of(rows, left, self.training.n_samples)
             own = own[own >= 0]
             load = together.gates[rows, i, np.newaxis] * coef[rows]
+            parts = gram.dot(load) if gram.is_low_rank else None
             step = max(_BLOCK // n, 1)
             for start in range(0, len(own), step):
                 some = own[start : start + step]
-                K = gram.cross(some, everyone)
-                part[some] = K @ load.astype(K.dtype)
+                K = exact.cross(some, everyone)
+                part[some] = K @ load.astype(K.dtype) if parts is None else parts[some]
                 near = closeness(K, diag[some], diag) if self.n_neighbors else K
                 near[np.arange(len(some)), some] = -1.0
                 found.append(Neighbours.among(near, min(self.n_neighbors, n - 1)))
@@ -174,7 +185,7 @@ class ExpertSchool:
             (),
             self.n_neighbors,
         )
-        return HeldOutExpert(expert, none, nothing, nothing, neighbours, None, np.empty(0))
+        return HeldOutExpert(expert, none, nothing, nothing, neighbours, None, lambda: np.empty(0))
 
 
 def place_of(rows: Array, wanted: Array, n_samples: int) -> Array:

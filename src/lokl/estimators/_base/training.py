@@ -10,7 +10,7 @@ from lokl._arrays import Array
 from lokl._samples import Samples, sample_weight
 from lokl.estimators._base.earlier import Earlier
 from lokl.gates import Gate
-from lokl.gram import Expansion, GatedGram, GatedKernel
+from lokl.gram import Expansion, GatedGram
 from lokl.kernels import Kernel
 from lokl.models import GatedMachine, Support
 from lokl.solvers import Machines, Problem, Solution, Solver
@@ -95,7 +95,6 @@ class Training:
         history: Sequence[float] | None = None,
         gap: float | None = None,
         rounds: int | None = None,
-        kernels: list[Kernel] | None = None,
         names: list[str] | None = None,
         gates: Array | None = None,
         **learned: Any,
@@ -103,21 +102,14 @@ class Training:
         """Make a model of machines on one gated kernel.
 
         The gate is for any samples, under learned parameters. History, gap and number of rounds are
-        those of the machines where None; kernels and names are given where others were learned than
+        those of the machines where None; names are given where other kernels were learned than
         those of the training; `gates` are given where the gate would say something else of the
         training samples than their Gram matrix was made with; `learned` are attributes that only
         the method has.
         """
         gram = solution.gram
-        diag = gram.diag()
-        warn_if_saturated(self.problems, solution.duals, [diag] * len(solution.duals))
-        kernel = GatedKernel(
-            self.kernels if kernels is None else kernels,
-            gate,
-            params,
-            gram.pair_normalized,
-            self.names if names is None else names,
-        )
+        warn_if_saturated(self.problems, solution.duals, [gram.diag] * len(solution.duals))
+        kernel = gram.kernel(gate, params, self.names if names is None else names)
         support = Support.of(solution.coef, self.samples, self.rows)
         return GatedMachine(
             kernel,
