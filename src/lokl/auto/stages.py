@@ -39,6 +39,8 @@ class Plan:
         What a cost of one means: the spread of the targets of a regression, else 1.
     in_haste : bool
         Whether time may be over soon: a candidate that is seldom bad then comes first of all.
+    every_view : bool
+        Whether only candidates may win that have kernels of their own for each view.
     """
 
     contenders: Sequence[Contender]
@@ -46,6 +48,15 @@ class Plan:
     given: list[Kernels] | None
     unit_cost: float
     in_haste: bool = False
+    every_view: bool = False
+
+    def may_win(self, candidate: Candidate) -> bool:
+        """Whether a candidate is allowed to win, however good it is."""
+        if not self.every_view or candidate.kernels is None:
+            return True
+        # Single kernels of views are still judged: they tell which width suits a view.
+        seen = {getattr(kernel, "columns", None) for kernel in candidate.kernels.values()}
+        return seen == {view.columns for view in self.views}
 
     def stages(self, board: Leaderboard) -> Iterator[Stage]:
         """Yield candidates, looking at what the board says of those before."""
@@ -76,7 +87,8 @@ class Plan:
         alone = self._alone()
         coarse = range(LOW, HIGH + 1, STEP)
         if self.in_haste:
-            yield self._at(uniform, [view.rbf(0) for view in alone[:1]], [_FIRST_COST])
+            first = self.views if self.every_view else alone[:1]
+            yield self._at(uniform, [_merged([view.rbf(0) for view in first])], [_FIRST_COST])
         singles = [view.rbf(power) for view in alone for power in coarse]
         if len(self.views) > 1:
             singles += [_merged([view.rbf(power) for view in self.views]) for power in coarse]
@@ -92,7 +104,8 @@ class Plan:
     def _alone(self) -> list[View]:
         """Views that a single kernel can be asked about, and all of them as one."""
         complete = [view for view in self.views if view.complete]
-        whole = [together(self.views)] if len(complete) == len(self.views) > 1 else []
+        several = len(complete) == len(self.views) > 1 and not self.every_view
+        whole = [together(self.views)] if several else []
         return whole + complete
 
     def _closer_widths(self, uniform: Contender, board: Leaderboard) -> Stage:
