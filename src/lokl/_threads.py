@@ -173,6 +173,13 @@ def one_pool(n_samples: int) -> Iterator[None]:
     if n_samples < _MANY_SAMPLES:
         yield
         return
+    with quiet_blas():
+        yield
+
+
+@contextmanager
+def quiet_blas() -> Iterator[None]:
+    """Let only the threads of this file work, also where there are few samples but many fits."""
     quiet = _quiet_blas(os.getpid())
     quiet.enter()
     try:

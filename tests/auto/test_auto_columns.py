@@ -202,7 +202,6 @@ def test_an_unknown_column_of_a_view_is_named():
         quick({"a": [0, 9]}).fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore:120 of 120 samples lack a view")
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("limit", [None, 1e-3])
 def test_a_winner_of_every_view_can_be_told_apart_and_answers_who_lacks_some(missing, limit):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array, is_sparse
 from lokl._notices import Collected
 from lokl._tables import table_of
+from lokl._threads import quiet_blas
 from lokl.auto.arena import Arena, take
 from lokl.auto.candidates import Contender, contenders
 from lokl.auto.dictionary import View, one_by_one, views_of
@@ -144,7 +145,7 @@ class AutoMKL(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
         check_settings(self)
         deadline = Deadline(self.time_limit)
-        with Collected():
+        with Collected(), quiet_blas():
             # Before anything is read, so that a wrong name is told at once.
             contenders(self.methods, self._kind, True, {})
             reader = ReadColumns().fit(X)

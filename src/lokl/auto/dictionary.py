@@ -11,6 +11,9 @@ Kernels = dict[str, Kernel]
 
 # Powers of two, as multiples of the reciprocal of the median squared distance.
 LOW, HIGH, STEP = -4, 2, 2
+# The least power of kernels that are not off centre: of wider ones, all values are nearly the same,
+# and samples that lack a view lean to one side.
+CENTRED = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +37,17 @@ class View:
     def rbf(self, power: int) -> Kernels:
         return self._named({f"rbf(2^{power})": RBF(2.0**power / self.units)})
 
-    def ladder(self) -> Kernels:
-        """All kernels of the view together."""
+    def ladder(self, low: int = LOW) -> Kernels:
+        """All kernels of the view together, RBF from a least power on."""
         found = {**self.linear(), **self.quadratic()}
-        for power in range(LOW, HIGH + 1, STEP):
+        for power in range(low, HIGH + 1, STEP):
             found.update(self.rbf(power))
         return found
 
     def _named(self, kernels: Mapping[str, Kernel]) -> Kernels:
         return {
             name if self.name is None else f"{self.name}: {name}": (
-                kernel if self.columns is None else kernel.on(self.columns)
+                kernel if self.columns is None else kernel.on(list(self.columns))
             )
             for name, kernel in kernels.items()
         }

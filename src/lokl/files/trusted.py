@@ -27,6 +27,7 @@ _PACKAGES = (
     "optimizers",
     "estimators",
     "selection",
+    "auto",
     "tables.preparation",
 )
 _OWN = re.compile(rf"lokl\.({'|'.join(map(re.escape, _PACKAGES))})(\.[a-z0-9_]+)*\.\w+")

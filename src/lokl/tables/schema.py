@@ -14,12 +14,13 @@ _INNER = ("best_estimator_", "estimator_")
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns that a model knows, by view, and the names of ids and target in training."""
+    """Columns that a model knows, by view, and what is noted of ids and target in training."""
 
     views: dict[str, list[str]]
     kinds: dict[str, str]
     on: str | None = None
     target: str | None = None
+    positive: str | None = None
 
 
 def schema_of(model: Any) -> Schema:
@@ -30,7 +31,8 @@ def schema_of(model: Any) -> Schema:
     """
     first = model.steps[0][1] if hasattr(model, "steps") else model
     if isinstance(first, TablePreparation):
-        return Schema(first.views_, first.kinds_, first.on, first.target_name_)
+        noted = (first.on, first.target_name_, first.positive)
+        return Schema(first.views_, first.kinds_, *noted)
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
         raise TableError(
@@ -39,6 +41,15 @@ def schema_of(model: Any) -> Schema:
         )
     names = [str(column) for column in columns]
     return Schema(_views(model, names), dict.fromkeys(names, NUMERIC))
+
+
+def places_in_model(model: Any) -> dict[str, list[int]] | None:
+    """Return columns of each view as they come out of the preparation of a fitted model.
+
+    None for models without one: each of their kernels is then a view.
+    """
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    return first.prepared_views_ if isinstance(first, TablePreparation) else None
 
 
 def deciding(model: Any) -> Iterator[Any]:

@@ -77,3 +77,16 @@ def described(name: str, values: Any, task: str) -> str:
         return f"{name}: numbers from {values.min():g} to {values.max():g}"
     counts = values.value_counts()
     return f"{name}: {listed([f'{label} {count}' for label, count in counts.items()], 8)}"
+
+
+def one_against_all(values: Any, positive: str) -> Any:
+    """Return a target of two classes: one, and "not" that one; a target of two stays as it is."""
+    names = values.map(str)
+    if positive not in set(names):
+        known = listed(sorted(set(names)), 8)
+        raise TableError(
+            f"--positive {positive}: target {values.name} has no such class, but {known}"
+        )
+    if values.nunique() == 2:
+        return values
+    return names.where(names == positive, f"not {positive}")
