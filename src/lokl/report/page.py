@@ -20,12 +20,7 @@ _ROWS, _SYMBOLS = 400, 1500
 
 def render(report: Report) -> str:
     """Return the page as text."""
-    try:
-        import jinja2
-    except ImportError as reason:
-        raise ImportError(
-            "reports need Jinja2; install it with: pip install 'lokl[report]'"
-        ) from reason
+    jinja2 = need_jinja()
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_template),
         autoescape=True,
@@ -43,6 +38,17 @@ def render(report: Report) -> str:
         best=dict(_dots(report.leaderboard)),
         **_pictures(report),
     )
+
+
+def need_jinja() -> Any:
+    """Return Jinja2, or say how to get it."""
+    try:
+        import jinja2
+    except ImportError as reason:
+        raise ImportError(
+            "reports need Jinja2; install it with: pip install 'lokl[report]'"
+        ) from reason
+    return jinja2
 
 
 def _template(name: str) -> str:

@@ -1,5 +1,6 @@
 """A model that takes tables as they are: preparation and method in one pipeline."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -46,7 +47,8 @@ def learn(
     """
     preparation, y = preparation_for(table), target_of(table)
     if method is None:
-        auto = automatic(table, seed, time_limit)
+        numbers = table.task == "numbers"
+        auto = automatic_for(places_in(preparation), numbers, seed, time_limit)
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
     kind = estimator_class(method, table.task == "numbers")
@@ -89,12 +91,13 @@ def groups_of(table: Table) -> Any:
     return None if table.groups is None else table.groups.astype(str).to_numpy()
 
 
-def automatic(table: Table, seed: int, time_limit: float | None = None) -> Any:
-    """Return the estimator that chooses everything for prepared samples of a table."""
-    kind: Any = AutoMKLRegressor if table.task == "numbers" else AutoMKLClassifier
-    places = places_in(preparation_for(table))
+def automatic_for(
+    places: Mapping[str, Sequence[int]], numbers: bool, seed: int, time_limit: float | None = None
+) -> Any:
+    """Return the estimator that chooses everything for prepared samples with views at places."""
+    kind: Any = AutoMKLRegressor if numbers else AutoMKLClassifier
     return kind(
-        places if len(places) > 1 else None,
+        dict(places) if len(places) > 1 else None,
         every_view=True,
         time_limit=time_limit,
         random_state=seed,
