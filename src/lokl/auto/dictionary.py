@@ -21,7 +21,7 @@ class View:
     """Columns that belong together, as they come out of the preparation."""
 
     name: str | None  # None where there is only one
-    columns: range | None  # None for all
+    columns: slice | None  # None for all; a list of numbers would be copied one by one
     complete: bool = True  # whether every training sample has it
     # How many units the distances of the view are made of.
     units: int = 1
@@ -47,7 +47,7 @@ class View:
     def _named(self, kernels: Mapping[str, Kernel]) -> Kernels:
         return {
             name if self.name is None else f"{self.name}: {name}": (
-                kernel if self.columns is None else kernel.on(list(self.columns))
+                kernel if self.columns is None else kernel.on(self.columns)
             )
             for name, kernel in kernels.items()
         }
@@ -57,7 +57,7 @@ def views_of(names: Sequence[str], widths: Sequence[int], complete: Sequence[boo
     """Views side by side, with so many columns each."""
     found, start = [], 0
     for name, width, whole in zip(names, widths, complete, strict=True):
-        found.append(View(name, range(start, start + width), whole))
+        found.append(View(name, slice(start, start + width), whole))
         start += width
     return found
 

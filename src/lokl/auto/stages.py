@@ -55,8 +55,8 @@ class Plan:
         if not self.every_view or candidate.kernels is None:
             return True
         # Single kernels of views are still judged: they tell which width suits a view.
-        seen = {tuple(getattr(kernel, "columns", ())) for kernel in candidate.kernels.values()}
-        return seen == {tuple(view.columns or ()) for view in self.views}
+        seen = {str(getattr(kernel, "columns", None)) for kernel in candidate.kernels.values()}
+        return seen == {str(view.columns) for view in self.views}
 
     def stages(self, board: Leaderboard) -> Iterator[Stage]:
         """Yield candidates, looking at what the board says of those before."""

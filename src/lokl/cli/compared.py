@@ -71,6 +71,8 @@ def show_results(finished: Any) -> None:
 
 
 def _leaderboard(results: Any) -> Iterator[Text]:
+    from lokl.comparison.candidates import GUESSES
+
     classes = bool(results.bench.question.classes)
     factor, digits = (100, 1) if classes else (1, 3)
     texts = {row.name: _span(row, factor, digits) for row in results.rows}
@@ -78,7 +80,9 @@ def _leaderboard(results: Any) -> Iterator[Text]:
     unit = " %" if classes else ""
     head = f" {results.score_name}{unit}, held out (95 % interval)"
     yield Text(f"{head:<{_NAME + wide + _LINE + 6}}seconds", "bold")
-    ends = [row.interval for row in results.rows if not row.failed]
+    # Guesses would leave no room for what is compared.
+    rows = [row for row in results.rows if not row.failed]
+    ends = [r.interval for r in rows if r.name not in GUESSES] or [r.interval for r in rows]
     limits = min(low for _, low, _ in ends), max(high for _, _, high in ends)
     for row in results.rows:
         name = f" {_short(row.name, _NAME):<{_NAME}}"
@@ -103,7 +107,8 @@ def _dots(interval: tuple[float, float, float], limits: tuple[float, float]) -> 
     """Draw a score and its interval on one common line."""
     low, high = limits
     step = (high - low) / (_LINE - 1) or 1.0
-    middle, first, last = (round((value - low) / step) for value in interval)
+    places = (round((value - low) / step) for value in interval)
+    middle, first, last = (min(max(place, 0), _LINE - 1) for place in places)
     signs = ["─" if first <= place <= last else " " for place in range(_LINE)]
     signs[middle] = "●"
     return "".join(signs)

@@ -13,6 +13,8 @@ from lokl.tables.learning import estimator_class, names_of, plain_name
 
 OURS, VIEW, BASELINE = "ours", "view", "baseline"
 AUTO, MIX, VOTE = "AutoMKL", "uniform mix", "trusted vote"
+# What says the same about every sample.
+GUESSES = ("majority class", "mean")
 # Words that stand for several candidates.
 _ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
 _UNIFORM = METHODS[0]
@@ -64,7 +66,7 @@ def _standard(table: Table) -> Iterator[Candidate]:
         for view in table.views:
             yield Candidate(alone(view), VIEW, OneView(_UNIFORM, view), 0, frozenset({view}))
     for name, recipe, words in (
-        ("mean" if numbers else "majority class", Baseline(baselines.guess), {"guess", "majority"}),
+        (GUESSES[numbers], Baseline(baselines.guess), {"guess", "majority"}),
         (
             "ridge regression" if numbers else "logistic regression",
             Baseline(baselines.linear),

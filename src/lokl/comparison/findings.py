@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl._arrays import Array
+from lokl.comparison.candidates import GUESSES
 from lokl.comparison.results import Results
 from lokl.inspection.stability import LARGE_CHANGE, MANY_LEADERS, other_leader
 from lokl.report.content import Finding
@@ -17,6 +18,8 @@ _FEW_OF_A_CLASS = 10
 _OFTEN = 0.5
 # Distance of stated and true probabilities that is too large.
 _UNCALIBRATED = 0.1
+# Shares of trust this close lead together.
+_EQUAL = 0.05
 # Samples that lack a view, and points by which they are worse, before that is told.
 _ENOUGH, _MUCH_WORSE = 10, 0.1
 
@@ -95,7 +98,7 @@ def _no_better_than_a_baseline(results: Results) -> str:
 
 def _no_better_than_guessing(results: Results) -> str:
     chosen = results.chosen
-    guess = [row for row in results.rows if row.name in ("majority class", "mean")]
+    guess = [row for row in results.rows if row.name in GUESSES]
     if chosen is None or not guess or guess[0].failed:
         return ""
     gap = results.difference(chosen, guess[0])
@@ -112,7 +115,7 @@ def _unstable(results: Results) -> str:
     if first is None or second is None:
         return ""
     a, b = (_shares(own.trust) for own in (first, second))
-    change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b).mean())
+    change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b, _EQUAL).mean())
     if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
         return ""
     return (

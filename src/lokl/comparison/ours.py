@@ -17,7 +17,7 @@ from lokl.selection import KernelSearchCV, calibrated
 from lokl.tables.learning import automatic_for, estimator_class
 
 # Powers of two of the cost, in units of the spread of numbers.
-_COSTS, _FEW_COSTS = (-1, 1, 3, 5, 7), (0, 3, 6)
+_COSTS, _FEW_COSTS = (-1, 1, 3, 5, 7), (-2, 1, 4)
 # Powers of two of widths; see PrepareColumns for their unit.
 _WIDTHS, _FEW_WIDTHS, _WIDTHS_OF_ONE = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
 # Folds of the search, of methods that learn more than a machine, and of probabilities where the
@@ -59,7 +59,8 @@ class Searched(Recipe):
         preparation, X = part.prepared()
         places = part.places if self.view is None else {self.view: part.places[self.view]}
         unit = _spread(part.y) if part.numbers else 1.0
-        scale = PrepareColumns(list(places.values()))
+        # As arrays: numbers of a list are copied one by one with every copy of the pipeline.
+        scale = PrepareColumns([np.array(own) for own in places.values()])
         pipeline = Pipeline([("scale", scale), ("model", self._estimator(part, unit))])
         kernels, costs = self._grid(places)
         grid = {"model__kernels": kernels, "model__C": [unit * 2.0**power for power in costs]}

@@ -64,7 +64,8 @@ def verdict(results: Results) -> str:
 
 
 def _sentence(row: Row, results: Results) -> str:
-    return f"{row.name} reaches {results.score_name} {_span(row, results)} on samples left out."
+    name = row.name[:1].upper() + row.name[1:]
+    return f"{name} reaches {results.score_name} {_span(row, results)} on samples left out."
 
 
 def _span(row: Row, results: Results) -> str:

@@ -151,6 +151,12 @@ class Results:
         """The best baseline."""
         return next((row for row in self.rows if row.role == BASELINE and not row.failed), None)
 
+    def _score(self, scores: Array) -> Interval:
+        """Mean score with its interval, which ends where scores do."""
+        mean, low, high = corrected_interval(scores, self._folds())
+        least = 0.0 if self.bench.question.classes else -np.inf
+        return mean, max(low, least), min(high, 1.0)
+
     def _folds(self) -> list[Any]:
         return [self.bench.splits[split] for split in self.splits]
 
@@ -168,7 +174,7 @@ class Results:
             one.role,
             one.complexity,
             scores,
-            corrected_interval(scores, self._folds()),
+            self._score(scores),
             float(np.mean([record["seconds"] for record in records])),
             None if None in supports else float(np.mean(supports)),
         )
@@ -182,7 +188,7 @@ class Results:
         taken = self.best_views()
         pairs = zip(taken, self.splits, strict=True)
         scores = np.array([self.records[name, split]["score"] for name, split in pairs])
-        interval = corrected_interval(scores, self._folds())
+        interval = self._score(scores)
         return Row(BEST_VIEW, VIEW, 0, scores, interval, sum(row.seconds for row in rows))
 
     def best_views(self) -> list[str]:
@@ -206,7 +212,7 @@ class Results:
                 if pairs and None not in pairs:
                     kept, lost = np.array(pairs, dtype=float).T
                     loss = corrected_interval(kept - lost, self._folds())
-                    without = corrected_interval(lost, self._folds())
+                    without = self._score(lost)
             found.append(Worth(view, alone[0].interval if alone else None, loss, without))
         return found
 

@@ -11,6 +11,8 @@ from lokl.inspection.by_view import ViewAnswers
 
 # Trust from which on a view counts, and the share of it that an equal part is taken for.
 _TRUSTED, _ABOUT = 0.5, 0.9
+# Shares that differ by less between samples are the same.
+_SAME = 1e-3
 # Views that disagree by so much or more tell different stories.
 _DISAGREE = 0.5
 _THIRDS = ("low values", "middle values", "high values")
@@ -25,6 +27,9 @@ def trusted_where(results: Results) -> dict[str, str]:
     # Shares of views sum to one; trust of each view is a probability.
     shares = bool(np.allclose(told.trust.sum(axis=1), 1.0, atol=1e-4))
     limit = _ABOUT / len(told.views) if shares else _TRUSTED
+    full = told.present.all(axis=1)
+    if shares and full.any() and np.ptp(told.trust[full], axis=0).max() < _SAME:
+        return dict.fromkeys(told.views, "the same for all")
     found = {}
     for place, view in enumerate(told.views):
         has = told.present[:, place]

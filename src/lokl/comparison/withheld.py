@@ -55,14 +55,14 @@ def without_each_view(
 def _without(view: str, learner: Any, part: Part, columns: list[int]) -> Pipeline | None:
     """Return a model of the columns that are left; None where no kernel is."""
     moved = {column: place for place, column in enumerate(columns)}
-    gone = set(part.places[view])
-    kernels = {
-        name: kernel.kernel.on([moved[c] for c in kernel.columns])
-        for name, kernel in learner.kernels.items()
-        if not gone & set(kernel.columns)
-    }
+    kernels = {}
+    for name, kernel in learner.kernels.items():
+        # Views stand side by side, and a kernel has one of them.
+        first, last = kernel.columns.start, kernel.columns.stop - 1
+        if first in moved:
+            kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
     if not kernels:
         return None
     left = [own for name, own in part.places.items() if name != view]
-    scale = PrepareColumns([[moved[c] for c in own] for own in left])
+    scale = PrepareColumns([np.array([moved[c] for c in own]) for own in left])
     return Pipeline([("scale", scale), ("model", clone(learner).set_params(kernels=kernels))])

@@ -235,10 +235,10 @@ def _drawn(model: Any, y: Any, rng: np.random.RandomState) -> Array:
     return rows
 
 
-def other_leader(trust: Array, refit: Array) -> Array:
+def other_leader(trust: Array, refit: Array, tie: float = _TIE) -> Array:
     """Which samples have another leading kernel; kernels that lead together are no change."""
     led = np.take_along_axis(refit, trust.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    return np.asarray(led < refit.max(axis=1) - _TIE)
+    return np.asarray(led < refit.max(axis=1) - tie)
 
 
 def _held_out_scores(

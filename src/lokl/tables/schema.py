@@ -20,6 +20,7 @@ class Schema:
     kinds: dict[str, str]
     on: str | None = None
     target: str | None = None
+    task: str | None = None
     positive: str | None = None
 
 
@@ -31,7 +32,9 @@ def schema_of(model: Any) -> Schema:
     """
     first = model.steps[0][1] if hasattr(model, "steps") else model
     if isinstance(first, TablePreparation):
-        noted = (first.on, first.target_name_, first.positive)
+        # Two classes keep their names; of more, all but one were made one.
+        many = first.prior_ is not None and f"not {first.positive}" in first.prior_
+        noted = (first.on, first.target_name_, first.task, first.positive if many else None)
         return Schema(first.views_, first.kinds_, *noted)
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:

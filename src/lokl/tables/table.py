@@ -19,7 +19,14 @@ from lokl.tables.errors import TableError
 from lokl.tables.joining import outer_join, refuse_strangers, told_apart, with_ids
 from lokl.tables.preparation import MOST_WORDS
 from lokl.tables.sources import Source, read_source
-from lokl.tables.target import column_of, described, find_column, one_against_all, task_of
+from lokl.tables.target import (
+    as_labels,
+    column_of,
+    described,
+    find_column,
+    one_against_all,
+    task_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +130,7 @@ def read_table(
     how = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
-    files, places = _find(asked, read, how)
+    files, places = find_columns(asked, read, how)
     files = with_ids(files, on)
     if on is not None:
         refuse_strangers(files, on)
@@ -152,7 +159,7 @@ def _own_target(read: Sequence[Source]) -> str | None:
     return own[0] if len(read) == 1 and own else None
 
 
-def _find(
+def find_columns(
     asked: Mapping[str, str | None], read: list[Source], how: Mapping[str, Any]
 ) -> tuple[list[Source], dict[str, tuple[int, str]]]:
     """Return all files that are needed, and file and column of everything that is asked for."""
@@ -270,10 +277,7 @@ def _labelled(table: Table, values: Any, task: str | None) -> Table:
         raise TableError(f"target {name} is missing in every row that has values; see --target")
     values = values[known]
     task = task_of(name, values.infer_objects(), task)
-    if task == "classes" and values.dtype.kind == "f" and (values == values.round()).all():
-        values = values.astype(int)
-    elif task == "classes" and values.dtype.kind not in "iub":
-        values = values.map(str)
+    values = as_labels(values) if task == "classes" else values
     notes = [f"target {described(name, values, task)}"]
     if not known.all():
         notes.append(f"left out {int((~known).sum())} samples without target or without values")
