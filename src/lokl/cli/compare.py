@@ -83,7 +83,7 @@ def compare(
             methods=tuple(methods or ()), folds=folds, repeats=repeats, seed=seed
         )
         comparison = Comparison(settings, output or folder or Path("run"))
-        finished = _done(comparison, jobs, time_limit)
+        finished = run_comparison(comparison, jobs, time_limit)
     if as_json:
         from lokl.comparison.summary import as_dict
 
@@ -94,8 +94,9 @@ def compare(
     show_results(finished)
 
 
-def _done(comparison: Any, jobs: int, time_limit: float | None) -> Any:
-    """Do everything behind a progress bar."""
+def run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
+    """Do everything behind a progress bar, and say what is done on standard error."""
+    from lokl._lock import BusyError
     from lokl.cli.compared import show_plan, show_read
     from lokl.comparison.finish import finish
     from lokl.datasets.progress import progress_bar
@@ -109,6 +110,17 @@ def _done(comparison: Any, jobs: int, time_limit: float | None) -> Any:
                 comparison.run(jobs, lambda record: progress.advance(task), time_limit)
                 return finish(comparison, lambda step: progress.update(task, description=step))
     except KeyboardInterrupt:
-        done, cells = len(comparison.records), len(comparison.cells)
-        kept = f"{done} of {cells} fits are in {comparison.folder}"
-        stop(f"lokl: interrupted; {kept}, and the same command goes on from them", 130)
+        stop(f"lokl: interrupted; {_kept(comparison)}", 130)
+    except BusyError as reason:
+        stop(f"lokl: {reason}", 2)
+    except OSError as reason:
+        why = f"cannot write to {comparison.folder}: {reason.strerror or reason}"
+        stop(f"lokl: {why}; {_kept(comparison)}", 1)
+
+
+def _kept(comparison: Any) -> str:
+    done, cells = len(comparison.records), len(comparison.cells)
+    kept = f"{done} of {cells} fits are in {comparison.folder}"
+    return (
+        f"{kept}, and the same command goes on from them" if done else f"no fit is done of {cells}"
+    )

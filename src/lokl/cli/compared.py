@@ -1,6 +1,7 @@
 """How a comparison looks in a terminal of 80 columns."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -17,7 +18,7 @@ _NAMED = 4
 
 def show_read(table: Any) -> None:
     """Say on standard error what was read and what is predicted."""
-    files = " · ".join(f"{name} {n} x {d}" for name, (n, d) in table.files.items())
+    files = " · ".join(f"{Path(name).name} {n} x {d}" for name, (n, d) in table.files.items())
     how = f"joined on {table.on}: " if table.on else ""
     counts = [f"{count} lack {view}" for view, count in table.lacking().items()]
     _tell("read", f"{files}   {how}{', '.join([f'{len(table.frame)} samples', *counts])}")

@@ -13,6 +13,8 @@ from lokl.cli.terminal import stop
 
 # Signs of the longest bar.
 _LONGEST = 10
+# Other classes that are named.
+_OTHERS = 3
 # Novelty from which on a sample is unlike those of training.
 _NOVEL = 0.3
 
@@ -62,7 +64,7 @@ def explain(
         if output is not None:
             _write_report(fitted, table, model, data, output)
     if told is not None:
-        lines = [json.dumps(asdict(told), indent=1)] if as_json else _lines(told)
+        lines = [json.dumps(asdict(told), indent=1)] if as_json else story_lines(told)
         typer.echo("\n".join(lines))
     if output is not None and not as_json:
         typer.echo(str(output))
@@ -76,7 +78,8 @@ def _write_report(fitted: Any, table: Any, model: Path, data: list[str], output:
     write(report_about(fitted, table, model.name, again), output)
 
 
-def _lines(told: Any) -> list[str]:
+def story_lines(told: Any) -> list[str]:
+    """Return what is told about one sample."""
     lines = [_headline(told)]
     width = max([len(voice.view) for voice in told.voices] + [len("prior")])
     if told.prior is not None:
@@ -98,7 +101,10 @@ def _headline(told: Any) -> str:
     said = _value(told.prediction)
     if not told.probability:
         return f"{told.name}: {said}"
-    others = ", ".join(f"{c} {p:.2f}" for c, p in told.probability.items() if c != told.prediction)
+    left = {label: chance for label, chance in told.probability.items() if label != told.prediction}
+    others = ", ".join(f"{label} {chance:.2f}" for label, chance in list(left.items())[:_OTHERS])
+    if len(left) > _OTHERS:
+        others += f", {len(left) - _OTHERS} more"
     return f"{told.name}: {said}, probability {told.probability[told.prediction]:.2f} ({others})"
 
 

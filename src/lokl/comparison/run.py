@@ -72,7 +72,7 @@ class Comparison:
         self.candidates: list[Candidate] = candidates_for(self.table, settings.methods)
         self.question = _question(self.table)
         self._check_sizes()
-        self.records = CellRecords(folder / CELLS)
+        self.records = self._read_records()
 
     def _refuse_other_runs(self) -> None:
         config = self.folder / CONFIG
@@ -90,6 +90,12 @@ class Comparison:
                     f"{_shown(there.get(name))} there, {_shown(value)} here); name another folder "
                     "with --output, or remove this one"
                 )
+
+    def _read_records(self) -> CellRecords:
+        try:
+            return CellRecords(self.folder / CELLS)
+        except ValueError as reason:
+            raise TableError(str(reason)) from reason
 
     def _check_sizes(self) -> None:
         settings, y = self.settings, target_of(self.table)
@@ -146,7 +152,7 @@ class Comparison:
             stack.enter_context(only_run(self.folder))
             # Once more: a run that has just ended may have added records.
             self._refuse_other_runs_here()
-            self.records = CellRecords(self.folder / CELLS)
+            self.records = self._read_records()
             yield
 
     def _refuse_other_runs_here(self) -> None:
