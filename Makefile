@@ -24,7 +24,7 @@ endif
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 
-demo: $(STAMP)plot  ## run the main job
+demo: $(STAMP)demo  ## run the main job
 	$(BIN)/lokl demo $(ARGS)
 
 # One BLAS thread for each worker, else they fight for cores.
@@ -73,10 +73,10 @@ $(STAMP)lokl: pyproject.toml | $(STAMP)venv
 	  $(PIP) install --quiet --no-build-isolation --editable .; }
 	@cp $< $@
 
-# The figure of the demo needs an extra of the package.
-$(STAMP)plot: pyproject.toml | $(STAMP)lokl
-	@cmp -s $< $@ || { echo 'installing what draws figures into $(VENV) ...'; \
-	  $(PIP) install --quiet --no-build-isolation --editable '.[plot]'; }
+# Tables, models on disk, reports and figures need extras of the package.
+$(STAMP)demo: pyproject.toml | $(STAMP)lokl
+	@cmp -s $< $@ || { echo 'installing what the demo needs into $(VENV) ...'; \
+	  $(PIP) install --quiet --no-build-isolation --editable '.[data,files,report,plot]'; }
 	@cp $< $@
 
 $(STAMP)%: pyproject.toml | $(STAMP)lokl

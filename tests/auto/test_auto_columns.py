@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from lokl import AutoMKLClassifier, join_views
 from lokl.auto import PrepareColumns, ReadColumns
+from lokl.datasets import make_views
 
 X, y = load_iris(return_X_y=True)
 
@@ -199,3 +200,17 @@ def test_views_that_are_no_mapping_are_named(views):
 def test_an_unknown_column_of_a_view_is_named():
     with pytest.raises(ValueError, match="unknown column 9"):
         quick({"a": [0, 9]}).fit(X, y)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("limit", [None, 1e-3])
+def test_a_winner_of_every_view_can_be_told_apart_and_answers_who_lacks_some(missing, limit):
+    X, y, views, _ = make_views(120, missing=missing, random_state=1)
+    settings = {"methods": ["UniformMKL", "TrustedVote"], "cv": 3, "random_state": 0}
+    model = AutoMKLClassifier(views, every_view=True, time_limit=limit, **settings).fit(X, y)
+    seen = {kernel.columns_used() for kernel in model.best_estimator_[-1].kernels_}
+    assert seen == {tuple(range(12))[own] for own in views.values()}
+    for own in views.values():
+        alone = np.full_like(X, np.nan)
+        alone[:, own] = np.nan_to_num(X[:, own])
+        assert np.isfinite(model.predict_proba(alone)).all()

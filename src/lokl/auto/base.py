@@ -17,7 +17,7 @@ from lokl._threads import quiet_blas
 from lokl.auto.arena import Arena, take
 from lokl.auto.candidates import Contender, contenders
 from lokl.auto.dictionary import View, one_by_one, views_of
-from lokl.auto.leaderboard import LeaderboardRow
+from lokl.auto.leaderboard import Leaderboard, LeaderboardRow
 from lokl.auto.preparation import PrepareColumns
 from lokl.auto.reading import ReadColumns
 from lokl.auto.stages import Plan
@@ -25,7 +25,16 @@ from lokl.auto.tournament import Deadline, Tournament
 from lokl.estimators._base import setting, settings
 from lokl.estimators._base.explained import Explained
 from lokl.estimators._base.refit import all_or_nothing, publish
-from lokl.estimators._base.rules import JOBS, POSITIVE, SEED, Rule, anything, one_of, or_none
+from lokl.estimators._base.rules import (
+    FLAG,
+    JOBS,
+    POSITIVE,
+    SEED,
+    Rule,
+    anything,
+    one_of,
+    or_none,
+)
 from lokl.estimators._base.settings import check_settings
 from lokl.estimators._base.validation import check_weights
 from lokl.models.described import COLUMNS, Attributes
@@ -69,6 +78,13 @@ class AutoMKL(Explained):
         'What is tried: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
         '"auto" is single kernels, uniform mixes, l_p-norm MKL and SimpleMKL; with several views '
         "also the trusted vote and C-LMKL.",
+    )
+    every_view: bool = setting(
+        False,
+        FLAG,
+        "Whether the winner must have kernels of its own for each of `views`, and no kernel of "
+        "several: parts of its decisions can then be told apart by view, and a sample is answered "
+        "whichever views it lacks. Kernels that a user gives are not looked at.",
     )
     cv: Any = setting(
         5,
@@ -209,8 +225,11 @@ class AutoMKL(Explained):
         made = self._contenders(unit_cost, int(rng.randint(2**31 - 1)))
         given = None if self.kernels is None else one_by_one(self.kernels)
         views = self._dictionary_views(numbers, places)
-        plan = Plan(made, views, given, unit_cost, self.time_limit is not None)
-        return Tournament(arena, plan, self.rule, deadline, self._kind == "Classifier", rng)
+        every_view = self.every_view and given is None and len(views) > 1
+        plan = Plan(made, views, given, unit_cost, self.time_limit is not None, every_view)
+        board = Leaderboard(may_win=plan.may_win)
+        is_classifier = self._kind == "Classifier"
+        return Tournament(arena, plan, self.rule, deadline, is_classifier, rng, board)
 
     def _contenders(self, unit_cost: float, seed: int) -> list[Contender]:
         several = self.views is not None and len(self.views) > 1

@@ -11,6 +11,9 @@ Kernels = dict[str, Kernel]
 
 # Powers of two, as multiples of the reciprocal of the median squared distance.
 LOW, HIGH, STEP = -4, 2, 2
+# The least power of kernels that are not off centre: of wider ones, all values are nearly the same,
+# and samples that lack a view lean to one side.
+CENTRED = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +21,7 @@ class View:
     """Columns that belong together, as they come out of the preparation."""
 
     name: str | None  # None where there is only one
-    columns: range | None  # None for all
+    columns: slice | None  # None for all; a list of numbers would be copied one by one
     complete: bool = True  # whether every training sample has it
     # How many units the distances of the view are made of.
     units: int = 1
@@ -34,10 +37,10 @@ class View:
     def rbf(self, power: int) -> Kernels:
         return self._named({f"rbf(2^{power})": RBF(2.0**power / self.units)})
 
-    def ladder(self) -> Kernels:
-        """All kernels of the view together."""
+    def ladder(self, low: int = LOW) -> Kernels:
+        """All kernels of the view together, RBF from a least power on."""
         found = {**self.linear(), **self.quadratic()}
-        for power in range(LOW, HIGH + 1, STEP):
+        for power in range(low, HIGH + 1, STEP):
             found.update(self.rbf(power))
         return found
 
@@ -54,7 +57,7 @@ def views_of(names: Sequence[str], widths: Sequence[int], complete: Sequence[boo
     """Views side by side, with so many columns each."""
     found, start = [], 0
     for name, width, whole in zip(names, widths, complete, strict=True):
-        found.append(View(name, range(start, start + width), whole))
+        found.append(View(name, slice(start, start + width), whole))
         start += width
     return found
 

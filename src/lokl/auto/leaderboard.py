@@ -25,6 +25,7 @@ class Leaderboard:
     """Candidates with their scores."""
 
     judged: list[Judged] = field(default_factory=list)
+    may_win: Callable[[Candidate], bool] = lambda candidate: True
 
     def add(self, more: Iterable[Judged]) -> None:
         self.judged += more
@@ -49,8 +50,9 @@ class Leaderboard:
         With "one_se", the best of the simplest kind that is within one standard error of the best
         of all: single kernels and uniform mixes before learned weights before learned trust.
         """
-        most = max((one.n_rows for one in self.fitted), default=0)
-        final = Leaderboard([one for one in self.fitted if one.n_rows == most])
+        able = [one for one in self.fitted if self.may_win(one.candidate)]
+        most = max((one.n_rows for one in able), default=0)
+        final = Leaderboard([one for one in able if one.n_rows == most])
         best = final.best()
         if best is None or rule == "best":
             return best
@@ -60,7 +62,8 @@ class Leaderboard:
 
     def survivors(self, count: int) -> list[Candidate]:
         """The best few, and the best of every kind of method among them."""
-        ranked = sorted(self.fitted, key=lambda one: (-one.mean, *_complexity(one)))
+        able = [one for one in self.fitted if self.may_win(one.candidate)]
+        ranked = sorted(able, key=lambda one: (-one.mean, *_complexity(one)))
         chosen = ranked[:count]
         simple = [one for one in ranked if one.candidate.contender.level < GLOBAL][:1]
         return [one.candidate for one in [*chosen, *(s for s in simple if s not in chosen)]]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lokl.auto.candidates import GLOBAL, LOCAL, OTHER, Candidate, Contender, Judged
-from lokl.auto.dictionary import HIGH, LOW, STEP, Kernels, View, together
+from lokl.auto.dictionary import CENTRED, HIGH, LOW, STEP, Kernels, View, together
 from lokl.auto.leaderboard import Leaderboard
 
 Stage = list[Candidate]
@@ -39,6 +39,8 @@ class Plan:
         What a cost of one means: the spread of the targets of a regression, else 1.
     in_haste : bool
         Whether time may be over soon: a candidate that is seldom bad then comes first of all.
+    every_view : bool
+        Whether only candidates may win that have kernels of their own for each view.
     """
 
     contenders: Sequence[Contender]
@@ -46,6 +48,15 @@ class Plan:
     given: list[Kernels] | None
     unit_cost: float
     in_haste: bool = False
+    every_view: bool = False
+
+    def may_win(self, candidate: Candidate) -> bool:
+        """Whether a candidate is allowed to win, however good it is."""
+        if not self.every_view or candidate.kernels is None:
+            return True
+        # Single kernels of views are still judged: they tell which width suits a view.
+        seen = {str(getattr(kernel, "columns", None)) for kernel in candidate.kernels.values()}
+        return seen == {str(view.columns) for view in self.views}
 
     def stages(self, board: Leaderboard) -> Iterator[Stage]:
         """Yield candidates, looking at what the board says of those before."""
@@ -56,6 +67,14 @@ class Plan:
                 yield from self._learned(contender, board)
         for contender in self._of(OTHER):
             yield [Candidate(contender)]
+
+    @property
+    def _low(self) -> int:
+        """Least power of widths; samples that lack views need kernels that are not off centre."""
+        return CENTRED if self.every_view else LOW
+
+    def _beside_power(self, power: int) -> list[int]:
+        return [p for p in (power - 1, power + 1) if p >= self._low or not self.every_view]
 
     def _of(self, level: int) -> list[Contender]:
         return [contender for contender in self.contenders if contender.level == level]
@@ -74,9 +93,10 @@ class Plan:
             yield self._closer_costs(uniform, board)
             return
         alone = self._alone()
-        coarse = range(LOW, HIGH + 1, STEP)
+        coarse = range(self._low, HIGH + 1, STEP)
         if self.in_haste:
-            yield self._at(uniform, [view.rbf(0) for view in alone[:1]], [_FIRST_COST])
+            first = self.views if self.every_view else alone[:1]
+            yield self._at(uniform, [_merged([view.rbf(0) for view in first])], [_FIRST_COST])
         singles = [view.rbf(power) for view in alone for power in coarse]
         if len(self.views) > 1:
             singles += [_merged([view.rbf(power) for view in self.views]) for power in coarse]
@@ -92,7 +112,8 @@ class Plan:
     def _alone(self) -> list[View]:
         """Views that a single kernel can be asked about, and all of them as one."""
         complete = [view for view in self.views if view.complete]
-        whole = [together(self.views)] if len(complete) == len(self.views) > 1 else []
+        several = len(complete) == len(self.views) > 1 and not self.every_view
+        whole = [together(self.views)] if several else []
         return whole + complete
 
     def _closer_widths(self, uniform: Contender, board: Leaderboard) -> Stage:
@@ -102,15 +123,14 @@ class Plan:
             return []
         names = set(best.candidate.kernels)
         for view in self._alone():
-            for power in range(LOW, HIGH + 1, STEP):
+            for power in range(self._low, HIGH + 1, STEP):
                 if names == set(view.rbf(power)):
-                    near = [view.rbf(p) for p in (power - 1, power + 1)]
+                    near = [view.rbf(p) for p in self._beside_power(power)]
                     return self._at(uniform, near, self._costs_near_best(board))
-        for power in range(LOW, HIGH + 1, STEP):
+        for power in range(self._low, HIGH + 1, STEP):
             if names == set(_merged([view.rbf(power) for view in self.views])):
-                near = [
-                    _merged([view.rbf(p) for view in self.views]) for p in (power - 1, power + 1)
-                ]
+                beside = self._beside_power(power)
+                near = [_merged([view.rbf(p) for view in self.views]) for p in beside]
                 return self._at(uniform, near, self._costs_near_best(board))
         return []
 
@@ -161,7 +181,7 @@ class Plan:
         if self.given is not None:
             return _merged(self.given)
         if len(self.views) < _MANY_VIEWS:
-            return _merged([view.ladder() for view in self.views])
+            return _merged([view.ladder(self._low) for view in self.views])
         return _merged([{**self._best_of(v, board), **v.linear()} for v in self.views])
 
     def _learned(self, contender: Contender, board: Leaderboard) -> Iterator[Stage]:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from lokl import __version__
+from lokl.cli.compare import compare
 from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
 from lokl.cli.explain import explain
@@ -42,6 +43,7 @@ def options(
     """Localized kernel learning: which kernel to trust where."""
 
 
+app.command()(compare)
 app.command()(fit)
 app.command()(predict)
 app.command()(explain)

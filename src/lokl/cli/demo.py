@@ -1,163 +1,98 @@
-"""``lokl demo``: single kernels, their mix and all methods, on data sets of scikit-learn."""
+"""``lokl demo``: tables of which some are wrong or missing, and what lokl makes of them."""
 
 import json
-import tempfile
-import warnings
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from textwrap import wrap
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lokl._methods import METHODS
-from lokl.cli.terminal import stop
+from lokl.cli.given import AsJson, explained
 
-_SETS = ("breast_cancer", "digits", "wine", "iris")
+Methods = Annotated[
+    bool,
+    typer.Option("--methods", help="Show all methods on data sets of scikit-learn instead."),
+]
+DataSets = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --methods: breast_cancer, digits, wine or iris. Give it again for several; the "
+        "first three if not given."
+    ),
+]
+Repeats = Annotated[int, typer.Option(min=1, help="With --methods: number of random 75/25 splits.")]
+Figure = Annotated[
+    Path,
+    typer.Option(
+        help="With --methods: file for a figure of which kernel is trusted where; needs matplotlib."
+    ),
+]
+Draw = Annotated[
+    bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of data and splits.")]
+Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and reports.")]
 
 
 def demo(
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Data set: {', '.join(_SETS)}. Give it again for several; the first three if not "
-            "given."
-        ),
-    ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Number of random 75/25 splits.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all splits.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
-    figure: Annotated[
-        Path,
-        typer.Option(help="File for a figure of which kernel is trusted where; needs matplotlib."),
-    ] = Path("lokl_demo.png"),
-    draw: Annotated[
-        bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
-    ] = True,
+    methods: Methods = False,
+    data: DataSets = None,
+    repeats: Repeats = 5,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    figure: Figure = Path("lokl_demo.png"),
+    draw: Draw = True,
+    output: Output = Path("lokl_demo"),
+    as_json: AsJson = False,
 ) -> None:
-    """Compare single kernels with all methods that combine them.
+    """Compare models on tables of which some are wrong or missing, and explain one sample.
 
-    Example: lokl demo --data wine --repeats 10
+    Writes the tables to OUTPUT, compares a trusted vote with a uniform mix, single views and a
+    random forest, as `lokl compare` does, and says where the reports are.
+
+    Example: lokl demo -o lokl_demo
     """
-    names = data or _SETS[:3]
-    for name in names:
-        if name not in _SETS:
-            stop(f"unknown data set {name!r}; choose {', '.join(_SETS)}", 2)
-    draw = draw and not as_json and _can_draw(figure)
-    records = []
-    for name in names:
-        title, scores = _compare(name, repeats, seed)
-        records += [{"data": name, **asdict(score)} for score in scores]
-        if not as_json:
-            Console().print(_table(title, scores, repeats))
+    if methods or data:
+        from lokl.cli.demo_methods import SETS, demo_methods
+
+        demo_methods(data or list(SETS[:3]), repeats, seed, as_json, figure, draw)
+        return
+    told = []
+    with explained():
+        from lokl.comparison.demo import demo_tables
+
+        for example in demo_tables(output, seed):
+            told.append(_shown(example, jobs, quiet=as_json))
     if as_json:
-        typer.echo(json.dumps(records, indent=2))
-    if draw:
-        _draw(figure, seed)
+        typer.echo(json.dumps(told, indent=1))
 
 
-def _models() -> dict[str, Any]:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
+    """Run one comparison, show it and one of its samples."""
+    from lokl.cli.compare import run_comparison
+    from lokl.cli.compared import show_results
+    from lokl.cli.explain import story_lines
+    from lokl.comparison.candidates import VOTE
+    from lokl.comparison.run import Comparison
+    from lokl.comparison.summary import as_dict, disagreeing
+    from lokl.comparison.winner import fit_candidate
+    from lokl.tables.answers import story
 
-    import lokl
-    from lokl.kernels import standard
-
-    kernels = dict(zip(("linear", "quadratic", "rbf"), standard(), strict=True))
-    models = {name: lokl.UniformMKLClassifier({name: kernel}) for name, kernel in kernels.items()}
-    # The first of METHODS, by a name that says what it does.
-    models["uniform mix"] = lokl.UniformMKLClassifier(kernels)
-    for method in METHODS[1:]:
-        models[method.name] = getattr(lokl, method.classifier)(kernels, random_state=0)
-    return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
-
-
-def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
-    """Return a line about a data set, and the scores of all models on it."""
-    from lokl.comparison import compare
-    from lokl.datasets import load
-    from lokl.datasets.progress import progress_bar
-
-    bunch, models, scores = load(name), _models(), []
-    with warnings.catch_warnings(), progress_bar() as progress:
-        # The table itself shows which methods are no better than the uniform mix.
-        warnings.filterwarnings("ignore", message="the class label explains")
-        task = progress.add_task(f"fitting {name}", total=len(models))
-        for score in compare(models, bunch.data, bunch.target, repeats=repeats, seed=seed):
-            scores.append(score)
-            progress.advance(task)
-    n, d = bunch.data.shape
-    return f"{name}: {n} samples, {d} features, {len(bunch.target_names)} classes", scores
-
-
-def _table(title: str, scores: list[Any], repeats: int) -> Table:
-    splits = "split" if repeats == 1 else "splits"
-    caption = (
-        f"mean (standard deviation) over {repeats} random 75/25 {splits}; median time of a fit, "
-        "with the cross-validation that looks into a gate that repeats the labels"
-    )
-    table = Table(title=title, caption=caption)
-    table.add_column("kernel or method")
-    for column in ("accuracy %", "fit ms", "support %"):
-        table.add_column(column, justify="right")
-    best = max(score.accuracy for score in scores)
-    for score in scores:
-        accuracy = f"{100 * score.accuracy:.1f} ({100 * score.spread:.1f})"
-        if score.accuracy == best:
-            accuracy = f"[bold]{accuracy}[/bold]"
-        fit, support = f"{1000 * score.fit_seconds:.1f}", f"{100 * score.support:.0f}"
-        table.add_row(score.model, accuracy, fit, support)
-    return table
-
-
-def _can_draw(path: Path) -> bool:
-    """Look for what keeps a figure from being written, before minutes of work on it."""
-    from lokl.inspection.plotting import pyplot
-
-    try:
-        pyplot()
-    except ImportError as reason:
-        typer.echo(f"no figure: {reason}")
-        return False
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    formats = sorted(FigureCanvasBase.get_supported_filetypes())
-    if path.suffix.removeprefix(".").lower() not in formats:
-        what = f"format {path.suffix!r}" if path.suffix else "format without an ending"
-        stop(f"cannot write {path}: no {what}; choose among {', '.join(formats)}", 2)
-    try:
-        # An existing file stays as it is until the figure is there.
-        with path.open("r+b") if path.exists() else tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as reason:
-        _cannot_write(path, reason)
-    return True
-
-
-def _cannot_write(path: Path, reason: OSError) -> NoReturn:
-    why = f"cannot write {path}: {reason.strerror or reason}"
-    stop(f"{why}; name another file with --figure, or give --no-figure", 2)
-
-
-def _draw(path: Path, seed: int) -> None:
-    """Draw two regions that need different kernels, and which kernel models trust in each."""
-    from lokl import LDMKLClassifier, LMKLClassifier, UniformMKLClassifier
-    from lokl.datasets import make_two_regions
-    from lokl.inspection import plot_regions
-    from lokl.kernels import RBF, Polynomial
-
-    X, y = make_two_regions(random_state=seed)
-    kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}
-    settings: dict[str, Any] = {"C": 10.0, "random_state": seed}
-    models = {
-        "uniform mix": UniformMKLClassifier(kernels, **settings),
-        "LD-MKL": LDMKLClassifier(kernels, temperature=0.1, **settings),
-        "LMKL": LMKLClassifier(kernels, **settings),
-    }
-    fitted = {name: model.fit(X, y) for name, model in models.items()}
-    try:
-        plot_regions(fitted, X, y).savefig(path, dpi=120)
-    except OSError as reason:
-        _cannot_write(path, reason)
-    typer.echo(f"two regions, and which kernel rules where: {path}")
+    if not quiet:
+        for text in (example.title, example.command):
+            lines = wrap(text, 80, initial_indent=" ", subsequent_indent="   ")
+            typer.echo("\n".join(lines))
+        typer.echo()
+    finished = run_comparison(Comparison(example.settings, example.folder), jobs, None)
+    if quiet:
+        return as_dict(finished)
+    show_results(finished)
+    table = finished.results.table
+    name = (disagreeing(finished.results) or table.ids)[0]
+    typer.echo(f"\n what the {VOTE} has to say about one sample")
+    voting = fit_candidate(table, VOTE, example.settings.seed)
+    for line in story_lines(story(voting, table, name)):
+        typer.echo(f" {line}")
+    typer.echo(f"\n the report: {finished.files['report.html']}\n")
+    return None

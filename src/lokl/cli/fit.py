@@ -2,39 +2,40 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.given import AsJson, Data, Delimiter, Na, On, explained, pairs, tell
+from lokl.cli.given import (
+    AsJson,
+    Data,
+    Delimiter,
+    Groups,
+    Kind,
+    Na,
+    On,
+    Positive,
+    Target,
+    Task,
+    TimeLimit,
+    View,
+    asked,
+    explained,
+    tell,
+)
+from lokl.cli.terminal import stop
 
-Target = Annotated[
-    str | None,
-    typer.Option(help="Column to predict, or FILE:COLUMN. LIBSVM text and .npz bring their own."),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(help="Column, or FILE:COLUMN, of groups that stay together when data is divided."),
-]
-View = Annotated[
-    list[str] | None,
-    typer.Option(help="View of one file, NAME=PATTERN[,PATTERN]; give it again for each view."),
-]
-Kind = Annotated[
-    list[str] | None,
-    typer.Option(help="COLUMN=numeric or COLUMN=categorical, where the guess is wrong."),
-]
-Task = Annotated[
-    str | None, typer.Option(help="classes or numbers: what the target holds; guessed if not told.")
-]
 MethodName = Annotated[
     str | None,
-    typer.Option(
-        "--method", help="Such as LMKL. Trusted vote for several views, UNIFORM for one otherwise."
-    ),
+    typer.Option("--method", help="Such as LMKL; AutoMKL chooses everything if not given."),
 ]
-Cost = Annotated[float, typer.Option("--cost", "-C", help="Cost of errors beyond the margin.")]
-Seed = Annotated[int, typer.Option(min=0, help="Decides every random choice.")]
+Cost = Annotated[
+    float | None,
+    typer.Option("--cost", "-C", help="Cost of errors beyond the margin, of a --method; 1."),
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
+]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File for the model.")]
 
 
@@ -46,39 +47,53 @@ def fit(
     groups: Groups = None,
     kind: Kind = None,
     task: Task = None,
+    positive: Positive = None,
     na: Na = None,
     delimiter: Delimiter = "",
     method: MethodName = None,
-    cost: Cost = 1.0,
-    seed: Seed = 0,
+    cost: Cost = None,
+    seed: Seed = None,
+    time_limit: TimeLimit = None,
     output: Output = Path("model.lokl"),
     as_json: AsJson = False,
 ) -> None:
     """Learn a model from tables and write it to a file.
 
     Numbers are scaled, words encoded and gaps filled inside the model, so that `lokl predict`
-    takes tables as they are. What was read and guessed is told on standard error.
+    takes tables as they are. What was read and guessed is told on standard error. A config.toml
+    of `lokl compare` in the place of tables fits the model that was chosen there.
 
     Example: lokl fit blood.csv pulse.csv --on patient --target clinic.csv:ill -o ill.lokl
     """
+    if cost is not None and method is None:
+        stop("lokl: --cost is that of a method; name one with --method, or leave it out", 2)
+    given = (target, on, view, groups, kind, task, positive, na, delimiter)
     with explained():
         from lokl._writing import check_writable
         from lokl.files import info, save
-        from lokl.tables import read_table
-        from lokl.tables.learning import learn
 
         check_writable(output)
-        table = read_table(
-            data,
-            on=on,
-            target=target,
-            groups=groups,
-            views=pairs(view, "--view"),
-            kinds=pairs(kind, "--kind"),
-            task=task,
-            na=na or (),
-            delimiter=delimiter,
-        )
+        settings, _, chosen = asked(data, *given)
+        settings = settings.changed(seed=seed)
+        table = settings.read()
         tell(table.notes)
-        save(learn(table, method, C=cost, seed=seed), output)
+        save(_learned(table, settings, method, cost, chosen, time_limit), output)
         typer.echo(json.dumps(info(output), indent=1) if as_json else str(output))
+
+
+def _learned(
+    table: Any,
+    settings: Any,
+    method: str | None,
+    cost: float | None,
+    chosen: str | None,
+    limit: Any,
+) -> Any:
+    if method is None and chosen is not None:
+        from lokl.comparison.winner import fit_candidate
+
+        return fit_candidate(table, chosen, settings.seed, limit)
+    from lokl.tables.learning import learn
+
+    cost = 1.0 if cost is None else cost
+    return learn(table, method, C=cost, seed=settings.seed, time_limit=limit)

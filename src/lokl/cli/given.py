@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +31,33 @@ Delimiter = Annotated[
     str, typer.Option(help="Between cells, where the ending of a file does not tell.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="Column to predict, or FILE:COLUMN. LIBSVM text and .npz bring their own."),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(help="Column, or FILE:COLUMN, of groups that stay together when data is divided."),
+]
+View = Annotated[
+    list[str] | None,
+    typer.Option(help="View of one file, NAME=PATTERN[,PATTERN]; give it again for each view."),
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind", "--types", help="COLUMN=numeric or COLUMN=categorical, where the guess is wrong."
+    ),
+]
+Task = Annotated[
+    str | None, typer.Option(help="classes or numbers: what the target holds; guessed if not told.")
+]
+Positive = Annotated[
+    str | None, typer.Option(help="Class that is told from all others, which become one.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(help="Seconds after which nothing else is begun.", min=0.001)
+]
 
 
 @contextmanager
@@ -62,6 +89,41 @@ def _line(reason: BaseException) -> str:
     if isinstance(reason, OSError) and reason.filename is not None:
         return f"{reason.filename}: {reason.strerror}"
     return " ".join(str(reason).split())
+
+
+def asked(
+    data: list[str],
+    target: str | None,
+    on: str | None,
+    view: list[str] | None,
+    groups: str | None,
+    kind: list[str] | None,
+    task: str | None,
+    positive: str | None,
+    na: list[str] | None,
+    delimiter: str,
+) -> tuple[Any, Path | None, str | None]:
+    """Return the settings that tables and options, or a file of settings, ask for.
+
+    Also returned are the folder of that file, and the candidate that was chosen there.
+    """
+    from lokl.comparison.settings import Settings, is_config, load_settings
+
+    given = {
+        "target": target,
+        "on": on,
+        "views": pairs(view, "--view"),
+        "groups": groups,
+        "kinds": pairs(kind, "--kind"),
+        "task": task,
+        "positive": positive,
+        "na": tuple(na or ()),
+        "delimiter": delimiter,
+    }
+    if len(data) == 1 and is_config(data[0]):
+        settings, chosen = load_settings(data[0])
+        return settings.changed(**given), Path(data[0]).parent, chosen
+    return Settings(tuple(data)).changed(**given), None, None
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 # Single characters, so that columns stay where they are. Lines of tables are rich's concern.
-_PLAIN = {"†": "+", "‡": "#", "…": "~"}
+_PLAIN = {"†": "+", "‡": "#", "…": "~", "●": "o", "─": "-", "←": "<", "·": ".", "▏": "|"}
 _PLAINLY = "lokl.plainly"
 
 

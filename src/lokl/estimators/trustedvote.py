@@ -204,6 +204,24 @@ class _TrustedVote(Learner):
         values = answer(self._model.disagreement, self._samples(X))
         return labelled_samples(values, X, "disagreement") if labels else values
 
+    def familiarity(self, X: Any, *, labels: bool = False) -> Any:
+        """How far each kernel has seen samples like these in training.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        familiarity : array of shape (n_samples, n_kernels)
+            From 0, like none of the training samples, to 1; 0 where a sample lacks the view, 1 for
+            all others where `novelty` is off.
+        """
+        values = answer(self._model.familiar, self._samples(X))
+        return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
+
 
 def _heard(
     training: Training, made: list[HeldOutExpert], together: Together, n_panels: int

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from lokl.inspection.alike import most_alike as most_alike
+    from lokl.inspection.by_view import ViewAnswers as ViewAnswers
+    from lokl.inspection.by_view import answers_by_view as answers_by_view
     from lokl.inspection.findings import Findings as Findings
     from lokl.inspection.importance import view_importance as view_importance
     from lokl.inspection.regions import plot_regions as plot_regions
@@ -26,9 +29,12 @@ __getattr__, __all__ = lazy_exports(
         "FeatureWeights": "lokl.inspection.weights",
         "Findings": "lokl.inspection.findings",
         "GateStability": "lokl.inspection.stability",
+        "ViewAnswers": "lokl.inspection.by_view",
         "ViewValue": "lokl.inspection.worth",
+        "answers_by_view": "lokl.inspection.by_view",
         "feature_weights": "lokl.inspection.weights",
         "gate_stability": "lokl.inspection.stability",
+        "most_alike": "lokl.inspection.alike",
         "plot_regions": "lokl.inspection.regions",
         "plot_sample": "lokl.inspection.trust_map",
         "plot_trust": "lokl.inspection.trust_map",

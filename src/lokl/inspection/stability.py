@@ -21,7 +21,7 @@ from lokl.inspection.folds import corrected_interval, make_folds, one_scorer
 from lokl.inspection.learners import learner_of, seen_by_learner
 
 # Where one of these is exceeded, refits tell another story about which kernel is trusted.
-_MANY_LEADERS, _LARGE_CHANGE = 0.2, 0.15
+MANY_LEADERS, LARGE_CHANGE = 0.2, 0.15
 # Share of the gate's variance above which it says little that the class label does not.
 _TOLD_BY_CLASS = 0.9
 # Shares of trust this close are equal: which of them leads is a matter of rounding.
@@ -178,7 +178,7 @@ def _judged(
     """Measure refits against the model, and put the finding into words."""
     trust = first.trust
     moved = np.array([np.abs(refit - trust) for refit in refits])
-    leaders = np.array([_other_leader(trust, refit).mean() for refit in refits])
+    leaders = np.array([other_leader(trust, refit).mean() for refit in refits])
     explained = None
     if codes is not None:
         explained = explained_by_classes(trust, codes, np.ones(len(codes)))
@@ -235,10 +235,10 @@ def _drawn(model: Any, y: Any, rng: np.random.RandomState) -> Array:
     return rows
 
 
-def _other_leader(trust: Array, refit: Array) -> Array:
+def other_leader(trust: Array, refit: Array, tie: float = _TIE) -> Array:
     """Which samples have another leading kernel; kernels that lead together are no change."""
     led = np.take_along_axis(refit, trust.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    return np.asarray(led < refit.max(axis=1) - _TIE)
+    return np.asarray(led < refit.max(axis=1) - tie)
 
 
 def _held_out_scores(
@@ -271,7 +271,7 @@ def _verdict(
             f"The gate is nearly the same for all samples (spread {spread:.3f}): it says how much "
             "each kernel counts, not where."
         )
-    if leader_change > _MANY_LEADERS or change > _LARGE_CHANGE:
+    if leader_change > MANY_LEADERS or change > LARGE_CHANGE:
         return (
             f"Do not believe this gate: a refit changes trust by {change:.2f} on average and gives "
             f"{leader_change:.0%} of the samples another leading kernel."

@@ -169,6 +169,10 @@ class TrustedVote(Model):
         """How far kernels contradict each other, (n_samples,)."""
         return self._mean(samples, lambda panel, heard: panel.disagreement(heard))
 
+    def familiar(self, samples: Samples) -> Array:
+        """How far kernels know samples like these, (n_samples, n_kernels)."""
+        return np.concatenate([heard.familiar for heard in self._heard(samples)])
+
     def opinions(self, samples: Samples) -> Array:
         """Probabilities of the classes by each kernel alone, (n_samples, n_kernels, n_classes)."""
 

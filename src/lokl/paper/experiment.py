@@ -12,6 +12,7 @@ from typing import Any
 
 import joblib
 
+from lokl._lock import only_run
 from lokl._writing import replace_file
 from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
@@ -20,7 +21,6 @@ from lokl.paper.agreement import agreement_figure
 from lokl.paper.cells import Cell
 from lokl.paper.figures import figure1, figure2, measure_memory, with_least
 from lokl.paper.files import write_figure, write_table
-from lokl.paper.lock import only_run
 from lokl.paper.plan import (
     FULL_RUN,
     TABLES,

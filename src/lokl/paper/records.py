@@ -1,156 +1,31 @@
-"""Records of finished cells, one line each, in a file that only grows."""
+"""Records of finished cells."""
 
-import gzip
-import json
-import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from io import FileIO
-from pathlib import Path
 from typing import Any
 
-from lokl._writing import replace_file
+from lokl._records import Records
 from lokl.paper.cells import Cell, check_record, with_reading
 
-# Seconds after which lines are forced onto the disk: a process that is killed loses no line, a
-# machine that loses power those of the last second.
-_FORCED_EVERY = 1.0
 
+class RecordFile(Records):
+    """Records of cells as lines of JSON; see :class:`Records`."""
 
-@contextmanager
-def _alone(stream: FileIO) -> Iterator[None]:
-    """Wait until no other run reads or writes the file, and keep others out meanwhile."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    fcntl.flock(stream, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(stream, fcntl.LOCK_UN)
+    def key_of(self, record: dict[str, Any]) -> str:
+        return Cell.of(record).key
 
+    def check(self, record: Any) -> None:
+        check_record(record)
 
-@contextmanager
-def _locked(path: Path) -> Iterator[FileIO]:
-    """Open a file, which need not exist, to read and to append to while no other run does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with path.open("a+b", buffering=0) as stream, _alone(stream):
-            # A run that archived the records while this one waited has removed the file.
-            if os.fstat(stream.fileno()).st_nlink:
-                yield stream
-                return
-
-
-def _whole_lines(stream: FileIO) -> bytes:
-    """Return the lines of a locked file; half a line of a run that was killed is cut off."""
-    stream.seek(0)
-    text = stream.read()
-    whole = text.rfind(b"\n") + 1
-    if whole < len(text):
-        stream.truncate(whole)
-    return text[:whole]
-
-
-class RecordFile:
-    """Records as lines of JSON; several runs may add to one file at the same time.
-
-    A run that was killed may have left half a line at the end. It is cut off when the file is
-    opened or added to, and that cell is done again. Any other damage is an error that names the
-    line. Records of earlier runs may lie in an archive beside the file, of the same name with
-    ``.gz`` added, which only :meth:`archive` changes.
-
-    Parameters
-    ----------
-    path : Path
-    """
-
-    def __init__(self, path: Path | str):
-        self.path = Path(path)
-        self.archive_path = self.path.with_name(self.path.name + ".gz")
-        self._records: dict[str, dict[str, Any]] = {}
-        self._forced = 0.0
-        lines = b""
-        # The file before the archive, where another run may move its records meanwhile.
-        if self.path.exists():
-            with _locked(self.path) as stream:
-                lines = _whole_lines(stream)
-        self._read_both(lines)
-
-    def _read_both(self, lines: bytes) -> None:
-        """Take the records of the archive, then those of lines of the file, which are newer."""
-        if self.archive_path.exists():
-            try:
-                self._read(self.archive_path, gzip.decompress(self.archive_path.read_bytes()))
-            except (EOFError, gzip.BadGzipFile) as reason:
-                raise ValueError(
-                    f"{self.archive_path} is damaged ({reason}); delete it, or fetch it again"
-                ) from reason
-        self._read(self.path, lines)
-
-    def _read(self, path: Path, text: bytes) -> None:
-        for number, line in enumerate(text.splitlines(), 1):
-            try:
-                record = with_reading(json.loads(line))
-                check_record(record)
-            except ValueError as reason:
-                raise ValueError(
-                    f"{path}, line {number} is no record ({reason}); delete the line, or "
-                    "the file to start anew"
-                ) from reason
-            self._records[Cell.of(record).key] = record
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self._records.values())
+    def as_now(self, record: Any) -> Any:
+        return with_reading(record)
 
     def __contains__(self, cell: Cell) -> bool:
         """Whether a cell is done; one that failed is not, so that it is tried again."""
-        record = self._records.get(cell.key)
+        record = self.get(cell.key)
         return record is not None and record["error"] is None
 
     def of(self, cell: Cell) -> dict[str, Any]:
         """Return the record of a cell."""
-        return self._records[cell.key]
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Write one record whole, or raise and leave the file as it was."""
-        line = (json.dumps(record, sort_keys=True) + "\n").encode()
-        # As it would be read again.
-        check_record(json.loads(line))
-        with _locked(self.path) as stream:
-            begin = stream.seek(0, os.SEEK_END)
-            if begin:
-                # The last byte tells whether a run was killed in the middle of a line.
-                stream.seek(begin - 1)
-                if stream.read(1) != b"\n":
-                    begin = len(_whole_lines(stream))
-            try:
-                if stream.write(line) < len(line):
-                    raise OSError(28, "no space left on the disk, or the file is at its limit")
-                if time.monotonic() - self._forced > _FORCED_EVERY:
-                    os.fsync(stream.fileno())
-                    self._forced = time.monotonic()
-            except OSError:
-                # The next record would be appended to half a line.
-                stream.truncate(begin)
-                raise
-        self._records[Cell.of(record).key] = record
-
-    def archive(self) -> None:
-        """Move all records into the compressed archive, those of other runs included."""
-        with _locked(self.path) as stream:
-            self._read_both(_whole_lines(stream))
-            lines = [json.dumps(record, sort_keys=True) for record in self]
-            text = "".join(f"{line}\n" for line in sorted(lines))
-            # No date inside: equal records give equal bytes.
-            replace_file(self.archive_path, gzip.compress(text.encode(), mtime=0))
-            # Emptied first: Windows does not remove a file that is open.
-            stream.truncate(0)
-            with suppress(PermissionError):
-                self.path.unlink()
+        record = self.get(cell.key)
+        if record is None:
+            raise KeyError(cell.key)
+        return record

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
 import joblib
-from joblib.externals.loky import ProcessPoolExecutor
 
+from lokl._processes import by_processes
 from lokl._threads import one_thread
 from lokl.paper.cells import Cell, failed, run_cell
 from lokl.paper.records import RecordFile
@@ -47,7 +46,7 @@ def run(
     missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
     # Cells of one split of a data set follow each other: a worker keeps the last split.
     missing.sort(key=lambda cell: (cell.data, cell.split))
-    done = _by_processes(missing, jobs, work)
+    done = by_processes({cell.key: cell for cell in missing}, jobs, work, records.key_of, _dead)
     if backend != "processes":
         done = _by_dask(missing, jobs, backend, work)
     # Every cell limits itself to one thread; for cells in this process, once for all is cheaper.
@@ -57,35 +56,6 @@ def run(
             if on_record is not None:
                 on_record(record)
     return [records.of(cell) for cell in dict.fromkeys(cells)]
-
-
-def _by_processes(cells: Sequence[Cell], jobs: int | None, work: Work) -> Iterator[dict[str, Any]]:
-    """Yield records as they come, whatever happens to the processes."""
-    left = {cell.key: cell for cell in cells}
-    while left:
-        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-        try:
-            for record in parallel(joblib.delayed(work)(cell) for cell in list(left.values())):
-                del left[Cell.of(record).key]
-                yield record
-        except BrokenProcessPool:
-            # One of the cells at work killed a process, and which one is not known: one at a
-            # time until it is found.
-            for record in _one_by_one(list(left.values()), work):
-                del left[Cell.of(record).key]
-                yield record
-
-
-def _one_by_one(cells: Sequence[Cell], work: Work) -> Iterator[dict[str, Any]]:
-    """Do cells one at a time in a separate process, until one of them kills it."""
-    with ProcessPoolExecutor(1) as pool:
-        for cell in cells:
-            try:
-                record = pool.submit(work, cell).result()
-            except BrokenProcessPool as reason:
-                yield _dead(cell, reason)
-                return
-            yield record
 
 
 def _dead(cell: Cell, reason: Exception) -> dict[str, Any]:

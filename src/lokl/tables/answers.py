@@ -1,14 +1,27 @@
 """What a model says about the samples of a table, and why."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
+from lokl.inspection.alike import most_alike
+from lokl.inspection.by_view import (
+    ViewAnswers,
+    answers_by_view,
+    layers_of,
+    learner_in,
+    parts_by_view,
+    trust_by_view,
+)
 from lokl.tables.errors import TableError
-from lokl.tables.schema import deciding, schema_of
+from lokl.tables.schema import places_in_model, schema_of
 from lokl.tables.table import Table
+
+# Samples that are named as most alike.
+_ALIKE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +67,16 @@ class Voice:
     trust: float | None = None
     pull: float | None = None  # its part in the decision for `towards`
     towards: Any = None  # class, or "more" and "less" of a number
+    novelty: float | None = None  # how far the sample is unlike those of training
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Another sample that the model finds alike."""
+
+    name: str
+    prediction: Any
+    likeness: float  # 1 for one that is the same to the model
 
 
 @dataclass(frozen=True)
@@ -63,21 +86,23 @@ class Story:
     name: str
     prediction: Any
     probability: dict[Any, float]  # of each class, the likeliest first
+    prior: float | None  # share of the predicted class in training, or the mean of the numbers
     voices: tuple[Voice, ...]
     disagreement: float | None
+    alike: tuple[Alike, ...]
 
 
 def answers(model: Any, table: Table) -> Answers:
     """Ask a model about all samples of a table."""
-    last, X = _last_step(model, table.frame)
+    outer, X = layers_of(model, table.frame)[0]
     probability = {}
-    if hasattr(last, "predict_proba"):
-        chances = last.predict_proba(X)
-        probability = dict(zip(np.asarray(last.classes_).tolist(), chances.T, strict=True))
+    if hasattr(outer, "predict_proba"):
+        chances = outer.predict_proba(X)
+        probability = dict(zip(np.asarray(outer.classes_).tolist(), chances.T, strict=True))
     trust = {}
     if len(schema_of(model).views) > 1:
-        trust = dict(zip(_names(model), _trust(model, X).T, strict=True))
-    return Answers(table.ids, np.asarray(last.predict(X)).tolist(), probability, trust)
+        trust = trust_by_view(outer, X, places_in_model(model))
+    return Answers(table.ids, np.asarray(outer.predict(X)).tolist(), probability, trust)
 
 
 def story(model: Any, table: Table, name: str) -> Story:
@@ -85,39 +110,68 @@ def story(model: Any, table: Table, name: str) -> Story:
     if name not in table.frame.index:
         shown = ", ".join(table.ids[:3])
         raise TableError(f"no sample is called {name!r}; the first are {shown}")
-    row = table.frame.loc[[name]]
-    last, X = _last_step(model, row)
-    said = last.predict(X)[0]
-    chances = _chances(last, X)[0]
-    ranked = dict(sorted(chances.items(), key=lambda pair: -pair[1]))
-    views = schema_of(model).views
-    voices = _voices(model, row, views) if len(views) > 1 else ()
-    differ = float(last.disagreement(X)[0]) if hasattr(last, "disagreement") else None
-    return Story(name, _plain(said), ranked, voices, differ)
+    row = table.ids.index(name)
+    frame = table.frame.iloc[[row]]
+    outer, X = layers_of(model, frame)[0]
+    said = _plain(outer.predict(X)[0])
+    places = places_in_model(model)
+    told = answers_by_view(outer, X, places)
+    several = len(told.views) > 1
+    return Story(
+        name,
+        said,
+        _ranked(outer, X),
+        _prior(model, said),
+        tuple(_voices(outer, X, told, places)) if several else (),
+        float(told.disagreement[0]) if several and told.probabilities is not None else None,
+        tuple(_alike(model, table, row)),
+    )
 
 
-def _voices(model: Any, row: Any, views: dict[str, list[str]]) -> tuple[Voice, ...]:
-    last, X = _last_step(model, row)
-    trust, names = _trust(model, X)[0], _names(model)
-    parts = last.contributions(X)[0]
-    voices = []
-    for place, view in enumerate(names):
-        own = [column for column in views[view] if column in row.columns]
-        if not own or row[own].isna().all(axis=None):
-            voices.append(Voice(view))
+def _ranked(outer: Any, X: Any) -> dict[Any, float]:
+    if not hasattr(outer, "predict_proba"):
+        return {}
+    classes = np.asarray(outer.classes_).tolist()
+    chances = dict(zip(classes, map(float, outer.predict_proba(X)[0]), strict=True))
+    return dict(sorted(chances.items(), key=lambda pair: -pair[1]))
+
+
+def _prior(model: Any, said: Any) -> float | None:
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    prior = getattr(first, "prior_", None)
+    return prior.get(said) if isinstance(prior, dict) else prior
+
+
+def _voices(outer: Any, X: Any, told: ViewAnswers, places: Any) -> Iterator[Voice]:
+    learner, seen = learner_in(outer, X)
+    pulls = parts_by_view(learner, seen, places)[0]
+    classes = getattr(outer, "classes_", None)
+    for place, view in enumerate(told.views):
+        if not told.present[0, place]:
+            yield Voice(view)
             continue
-        # Who is asked alone: all other views are taken away.
-        _, alone = _last_step(model, row[own])
-        says, chance = last.predict(alone)[0], _chances(last, alone)[0]
-        pull, towards = _pull(last, parts[..., place])
-        known = chance.get(_plain(says))
-        voices.append(Voice(view, _plain(says), known, float(trust[place]), pull, towards))
-    return tuple(voices)
+        says, sure = told.says[0, place], told.sure[0, place]
+        pull, towards = _pull(classes, pulls[..., place])
+        known = 1.0 - float(told.familiar[0, place])
+        yield Voice(
+            view,
+            _said(classes, says),
+            None if np.isnan(sure) else float(sure),
+            float(told.trust[0, place]),
+            pull,
+            towards,
+            None if np.isnan(known) else known,
+        )
 
 
-def _pull(last: Any, part: Array) -> tuple[float, Any]:
+def _said(classes: Any, says: Any) -> Any:
+    if classes is None:
+        return None if np.isnan(says) else float(says)
+    return _plain(classes[int(says)]) if says >= 0 else None
+
+
+def _pull(classes: Any, part: Array) -> tuple[float, Any]:
     """How strongly a part speaks, and for what."""
-    classes = getattr(last, "classes_", None)
     if classes is None:
         return float(np.abs(part).max()), "more" if np.ravel(part)[0] > 0 else "less"
     if np.ndim(part) == 0:
@@ -126,31 +180,15 @@ def _pull(last: Any, part: Array) -> tuple[float, Any]:
     return float(part[best] - np.mean(part)), _plain(classes[best])
 
 
-def _chances(last: Any, X: Any) -> list[dict[Any, float]]:
-    if not hasattr(last, "predict_proba"):
-        return [{} for _ in range(len(X))]
-    classes = np.asarray(last.classes_).tolist()
-    return [dict(zip(classes, map(float, row), strict=True)) for row in last.predict_proba(X)]
-
-
-def _last_step(model: Any, frame: Any) -> tuple[Any, Any]:
-    """Return the step that decides, and the samples as it sees them."""
-    if not hasattr(model, "steps"):
-        return model, frame
-    return model.steps[-1][1], model[:-1].transform(frame) if len(model.steps) > 1 else frame
-
-
-def _trust(model: Any, X: Any) -> Array:
-    """Trust where the model has it, else shares; (n_samples, n_views)."""
-    last = next(deciding(model))
-    return np.asarray(last.trust(X) if hasattr(last, "trust") else last.gate(X))
-
-
-def _names(model: Any) -> list[str]:
-    for own in deciding(model):
-        if hasattr(own, "kernel_names_"):
-            return list(own.kernel_names_)
-    raise TableError("the model does not tell the names of its views")
+def _alike(model: Any, table: Table, row: int) -> Iterator[Alike]:
+    """Samples of the same table that the model finds alike, with what it says about them."""
+    near = most_alike(model, table.frame, row, _ALIKE)
+    if not near:
+        return
+    rows = [k for k, _ in near]
+    said = np.asarray(model.predict(table.frame.iloc[rows])).tolist()
+    for (k, likeness), prediction in zip(near, said, strict=True):
+        yield Alike(table.ids[k], prediction, likeness)
 
 
 def _plain(value: Any) -> Any:

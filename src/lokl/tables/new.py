@@ -9,7 +9,8 @@ from lokl.tables.errors import TableError
 from lokl.tables.joining import outer_join, with_ids
 from lokl.tables.schema import Schema
 from lokl.tables.sources import Source
-from lokl.tables.table import Table, read_files
+from lokl.tables.table import Table, find_columns, read_files
+from lokl.tables.target import as_labels, with_one_class
 
 
 def read_new(
@@ -19,6 +20,7 @@ def read_new(
     on: str | None = None,
     na: Sequence[str] = (),
     delimiter: str = "",
+    target: str | None = None,
 ) -> Table:
     """Read files of new samples; columns are found by the names that they had in training.
 
@@ -32,20 +34,29 @@ def read_new(
         Column of ids; that of training where it is not given and all files have it.
     na, delimiter
         As for :func:`read_table`.
+    target : str, optional
+        Column of what is known of the samples, or ``FILE:COLUMN``; that of training where it is not
+        given and a file has it.
 
     Returns
     -------
     table : Table
-        Without target. Columns that the model does not know are left out, with a note.
+        Its target is None where nothing is known, and has gaps where some samples are not. Columns
+        that the model does not know are left out, with a note.
     """
     ids = [name for name in (on, schema.on) if name is not None]
-    read = read_files(sources, {"na": na, "delimiter": delimiter, "text_columns": ids})
+    how = {"na": na, "delimiter": delimiter, "text_columns": ids}
+    read = read_files(sources, how)
     if on is None and schema.on is not None:
-        there = all(schema.on in source.frame.columns for source in read)
-        on = schema.on if there or len(read) > 1 else None
+        everywhere = all(schema.on in source.frame.columns for source in read)
+        on = schema.on if everywhere or len(read) > 1 else None
+    there = any(schema.target in source.frame.columns for source in read)
+    wanted = target or (schema.target if there else None)
+    files, places = find_columns({"--target": wanted}, read, how)
+    files = with_ids(files, on)
     tables: dict[str, Any] = {}
     strangers: list[str] = []
-    for source in with_ids(read, on):
+    for source in files[: len(read)]:
         tables[source.name], others = _known(source, schema)
         strangers += others
     frame = outer_join(tables)
@@ -56,10 +67,20 @@ def read_new(
         columns = listed(list(schema.kinds))
         raise TableError(f"{read[0].label} has none of the columns that the model knows: {columns}")
     notes = [f"{source.label}: {len(source.frame)} x {source.frame.shape[1]}" for source in read]
-    ignored = [name for name in strangers if name != schema.target]
+    known = [files[i].frame[column] for i, column in places.values()]
+    ignored = [name for name in strangers if name not in [schema.target, *(v.name for v in known)]]
     if ignored:
         notes.append(f"not known to the model, ignored: {listed(ignored)}")
-    return Table(frame, schema.views, schema.kinds, on=on, notes=tuple(notes))
+    truth = _truth(known[0], schema).reindex(frame.index) if known else None
+    return Table(frame, schema.views, schema.kinds, truth, on=on, notes=tuple(notes))
+
+
+def _truth(values: Any, schema: Schema) -> Any:
+    """Return what is known of samples as the model calls it."""
+    present = values.dropna().infer_objects()
+    if schema.task == "numbers":
+        return present
+    return with_one_class(as_labels(present), schema.positive)
 
 
 def _known(source: Source, schema: Schema) -> tuple[Any, list[str]]:

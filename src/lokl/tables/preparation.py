@@ -1,5 +1,6 @@
 """From tables as people keep them to numbers on one scale."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +12,17 @@ from lokl._arrays import Array
 from lokl.tables.columns import CATEGORICAL, NUMERIC
 from lokl.tables.errors import TableError
 
+# A column with more different words is rather a name of each sample than a property of some.
+MOST_WORDS = 100
+
 
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Numbers are standardised, words become columns of zeros and ones, gaps are filled.
 
     A gap in a view that a sample has gets the median of the column, a word that is missing or was
-    never seen is zero in all its columns. A view that a sample lacks altogether stays missing: the
-    model leaves it out. Columns are found by name, in any order.
+    never seen is zero in all its columns; of many words the hundred most frequent count. A view
+    that a sample lacks altogether stays missing: the model leaves it out. Columns are found by
+    name, in any order.
 
     Parameters
     ----------
@@ -29,6 +34,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Name of the column of ids, noted for those who read tables for the model.
     target : str or None, default=None
         Name of the target, noted likewise.
+    task : {"classes", "numbers"} or None, default=None
+        What the target holds.
+    positive : str or None, default=None
+        Class of the target that is told from all others, noted likewise.
+    categories : mapping of str to list of str, or None, default=None
+        Words that get a column of their own, so that places of views are known before anything is
+        learned: see :func:`places_of`. Those that training samples do not have are zero for every
+        sample. None is all words of the training samples.
 
     Attributes
     ----------
@@ -39,7 +52,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     medians_, means_, scales_ : dict of str to float
         Of the numeric columns.
     categories_ : dict of str to list of str
-        Words of the others.
+        Words of the others that have a column.
+    known_ : dict of str to list of str
+        Those of them that training samples have.
+    prior_ : dict of class to float, float or None
+        Share of each class, or mean of the numbers, where a target was given.
     n_features_in_ : int
     feature_names_in_ : array of str
     """
@@ -50,11 +67,17 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         kinds: Mapping[str, str],
         on: str | None = None,
         target: str | None = None,
+        task: str | None = None,
+        positive: str | None = None,
+        categories: Mapping[str, Sequence[str]] | None = None,
     ):
         self.views = views
         self.kinds = kinds
         self.on = on
         self.target = target
+        self.task = task
+        self.positive = positive
+        self.categories = categories
 
     def fit(self, X: Any, y: Any = None) -> "TablePreparation":
         """Learn medians, scales and words.
@@ -62,7 +85,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame
-        y : ignored
+        y : array of shape (n_samples,), optional
+            Only for `prior_`.
 
         Returns
         -------
@@ -72,26 +96,30 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.views_ = {view: list(own) for view, own in self.views.items()}
         self.kinds_ = {column: self.kinds[column] for column in columns}
         self.target_name_ = self.target
-        self.medians_, self.means_, self.scales_ = {}, {}, {}
-        self.categories_: dict[str, list[str]] = {}
-        for column, kind in self.kinds_.items():
-            present = X[column].dropna()
-            if kind == CATEGORICAL:
-                self.categories_[column] = sorted(set(map(str, present)))
-                continue
-            values = present.to_numpy(dtype=float)
-            self.medians_[column] = float(np.median(values)) if len(values) else 0.0
-            self.means_[column] = float(values.mean()) if len(values) else 0.0
-            # A column that is constant is zero once its mean is taken off.
-            self.scales_[column] = float(values.std()) or 1.0 if len(values) else 1.0
+        self._learn_numbers(X, [c for c in columns if self.kinds_[c] == NUMERIC])
+        words = [c for c in columns if self.kinds_[c] == CATEGORICAL]
+        found = {column: frequent_words(X[column]) for column in words}
+        given = self.categories
+        self.categories_ = found if given is None else {c: list(given[c]) for c in words}
+        self.known_ = {c: [w for w in found[c] if w in self.categories_[c]] for c in words}
+        self.prior_ = None if y is None else _prior(np.asarray(y), self.task)
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
-        start, self.prepared_views_ = 0, {}
-        for view, own in self.views_.items():
-            width = sum(len(self.categories_.get(column, [0])) for column in own)
-            self.prepared_views_[view] = list(range(start, start + width))
-            start += width
+        self.prepared_views_ = places_of(self.views_, self.categories_)
         return self
+
+    def _learn_numbers(self, X: Any, columns: list[str]) -> None:
+        values = _floats(X, columns)
+        known = ~np.isnan(values)
+        # Columns without any number are zero; those that are constant once their mean is off.
+        values[:, ~known.any(axis=0)] = 0.0
+        scale = np.nanstd(values, axis=0)
+        for name, learned in (
+            ("medians_", np.nanmedian(values, axis=0)),
+            ("means_", np.nanmean(values, axis=0)),
+            ("scales_", np.where(scale > 0, scale, 1.0)),
+        ):
+            setattr(self, name, dict(zip(columns, learned.tolist(), strict=True)))
 
     def transform(self, X: Any) -> Array:
         """Return numbers on one scale, NaN in the views that a sample lacks.
@@ -118,7 +146,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 "columns of the view: samples then lack it"
             )
         lacking = X[list(columns)].isna().all(axis=1).to_numpy()
-        block = np.hstack([self._column(column, X[column]) for column in columns])
+        block = self._block(columns, X)
         if lacking.any():
             block[lacking] = self._lacking(view, X, lacking)[lacking]
         return block
@@ -129,10 +157,56 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             raise TableError(f"sample {name} has no value in any column that the model knows")
         return np.full((len(X), len(self.prepared_views_[view])), np.nan)
 
-    def _column(self, column: str, values: Any) -> Array:
-        if self.kinds_[column] == NUMERIC:
-            numbers = values.to_numpy(dtype=float, na_value=np.nan)
-            numbers = np.where(np.isnan(numbers), self.medians_[column], numbers)
-            return ((numbers - self.means_[column]) / self.scales_[column])[:, np.newaxis]
-        words = values.astype(object).map(str, na_action="ignore").to_numpy()
-        return np.column_stack([words == own for own in self.categories_[column]]).astype(float)
+    def _block(self, columns: Sequence[str], X: Any) -> Array:
+        places = places_of({column: [column] for column in columns}, self.categories_)
+        block = np.zeros((len(X), sum(map(len, places.values()))))
+        numeric = [column for column in columns if self.kinds_[column] == NUMERIC]
+        if numeric:
+            values = _floats(X, numeric)
+            median, mean, scale = (
+                np.array([learned[column] for column in numeric])
+                for learned in (self.medians_, self.means_, self.scales_)
+            )
+            values = np.where(np.isnan(values), median, values)
+            block[:, [places[column][0] for column in numeric]] = (values - mean) / scale
+        for column in columns:
+            if self.kinds_[column] == CATEGORICAL:
+                words = _words(X[column]).to_numpy()
+                for place, own in zip(places[column], self.categories_[column], strict=True):
+                    if own in self.known_[column]:
+                        block[:, place] = words == own
+        return block
+
+
+def places_of(
+    views: Mapping[str, Sequence[str]], categories: Mapping[str, Sequence[str]]
+) -> dict[str, list[int]]:
+    """Return places of each view among the prepared columns, where words have these columns."""
+    places, start = {}, 0
+    for view, columns in views.items():
+        width = sum(len(categories[c]) if c in categories else 1 for c in columns)
+        places[view] = list(range(start, start + width))
+        start += width
+    return places
+
+
+def frequent_words(values: Any) -> list[str]:
+    """Return the words of a column, the most frequent of many, in their order."""
+    counts = Counter(_words(values).dropna())
+    return sorted(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS])
+
+
+def _words(values: Any) -> Any:
+    return values.astype(object).map(str, na_action="ignore")
+
+
+def _floats(X: Any, columns: list[str]) -> Array:
+    found: Array = X[columns].to_numpy(dtype=float, na_value=np.nan, copy=True)
+    return found
+
+
+def _prior(y: Array, task: str | None) -> Any:
+    if task == "numbers":
+        return float(np.mean(y))
+    labels, counts = np.unique(y, return_counts=True)
+    return dict(zip(labels.tolist(), (counts / len(y)).tolist(), strict=True))

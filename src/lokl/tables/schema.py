@@ -14,12 +14,14 @@ _INNER = ("best_estimator_", "estimator_")
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns that a model knows, by view, and the names of ids and target in training."""
+    """Columns that a model knows, by view, and what is noted of ids and target in training."""
 
     views: dict[str, list[str]]
     kinds: dict[str, str]
     on: str | None = None
     target: str | None = None
+    task: str | None = None
+    positive: str | None = None
 
 
 def schema_of(model: Any) -> Schema:
@@ -30,7 +32,10 @@ def schema_of(model: Any) -> Schema:
     """
     first = model.steps[0][1] if hasattr(model, "steps") else model
     if isinstance(first, TablePreparation):
-        return Schema(first.views_, first.kinds_, first.on, first.target_name_)
+        # Two classes keep their names; of more, all but one were made one.
+        many = first.prior_ is not None and f"not {first.positive}" in first.prior_
+        noted = (first.on, first.target_name_, first.task, first.positive if many else None)
+        return Schema(first.views_, first.kinds_, *noted)
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
         raise TableError(
@@ -39,6 +44,15 @@ def schema_of(model: Any) -> Schema:
         )
     names = [str(column) for column in columns]
     return Schema(_views(model, names), dict.fromkeys(names, NUMERIC))
+
+
+def places_in_model(model: Any) -> dict[str, list[int]] | None:
+    """Return columns of each view as they come out of the preparation of a fitted model.
+
+    None for models without one: each of their kernels is then a view.
+    """
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    return first.prepared_views_ if isinstance(first, TablePreparation) else None
 
 
 def deciding(model: Any) -> Iterator[Any]:

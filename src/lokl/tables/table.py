@@ -1,7 +1,7 @@
 """Files of samples as one table: what is known of each sample, by view, and what is predicted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -17,8 +17,16 @@ from lokl.tables.columns import (
 )
 from lokl.tables.errors import TableError
 from lokl.tables.joining import outer_join, refuse_strangers, told_apart, with_ids
+from lokl.tables.preparation import MOST_WORDS
 from lokl.tables.sources import Source, read_source
-from lokl.tables.target import column_of, described, find_column, task_of
+from lokl.tables.target import (
+    as_labels,
+    column_of,
+    described,
+    find_column,
+    one_against_all,
+    task_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +44,16 @@ class Table:
     target : series or None
         What is predicted.
     task : {"classes", "numbers"} or None
+    positive : str or None
+        Class that is told from all others, where one was named.
     groups : series or None
         Samples of one group stay together when data is divided.
     on : str or None
         Name of the column of ids; None where ids are the numbers of the rows.
     notes : tuple of str
         What was read, guessed and left out, one line each.
+    files : dict of str to (int, int)
+        Rows and columns of each file that is a view, by the name it was given.
     """
 
     frame: Any
@@ -52,11 +64,18 @@ class Table:
     groups: Any = None
     on: str | None = None
     notes: tuple[str, ...] = ()
+    positive: str | None = None
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def ids(self) -> list[str]:
         """Names of the samples."""
         return list(self.frame.index)
+
+    def lacking(self) -> dict[str, int]:
+        """How many samples lack each view, where any does."""
+        counts = {v: int(self.frame[own].isna().all(axis=1).sum()) for v, own in self.views.items()}
+        return {view: count for view, count in counts.items() if count}
 
 
 def read_table(
@@ -68,6 +87,7 @@ def read_table(
     views: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
     task: str | None = None,
+    positive: str | None = None,
     na: Sequence[str] = (),
     delimiter: str = "",
 ) -> Table:
@@ -91,6 +111,8 @@ def read_table(
         Kinds of columns, where the guess is wrong.
     task : {"classes", "numbers"}, optional
         What the target holds. Words and few whole numbers are classes unless told otherwise.
+    positive : str, optional
+        Class of the target that is told from all others, which become one class.
     na : sequence of str, optional
         Words for missing values, beside the empty cell, NA and NaN.
     delimiter : str, optional
@@ -108,7 +130,7 @@ def read_table(
     how = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
-    files, places = _find(asked, read, how)
+    files, places = find_columns(asked, read, how)
     files = with_ids(files, on)
     if on is not None:
         refuse_strangers(files, on)
@@ -117,7 +139,9 @@ def read_table(
     table = replace(_features(tables, views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
-    return _labelled(table, taken["--target"], task) if "--target" in taken else table
+    if "--target" not in taken:
+        return table
+    return with_positive(_labelled(table, taken["--target"], task), positive)
 
 
 def _without(read: Sequence[Source], places: Mapping[str, tuple[int, str]]) -> list[Source]:
@@ -135,7 +159,7 @@ def _own_target(read: Sequence[Source]) -> str | None:
     return own[0] if len(read) == 1 and own else None
 
 
-def _find(
+def find_columns(
     asked: Mapping[str, str | None], read: list[Source], how: Mapping[str, Any]
 ) -> tuple[list[Source], dict[str, tuple[int, str]]]:
     """Return all files that are needed, and file and column of everything that is asked for."""
@@ -206,9 +230,13 @@ def _features(
     words = [column for column in shown if found[column] == CATEGORICAL]
     if words:
         told.append(f"categories: {listed(words)}")
-    lacking = {view: int(frame[own].isna().all(axis=1).sum()) for view, own in views.items()}
-    told += [f"{count} of {len(frame)} lack {view}" for view, count in lacking.items() if count]
-    return Table(frame[shown], views, {c: found[c] for c in shown}, notes=(*notes, *told))
+    many = [column for column in words if frame[column].nunique() > MOST_WORDS]
+    if many:
+        told.append(f"of more than {MOST_WORDS} words the most frequent count: {listed(many)}")
+    files = {table.label: (len(table.frame), table.frame.shape[1]) for table in tables}
+    joined = Table(frame[shown], views, {c: found[c] for c in shown}, files=files)
+    told += [f"{n} of {len(frame)} lack {view}" for view, n in joined.lacking().items()]
+    return replace(joined, notes=(*notes, *told))
 
 
 def _views(
@@ -249,10 +277,7 @@ def _labelled(table: Table, values: Any, task: str | None) -> Table:
         raise TableError(f"target {name} is missing in every row that has values; see --target")
     values = values[known]
     task = task_of(name, values.infer_objects(), task)
-    if task == "classes" and values.dtype.kind == "f" and (values == values.round()).all():
-        values = values.astype(int)
-    elif task == "classes" and values.dtype.kind not in "iub":
-        values = values.map(str)
+    values = as_labels(values) if task == "classes" else values
     notes = [f"target {described(name, values, task)}"]
     if not known.all():
         notes.append(f"left out {int((~known).sum())} samples without target or without values")
@@ -264,3 +289,14 @@ def _labelled(table: Table, values: Any, task: str | None) -> Table:
         task=task,
         notes=(*table.notes, *notes),
     )
+
+
+def with_positive(table: Table, positive: str | None) -> Table:
+    """Return a table whose target tells one class from all others."""
+    if positive is None:
+        return table
+    if table.task != "classes":
+        raise TableError(f"--positive {positive}: target {table.target.name} holds numbers")
+    values = one_against_all(table.target, positive)
+    told = f"target {described(str(values.name), values, 'classes')}"
+    return replace(table, target=values, positive=positive, notes=(*table.notes, told))

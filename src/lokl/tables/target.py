@@ -77,3 +77,27 @@ def described(name: str, values: Any, task: str) -> str:
         return f"{name}: numbers from {values.min():g} to {values.max():g}"
     counts = values.value_counts()
     return f"{name}: {listed([f'{label} {count}' for label, count in counts.items()], 8)}"
+
+
+def as_labels(values: Any) -> Any:
+    """Return classes without missing ones: whole numbers as such, everything else as words."""
+    if values.dtype.kind == "f" and (values == values.round()).all():
+        return values.astype(int)
+    return values if values.dtype.kind in "iub" else values.map(str)
+
+
+def one_against_all(values: Any, positive: str) -> Any:
+    """Return a target of two classes: one, and "not" that one; a target of two stays as it is."""
+    names = values.map(str)
+    if positive not in set(names):
+        known = listed(sorted(set(names)), 8)
+        raise TableError(
+            f"--positive {positive}: target {values.name} has no such class, but {known}"
+        )
+    return values if values.nunique() == 2 else with_one_class(values, positive)
+
+
+def with_one_class(values: Any, positive: str | None) -> Any:
+    """Return classes of which all but one are "not" that one; all of them where none is named."""
+    names = values.map(str)
+    return values if positive is None else names.where(names == positive, f"not {positive}")
