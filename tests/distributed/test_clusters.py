@@ -1,5 +1,6 @@
 """On workers, lost ones too, a fit ends with the same model."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from distributed_cases import (
     FRESH,
+    TARGET,
     Fragile,
     X,
     Y,
@@ -19,14 +21,18 @@ from distributed_cases import (
     classifier,
     fragile_block,
     make_fragile,
+    regressor,
 )
 from distributed_cases import dask as chunked
 from sklearn.linear_model import LogisticRegression
 
 import lokl
 from lokl import RegionClassifier, UniformMKLClassifier, distributed
-from lokl.distributed import answers
-from lokl.selection import KernelSearchCV
+from lokl.distributed import answers, in_parts
+from lokl.distributed.sizes import pickled_size
+from lokl.selection import CalibratedMKLClassifier, KernelSearchCV
+
+PROBABLE = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))
 
 
 @pytest.mark.parametrize("cluster", ["processes", "threads"])
@@ -76,6 +82,43 @@ def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
     for answer in (small, large):
         found = processes.compute(answer).result()
         np.testing.assert_array_equal(found, model.predict(FRESH))
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "methods"),
+    [
+        (classifier(), Y, ("predict", "decision_function", "gate", "contributions")),
+        (classifier(covers=2, overlap=0.2), Y, ("predict", "gate", "contributions")),
+        (
+            classifier(PROBABLE),
+            Y + (X[:, 0] > 1),
+            ("predict", "decision_function", "predict_proba"),
+        ),
+        (regressor(covers=2), np.column_stack([TARGET, -TARGET]), ("predict", "contributions")),
+    ],
+    ids=["plain", "covers and overlap", "probabilities", "targets"],
+)
+def test_a_model_larger_than_a_worker_is_divided(model, y, methods, threads, monkeypatch):
+    monkeypatch.setattr(answers, "_SHARE", 0.0)
+    monkeypatch.setattr(in_parts, "_BYTES_OF_PART", 9_000)
+    model.fit(X, y)
+    held, regions = in_parts._divided(model._model)
+    assert len(held) > 2
+    assert all(pickled_size(part) < pickled_size(model) / 2 for part in regions)
+    data = chunked(FRESH, (40, 0, 1, 49))
+    some = data[data[:, 0] > 0]
+    kept = FRESH[:, 0] > 0
+    for method in methods:
+        for own, rows in ((data, FRESH), (some, FRESH[kept])):
+            answer = getattr(distributed, method)(model, own, client=threads)
+            expected = getattr(model, method)(rows)
+            # What was handed out is held by the answer alone.
+            gc.collect()
+            found = threads.compute(answer).result()
+            assert answer.dtype == found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    score = distributed.score(model, chunked(X, (300, 0, 400)), chunked(y, 99), client=threads)
+    assert threads.compute(score).result() == pytest.approx(model.score(X, y))
 
 
 def test_models_need_no_dask_to_be_kept_and_used(processes, tmp_path):

@@ -10,11 +10,15 @@ from lokl._arrays import Array, is_sparse
 from lokl._threads import one_thread
 from lokl.distributed.blocks import whole_rows
 from lokl.distributed.cluster import Cluster, need_dask
+from lokl.distributed.in_parts import ask_in_parts
 from lokl.distributed.sizes import pickled_size
+from lokl.regions.base import InRegions
 
 # Models that are larger do not go through the scheduler with every graph, but are handed to the
 # workers once.
 _LARGE = 8 * 2**20
+# Of the memory of a worker: models in regions that are larger are divided among the workers.
+_SHARE = 0.1
 
 
 def predict(model: Any, X: Any, client: Any = None) -> Any:
@@ -24,7 +28,9 @@ def predict(model: Any, X: Any, client: Any = None) -> Any:
     ----------
     model : fitted estimator
         Of any kind, fitted here or elsewhere. It is in the graph once, whatever the number of
-        blocks; a model of more than 8 MB is handed to all workers of the client at once.
+        blocks; a model of more than 8 MB is handed to all workers of the client at once. A model in
+        regions that takes more than a tenth of a worker's memory is divided among the workers, and
+        samples go where the models of their regions are.
     X : dask array or dask data frame of shape (n_samples, n_features)
     client : distributed.Client or None, default=None
         Whose workers are handed a large model; None is the current client. The answer itself is
@@ -77,10 +83,13 @@ def ask(model: Any, question: str, X: Any, client: Any) -> Any:
     check_is_fitted(model)
     if not hasattr(model, question):
         raise ValueError(f"{type(model).__name__} has no {question}")
-    X = whole_rows(X)
+    X, cluster = whole_rows(X), Cluster(client)
     nothing = _answer_about_nothing(model, question, X)
+    size = 0 if cluster.client is None else pickled_size(model)
+    if isinstance(model, InRegions) and size > _SHARE * cluster.memory:
+        return ask_in_parts(cluster, model, question, X, nothing)
     options: dict[str, Any] = {"question": question, "nothing": nothing, "meta": nothing}
-    options["model"] = in_graph(model, client)
+    options["model"] = _in_graph(cluster, model, size)
     if hasattr(X, "columns"):
         return X.map_partitions(_ask, **options)
     if nothing.ndim == 1:
@@ -97,14 +106,12 @@ def _ask(X: Any, *, model: Any, question: str, nothing: Array) -> Array:
         return np.asarray(getattr(model, question)(X))
 
 
-def in_graph(model: Any, client: Any) -> Any:
+def _in_graph(cluster: Cluster, model: Any, size: int) -> Any:
     """Return a model as one node, which tasks refer to."""
-    delayed = need_dask().delayed
-    cluster = Cluster(client)
-    if cluster.client is None or pickled_size(model) <= _LARGE:
-        return delayed(model, pure=False, traverse=False)
+    if size <= _LARGE:
+        return need_dask().delayed(model, pure=False, traverse=False)
     # On every worker, so that it is still there when one is lost.
-    return delayed(cluster.client.scatter(model, broadcast=True, hash=False))
+    return cluster.client.scatter(model, broadcast=True, hash=False)
 
 
 def _answer_about_nothing(model: Any, question: str, X: Any) -> Array:

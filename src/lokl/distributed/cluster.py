@@ -1,5 +1,6 @@
 """Where tasks run: on the workers of a client, or wherever Dask runs them by default."""
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -36,6 +37,14 @@ class Cluster:
         if self.client is None:
             return os.cpu_count() or 1
         return max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def memory(self) -> float:
+        """Bytes of the smallest worker; infinite where that is not limited, or there is none."""
+        if self.client is None:
+            return math.inf
+        workers = self.client.scheduler_info()["workers"].values()
+        return min((own["memory_limit"] or math.inf for own in workers), default=math.inf)
 
     def persist(self, tasks: Sequence[Any]) -> list[Any]:
         """Keep the results of tasks where they are made."""

@@ -1,7 +1,7 @@
 """How right a model is about a collection, from sums over its blocks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -10,8 +10,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column
-from lokl._threads import one_thread
-from lokl.distributed.answers import in_graph
+from lokl.distributed.answers import predict
 from lokl.distributed.blocks import Blocks, aligned, beside, samples, with_lengths
 from lokl.distributed.cluster import Cluster, need_dask
 from lokl.distributed.moments import Moments
@@ -39,43 +38,46 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = N
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
     array, delayed = need_dask().array, need_dask().delayed
-    given = [samples(X), beside(y, "y")]
+    own, predicted = samples(X).without_empty(), beside(predict(model, X, client), "X")
+    given = [replace(own, parts=predicted.without_empty().parts), beside(y, "y")]
     if sample_weight is not None:
         given.append(beside(sample_weight, "sample_weight"))
-    own, *others = _side_by_side(Cluster(client), given)
+    found, *others = _side_by_side(Cluster(client), own, given)
     judge, end = (_hits, _accuracy) if is_classifier(model) else (_residuals, _determination)
-    held, task = in_graph(model, client), delayed(judge, pure=False)
-    weights = others[1].parts if len(others) > 1 else [None] * len(own.parts)
-    parts = [task(held, *rows) for rows in zip(own.parts, others[0].parts, weights, strict=True)]
+    weights = others[1].parts if len(others) > 1 else [None] * len(found.parts)
+    every = zip(found.parts, others[0].parts, weights, strict=True)
+    parts = [delayed(judge, pure=False)(*rows) for rows in every]
     return array.from_delayed(delayed(end, pure=False)(parts), (), dtype=np.float64)
 
 
-def _side_by_side(cluster: Cluster, given: Sequence[Blocks]) -> list[Blocks]:
-    """Blocks of the same rows; as they are where nothing speaks against it."""
-    alike = all(blocks.lengths == given[0].lengths for blocks in given)
-    if alike:
+def _side_by_side(cluster: Cluster, X: Blocks, given: Sequence[Blocks]) -> list[Blocks]:
+    """Predictions about X beside others, in the same rows; as they are where nothing speaks for it.
+
+    Rows of unknown number are counted in X: predictions would have to be made for that.
+    """
+    predicted, *others = given
+    if all(blocks.lengths == X.lengths for blocks in others):
         return list(given)
-    known = with_lengths(cluster, given)
-    own = known[0].without_empty()
-    return [own, *aligned(own, *known[1:])]
+    counted, *known = with_lengths(cluster, [X, *others])
+    own = replace(predicted, lengths=counted.lengths).without_empty()
+    return [own, *aligned(own, *known)]
 
 
-def _rows(model: Any, X: Any, y: Any, weight: Any) -> tuple[Array, Array, Array]:
-    """Targets, predictions and weights of a block."""
+def _rows(predicted: Array, y: Any, weight: Any) -> tuple[Array, Array]:
+    """Targets and weights of a block."""
     y = np.asarray(y)
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
     for name, values in (("y", y), ("sample_weight", weight)):
-        if len(values) != X.shape[0]:
+        if len(values) != len(predicted):
             raise ValueError(
-                f"a block of X has {X.shape[0]} rows, but the same block of {name} {len(values)}"
+                f"a block of X has {len(predicted)} rows, but the same block of {name} "
+                f"{len(values)}"
             )
-    with one_thread():
-        predicted = np.asarray(model.predict(X)) if len(y) else y
-    return y, predicted, weight
+    return y, weight
 
 
-def _hits(model: Any, X: Any, y: Any, weight: Any) -> tuple[float, float]:
-    y, predicted, weight = _rows(model, X, y, weight)
+def _hits(predicted: Array, y: Any, weight: Any) -> tuple[float, float]:
+    y, weight = _rows(predicted, y, weight)
     return float(weight @ (y.reshape(-1) == predicted)), float(weight.sum())
 
 
@@ -93,8 +95,8 @@ class _Residuals:
         return _Residuals(self.squares + other.squares, self.moments.joined(other.moments))
 
 
-def _residuals(model: Any, X: Any, y: Any, weight: Any) -> _Residuals | None:
-    y, predicted, weight = _rows(model, X, y, weight)
+def _residuals(predicted: Array, y: Any, weight: Any) -> _Residuals | None:
+    y, weight = _rows(predicted, y, weight)
     if not (weight > 0).any():
         return None
     y, predicted = column(y.astype(float)), column(predicted)

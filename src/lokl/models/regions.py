@@ -1,10 +1,10 @@
 """One model for each region of the samples: a sample is decided where it lies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -145,10 +145,20 @@ class ClassRegion(TargetRegion):
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """One division of the samples, with a model for each of its regions."""
+    """One division of the samples, with a model for each of its regions.
+
+    None stands for a model that is elsewhere.
+    """
 
     tree: Divides
-    regions: list[RegionModel]
+    regions: Sequence[RegionModel | None]
+
+
+class Question(NamedTuple):
+    """What regions are asked: to decide, for probabilities, parts or trust."""
+
+    about: str
+    n_classes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,27 +195,65 @@ class Regions:
             The same samples as the models of the regions take them.
         threads : int
         """
-        return self._mean(X, samples, threads, self._decision, (self.n_tasks,))
+        return self.mean(Question("decide"), X, samples, threads)
 
     def probabilities(self, X: Any, samples: Any, n_classes: int, threads: int) -> Array:
         """Probabilities, (n_samples, n_classes); arguments as in :meth:`decide`."""
-        return self._mean(X, samples, threads, lambda m, x: m.probabilities(x), (n_classes,))
+        return self.mean(Question("probabilities", n_classes), X, samples, threads)
 
     def parts(self, X: Any, samples: Any, threads: int) -> Array:
         """Parts of the kernels, (n_samples, n_tasks, n_kernels); arguments as in :meth:`decide`."""
-        shape = (self.n_tasks, len(self.kernel_names))
-        return self._mean(X, samples, threads, self._scaled_parts, shape)
+        return self.mean(Question("parts"), X, samples, threads)
 
     def trust(self, X: Any, samples: Any, threads: int) -> Array:
         """Shares of the kernels, (n_samples, n_kernels); arguments as in :meth:`decide`."""
-        names = self.kernel_names
-        told = self._mean(X, samples, threads, lambda m, x: m.trust(x, names), (len(names),))
+        told = self.mean(Question("trust"), X, samples, threads)
         # Where no model was learned, all kernels that a sample can see are trusted alike.
-        present = split_missing(self.kernels, names, X)[1] if self.kernels else None
+        present = None
+        if self.kernels:
+            present = split_missing(self.kernels, self.kernel_names, X)[1]
         return shares(told, present)
 
-    def _decision(self, model: RegionModel, part: Any) -> Array:
-        return model.bounded(part) if self.mixed else model.decide(part)
+    def mean(self, question: Question, X: Any, samples: Any, threads: int) -> Array:
+        """Ask the region of every sample; the mean of all that it belongs to.
+
+        A region whose model is not here adds nothing: what several say who have some of the models
+        each adds up to the whole.
+        """
+        shape = self.shape(question)
+        total = np.zeros((X.shape[0], *shape))
+        for cover in self.covers:
+            asked = [
+                (rows, weight, partial(self._ask, question.about, model, samples, rows))
+                for (rows, weight), model in zip(cover.tree.divide(X), cover.regions, strict=True)
+                if len(rows) and model is not None
+            ]
+            told = side_by_side([call for _, _, call in asked], threads)
+            for (rows, weight, _), values in zip(asked, told, strict=True):
+                if weight is not None:
+                    values = values * weight.reshape(-1, *[1] * len(shape))
+                total[rows] += values
+        return total / len(self.covers) if len(self.covers) > 1 else total
+
+    def shape(self, question: Question) -> tuple[int, ...]:
+        """Shape of what is said about one sample."""
+        kernels = len(self.kernel_names)
+        return {
+            "decide": (self.n_tasks,),
+            "probabilities": (question.n_classes,),
+            "parts": (self.n_tasks, kernels),
+            "trust": (kernels,),
+        }[question.about]
+
+    def _ask(self, about: str, model: RegionModel, samples: Any, rows: Array) -> Array:
+        own = take(samples, rows)
+        if about == "decide":
+            return model.bounded(own) if self.mixed else model.decide(own)
+        if about == "probabilities":
+            return model.probabilities(own)
+        if about == "trust":
+            return model.trust(own, self.kernel_names)
+        return self._scaled_parts(model, own)
 
     def _scaled_parts(self, model: RegionModel, part: Any) -> Array:
         parts = model.parts(part, self.kernel_names)
@@ -216,41 +264,12 @@ class Regions:
         scale = np.divide(model.bounded(part), decision, out=none, where=decision != 0)
         return np.asarray(parts * scale[:, :, np.newaxis])
 
-    def _mean(
-        self,
-        X: Any,
-        samples: Any,
-        threads: int,
-        question: Callable[[RegionModel, Any], Array],
-        shape: tuple[int, ...],
-    ) -> Array:
-        """Ask the region of every sample; the mean of all that it belongs to."""
-        total = np.zeros((X.shape[0], *shape))
-        for cover in self.covers:
-            asked = [
-                (rows, weight, partial(_ask, question, model, samples, rows))
-                for (rows, weight), model in zip(cover.tree.divide(X), cover.regions, strict=True)
-                if len(rows)
-            ]
-            told = side_by_side([call for _, _, call in asked], threads)
-            for (rows, weight, _), values in zip(asked, told, strict=True):
-                if weight is not None:
-                    values = values * weight.reshape(-1, *[1] * len(shape))
-                total[rows] += values
-        return total / len(self.covers) if len(self.covers) > 1 else total
-
 
 def take(samples: Any, rows: Array) -> Any:
     """Return some rows of an array, a CSR matrix or a data frame."""
     if len(rows) == samples.shape[0]:
         return samples
     return samples.iloc[rows] if hasattr(samples, "iloc") else samples[rows]
-
-
-def _ask(
-    question: Callable[[RegionModel, Any], Array], model: RegionModel, samples: Any, rows: Array
-) -> Array:
-    return question(model, take(samples, rows))
 
 
 def _parts(fitted: Any, X: Any) -> Array:

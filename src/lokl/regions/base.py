@@ -317,7 +317,10 @@ class InRegions(MetaEstimatorMixin, Explained):
 
 def _described_covers(covers: list[Cover], n_tasks: int) -> dict[str, Any]:
     """Attributes that covers tell."""
-    fitted = [[region.estimator for region in cover.regions] for cover in covers]
+    fitted = [
+        [None if region is None else region.estimator for region in cover.regions]
+        for cover in covers
+    ]
     names, kernels = _all_kernels([one for cover in fitted for one in cover if one is not None])
     trees = [cover.tree for cover in covers]
     mixed = len(covers) > 1 or any(tree.overlaps for tree in trees)
