@@ -136,7 +136,7 @@ class LowRankGram(GatedGram):
         sums = np.zeros((self.features.size, rank * columns))
         for part, tile in self._tiles():
             self._add(sums, tile, part, coef[part])
-        return self._back(sums.reshape(-1, rank, columns))
+        return self._back(sums.reshape(self.features.size, rank, columns))
 
     def curved(self, weights: Array, scale: Array) -> Array:
         """:meth:`backward` of the values of one function times `scale`, in one pass.
