@@ -40,7 +40,7 @@ class Model(ABC):
         "intercept_": ("array of shape (n_machines,)", ""),
         "kernel_residual_": (
             "array of shape (n_kernels,)",
-            "How far features of low rank miss each kernel (``solver=\"primal\"``): share of its "
+            'How far features of low rank miss each kernel (``solver="primal"``): share of its '
             "trace; for Fourier features, distance from its matrix. 0 for other solvers.",
         ),
         "n_iter_": ("int", "Steps of the solver."),
