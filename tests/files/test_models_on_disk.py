@@ -35,7 +35,7 @@ from lokl.kernels import (
     standard,
 )
 from lokl.selection import CalibratedMKLClassifier, KernelSearchCV
-from lokl.solvers import MWU, Exact, LibSVM
+from lokl.solvers import MWU, Exact, LibSVM, Primal
 
 NAMES = [name for method in METHODS for name in method.classes]
 QUESTIONS = ("decision_function", "predict", "predict_proba", "gate", "contributions", "trust")
@@ -151,6 +151,8 @@ def around():
         "exact": UniformMKLClassifier(solver=Exact(tol=1e-5)),
         "libsvm": UniformMKLClassifier(solver=LibSVM()),
         "mwu": UniformMKLClassifier(solver=MWU()),
+        "low rank": UniformMKLClassifier(solver=Primal(10)),
+        "waves": UniformMKLClassifier([RBF(0.5)], solver=Primal(10, features="fourier")),
     }
 
 

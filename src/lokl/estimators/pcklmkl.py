@@ -17,6 +17,7 @@ from lokl.kernels import Kernel
 from lokl.models import GatedMachine
 from lokl.models.described import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes
 from lokl.optimizers import NormBall, closed_form
+from lokl.solvers import Solver
 
 # Of so many samples, evenly spaced, kernel values are looked at to see whether any is negative.
 _LOOKED_AT = 500
@@ -117,8 +118,9 @@ def _learn_probabilities(training: Training) -> tuple[Probabilities, Array]:
     densities, signed = [], []
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
+        samples = training.samples.seen_by(i)
         density, has_negative, probabilities = _density(
-            kernel, training.samples.seen_by(i), member[rows]
+            kernel, samples, member[rows], training.solver
         )
         densities.append(density)
         signed.append(has_negative)
@@ -126,16 +128,17 @@ def _learn_probabilities(training: Training) -> tuple[Probabilities, Array]:
     return Probabilities(densities, tuple(signed)), own
 
 
-def _density(kernel: Kernel, samples: Samples, member: Array) -> tuple[Expansion, bool, Array]:
+def _density(
+    kernel: Kernel, samples: Samples, member: Array, solver: Solver
+) -> tuple[Expansion, bool, Array]:
     """Density of every class under one kernel, and leave-one-out shares of its own samples."""
-    alone = average_kernel([kernel])
-    gram = alone.gram(samples, dtype="float64")
-    signed = _has_negative(gram)
+    inner = solver.inner_products(samples.filled)
+    gram = inner.gated([kernel])
+    signed = _has_negative(gram.exact)
     weight = sample_weight(samples)
     if signed:
-        cosine = kernel.normalized("unit_diag").bind(samples.filled, weight)
-        alone = average_kernel([cosine])
-        gram = alone.gram(samples, dtype="float64")
+        gram = inner.gated([kernel.normalized("unit_diag").bind(samples.filled, weight)])
+    alone = average_kernel(gram.kernels)
     totals = member.sum(axis=0)
     coef = np.divide(member, totals, out=np.zeros_like(member), where=totals > 0)
     density = Expansion.make(alone, gram, coef, np.zeros(member.shape[1]))

@@ -123,7 +123,7 @@ def square_norms(tile: Array, spans: list[slice]) -> Array:
 
 def apart(tile: Array, spans: list[slice], loads: Array) -> Array:
     """Products of a tile with loads, kernel by kernel: (n_rows, n_kernels, *loads.shape[1:])."""
-    flat = loads.reshape(len(loads), -1)
+    flat = loads.reshape(len(loads), int(np.prod(loads.shape[1:])))
     sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
     return np.stack(sums, axis=1).reshape(len(tile), len(spans), *loads.shape[1:])
 
@@ -196,7 +196,7 @@ class LandmarkMap(FeatureMap):
         return self._solved(sums, transposed=False)
 
     def _solved(self, values: Array, transposed: bool) -> Array:
-        flat = values.reshape(len(values), -1).astype(np.float64)
+        flat = values.reshape(len(values), int(np.prod(values.shape[1:]))).astype(np.float64)
         out = np.empty_like(flat)
         for span, factor in zip(self.spans, self.factors, strict=True):
             out[span] = solve_triangular(

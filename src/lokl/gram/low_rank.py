@@ -89,7 +89,10 @@ class LowRankProducts(InnerProducts):
                 "kernels whose pairs are normalised have no features of low rank: their matrix is "
                 "not positive semidefinite; use solver='exact'"
             )
-        return LowRankGram.of(self, self.prepare(kernels, gates, pair_normalized))
+        points = self.prepare(kernels, gates, pair_normalized)
+        # Made here, where all samples are: parts that are taken of them share these.
+        self.features(points)
+        return LowRankGram.of(self, points)
 
     def take(self, rows: Array) -> "LowRankProducts":
         """Return some of the samples, with the features that were made for all of them."""

@@ -20,9 +20,8 @@ from lokl.gram.feature_maps import FeatureMap, apart, square_norms
 from lokl.gram.gated_gram import MEGABYTE, GatedGram
 from lokl.gram.gated_kernel import GatedKernel
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.low_rank import LowRankProducts
+from lokl.gram.low_rank import Features, LowRankProducts
 from lokl.gram.low_rank_kernel import LowRankExpansion, LowRankKernel
-from lokl.gram.plan import Points
 
 # Numbers of one tile of stored features, and of one block of gated ones.
 _TILE, _BLOCK, _FEWEST_ROWS = 2**20, 2**24, 256
@@ -41,11 +40,13 @@ class LowRankGram(GatedGram):
 
     inner: LowRankProducts
 
-    def _set(self, inner: Any, points: Points) -> None:
-        super()._set(inner, points)
-        made = self.inner.features(points)
-        self.features: FeatureMap = made.own
-        self._precise: FeatureMap = made.precise
+    @cached_property
+    def _made(self) -> Features:
+        return self.inner.features(self.points)
+
+    @property
+    def features(self) -> FeatureMap:
+        return self._made.own
 
     @cached_property
     def exact(self) -> GatedGram:
@@ -57,11 +58,11 @@ class LowRankGram(GatedGram):
         return True
 
     def kernel(self, gate: Gate, params: Array, names: Sequence[str] | None = None) -> GatedKernel:
-        return LowRankKernel(self.kernels, gate, params, self._precise, names)
+        return LowRankKernel(self.kernels, gate, params, self._made.precise, names)
 
     def expansion(self, kernel: GatedKernel, coef: Array, intercept: Array) -> Expansion:
-        loads = self._precise.loads(self.backward(coef))
-        return LowRankExpansion(kernel, intercept, self._precise, loads)
+        precise = self._made.precise
+        return LowRankExpansion(kernel, intercept, precise, precise.loads(self.backward(coef)))
 
     @property
     def stored_features(self) -> Array | None:
@@ -135,7 +136,7 @@ class LowRankGram(GatedGram):
         sums = np.zeros((self.features.size, rank * columns))
         for part, tile in self._tiles():
             self._add(sums, tile, part, coef[part])
-        return self._back(sums.reshape(-1, rank, columns))
+        return self._back(sums.reshape(self.features.size, rank, columns))
 
     def curved(self, weights: Array, scale: Array) -> Array:
         """:meth:`backward` of the values of one function times `scale`, in one pass.

@@ -95,6 +95,7 @@ class Primal(TolerantSolver):
             check_count("sample_size", self.sample_size),
             int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
+        check_positive("cache_size", self.cache_size)
         dtype = self.dtype
         if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < _FINE):
             dtype = "float64"

@@ -133,7 +133,7 @@ class Newton:
         return Point(weights, values, 0.0, coef.copy(), np.zeros(len(coef)))
 
     def _shaped(self, weights: Array) -> Array:
-        return weights.reshape(self.gram.features.size, -1, 1)
+        return weights.reshape(self.gram.features.size, self.gram.gates.shape[2], 1)
 
     def _back(self, coef: Array) -> Array:
         """Sums of features, (n_weights, n_columns)."""
