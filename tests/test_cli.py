@@ -13,7 +13,9 @@ runner = CliRunner()
 
 
 def test_demo_shows_every_kernel_and_method():
-    result = runner.invoke(app, ["demo", "--data", "iris", "--repeats", "2", "--no-figure"])
+    result = runner.invoke(
+        app, ["demo", "--methods", "--data", "iris", "--repeats", "2", "--no-figure"]
+    )
     assert result.exit_code == 0, result.output
     for word in ("iris", "linear", "quadratic", "rbf", "uniform mix", "accuracy", "support"):
         assert word in result.stdout
@@ -35,7 +37,7 @@ def test_demo_shows_every_kernel_and_method():
 
 def test_demo_draws_which_kernel_rules_where(tmp_path):
     path = tmp_path / "regions.png"
-    arguments = ["demo", "--data", "iris", "--repeats", "1", "--figure", str(path)]
+    arguments = ["demo", "--methods", "--data", "iris", "--repeats", "1", "--figure", str(path)]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -43,7 +45,7 @@ def test_demo_draws_which_kernel_rules_where(tmp_path):
 
 def test_demo_without_a_place_for_the_figure(tmp_path):
     path = tmp_path / "nowhere" / "regions.png"
-    arguments = ["demo", "--data", "iris", "--repeats", "1", "--figure", str(path)]
+    arguments = ["demo", "--methods", "--data", "iris", "--repeats", "1", "--figure", str(path)]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
@@ -84,7 +86,7 @@ def test_version():
     assert runner.invoke(app, ["--version"]).stdout.strip() == f"lokl {__version__}"
 
 
-COMMANDS = ("fit", "predict", "explain", "info", "demo", "reproduce", "datasets")
+COMMANDS = ("compare", "fit", "predict", "explain", "info", "demo", "reproduce", "datasets")
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])

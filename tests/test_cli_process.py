@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_fits(tmp_path, lokl_
 @pytest.mark.parametrize("name", ["figure.xyz", "figure", "nowhere/figure.png", "folder.png"])
 def test_a_figure_that_cannot_be_written_is_told_before_the_fits(tmp_path, name):
     (tmp_path / "folder.png").mkdir()
-    done = lokl("demo", "--figure", tmp_path / name)
+    done = lokl("demo", "--methods", "--figure", tmp_path / name)
     assert done.returncode == 2
     assert done.stdout == b""
     assert line_on_stderr(done).startswith(f"cannot write {tmp_path / name}: ")

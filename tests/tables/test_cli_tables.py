@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def folder(tmp_path_factory):
     """A folder with tables and the model of them."""
     folder = tmp_path_factory.mktemp("tables")
     left, right, labels = larger(folder)
-    done = run("fit", left, right, "--on", "id", "--target", f"{labels}:class", "-o", model(folder))
+    options = ["--on", "id", "--target", f"{labels}:class", "--method", "trusted vote"]
+    done = run("fit", left, right, *options, "-o", model(folder))
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == str(model(folder))
     for told in ("left.csv: 40 x 4", "5 of 40 lack right", "target class: mid 16", "categories"):
@@ -84,10 +86,12 @@ def test_one_sample_in_words(folder):
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0].startswith("S10: mid, probability 0.")
-    assert lines[1].split()[:2] == ["left", "says"]
-    assert "trust 0." in lines[2]
-    assert " pulls =" in lines[2]
-    assert lines[3].startswith("views disagree by 0.")
+    assert lines[1].split() == ["prior", "mid", "40", "%"]
+    assert lines[2].split()[:2] == ["left", "says"]
+    assert "trust 0." in lines[3]
+    assert " pulls ▏" in lines[3]
+    assert lines[4].startswith("views disagree by 0.")
+    assert re.fullmatch(r"most like: S\d\d \(\w+\), S\d\d \(\w+\), S\d\d \(\w+\)", lines[-1])
     assert max(map(len, lines)) <= 80
     done = run("explain", model(folder), *files, "--sample", "S02")
     assert "  right  is missing" in done.stdout.splitlines()
@@ -113,7 +117,7 @@ def test_numbers_and_views_by_pattern(folder, tmp_path):
     done = run("fit", tmp_path / "one.csv", *options, "-o", tmp_path / "m.lokl", "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert told["model"][-1] == "TrustedVoteRegressor"
+    assert told["model"][2] == "AutoMKLRegressor"
     assert told["input"]["views"] == {"x": ["a", "b"], "y": ["c", "colour", "class"]}
     done = run("explain", tmp_path / "m.lokl", tmp_path / "one.csv", "--sample", "S01")
     assert done.exit_code == 0, done.output
@@ -141,7 +145,7 @@ def test_a_data_set_and_one_view(tmp_path):
         "probability virginica",
     ]
     done = run("explain", tmp_path / "m.lokl", "iris", "--sample", "1")
-    assert done.stdout.startswith("1: setosa, probability 1.00 (vers")
+    assert re.match(r"1: setosa, probability 1.00 \(v\w+ 0.00, v\w+ 0.00\)\n", done.stdout)
 
 
 def test_models_that_were_saved_from_python(folder, tmp_path):
@@ -175,6 +179,8 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, tmp_path):
     assert "has no column class" in error(run("fit", left, "--target", "class"))
     assert "no target; name the column" in error(run("fit", left, "-o", tmp_path / "m"))
     assert "--view x: write --view NAME=VALUE" in error(run("fit", left, "--view", "x"))
+    assert "--cost is that of a method" in error(run("fit", "iris", "--cost", "2"))
+    assert "tell about whom?" in error(run("explain", model(folder), left))
     assert "unknown method 'forest'" in error(run("fit", "iris", "--method", "forest"))
     assert "neither a file nor a data set" in error(run("fit", tmp_path / "no.csv"))
     assert "no sample is called 'X'" in error(run("explain", model(folder), left, "--sample", "X"))
@@ -200,7 +206,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_fit(tmp_path):
 def test_a_file_of_the_model_stays_as_it_was_where_the_fit_fails(folder, tmp_path):
     path = tmp_path / "m.lokl"
     path.write_bytes(model(folder).read_bytes())
-    error(run("fit", "iris", "--cost", "-1", "-o", path), code=1)
+    error(run("fit", "iris", "--method", "uniform", "--cost", "-1", "-o", path), code=1)
     assert path.read_bytes() == model(folder).read_bytes()
 
 

@@ -10,8 +10,9 @@ import lokl
 from lokl._methods import METHODS
 from lokl.files import info
 from lokl.tables import TableError, TablePreparation, read_table
-from lokl.tables.learning import estimator_class, learn
+from lokl.tables.learning import estimator_class, learn, places_in, preparation_for
 from lokl.tables.new import read_new
+from lokl.tables.preparation import frequent_words
 from lokl.tables.schema import schema_of
 
 
@@ -85,11 +86,60 @@ def test_every_method_learns_from_tables(table, method, tmp_path):
 
 def test_numbers_are_predicted_too(files):
     table = read_table([files[0], files[1]], on="id", target=f"{files[2]}:score")
-    model = learn(table)
+    model = learn(table, "trusted vote")
     assert type(model[-1]) is lokl.TrustedVoteRegressor
     assert model.score(table.frame, table.target) > 0.3
+
+
+def test_everything_is_chosen_unless_a_method_is_asked_for(table, files):
+    model = learn(table)
+    assert type(model[-1]) is lokl.AutoMKLClassifier
+    assert (model.predict(table.frame) == table.target).mean() > 0.8
+    # Whoever has any view is answered, and each view has a part of its own.
+    kernels = model[-1].best_estimator_[-1].kernels_
+    seen = {column for kernel in kernels for column in kernel.columns_used()}
+    assert seen == set(range(8))
+    np.testing.assert_array_equal(
+        model.predict_proba(table.frame), learn(table).predict_proba(table.frame)
+    )
     one = read_table([files[1]], on="id", target=f"{files[2]}:score")
-    assert type(learn(one)[-1]) is lokl.UniformMKLRegressor
+    numbers = learn(one, time_limit=60)
+    assert type(numbers[-1]) is lokl.AutoMKLRegressor
+
+
+def test_one_class_against_all_others(table, files):
+    left, right, labels = files
+    alone = read_table([left, right], on="id", target=f"{labels}:class", positive="mid")
+    assert set(alone.target) == {"mid", "not mid"}
+    assert (alone.target == "mid").tolist() == (table.target == "mid").tolist()
+    model = learn(alone, "uniform")
+    assert schema_of(model).positive == "mid"
+    new = read_new([left, right], schema_of(model), target=f"{labels}:class")
+    assert new.target.loc[alone.target.index].tolist() == alone.target.tolist()
+    with pytest.raises(TableError, match="--positive big: target class has no such class; it has"):
+        read_table([left, right], on="id", target=f"{labels}:class", positive="big")
+    with pytest.raises(TableError, match="--positive big: target score holds numbers"):
+        read_table([left], on="id", target=f"{labels}:score", positive="big")
+
+
+def test_words_have_their_columns_before_anything_is_learned(table):
+    preparation = preparation_for(table)
+    places = places_in(preparation)
+    few = table.frame[table.frame["colour"] != "red"]
+    prepared = preparation.fit(few).transform(table.frame)
+    assert preparation.prepared_views_ == places
+    assert prepared.shape[1] == 8
+    # A word that no training sample has is zero everywhere, as any other unknown word.
+    red = preparation.categories_["colour"].index("red")
+    assert not prepared[:, 3 + red].any()
+
+
+def test_of_many_words_the_most_frequent_count():
+    words = pd.Series([f"w{k:03d}" for k in range(150)] + ["w149"] * 3 + ["w148"] * 2)
+    found = frequent_words(words)
+    assert len(found) == 100
+    assert {"w148", "w149", "w000"} <= set(found)
+    assert "w147" not in found
 
 
 def test_methods_by_any_of_their_names():

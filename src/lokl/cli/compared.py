@@ -46,9 +46,19 @@ def _times(repeats: int) -> str:
 
 
 def _tell(head: str, text: str) -> None:
-    indent = " " * 9
-    lines = wrap(text, _WIDTH, initial_indent=f" {head:<8}", subsequent_indent=indent)
-    typer.echo("\n".join(lines), err=True)
+    typer.echo("\n".join(wrapped(text, f" {head:<8}", " " * 9)), err=True)
+
+
+def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:
+    """Return a text in lines that fit; paths are not broken."""
+    return wrap(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def show_results(finished: Any) -> None:
@@ -67,7 +77,7 @@ def show_results(finished: Any) -> None:
     ):
         if text is paths:
             console.print()
-        for part in wrap(text, _WIDTH, initial_indent=" ", subsequent_indent="   "):
+        for part in wrapped(text):
             console.print(Text(part, style))
 
 

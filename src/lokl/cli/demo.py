@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -71,7 +70,7 @@ def demo(
 def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
     """Run one comparison, show it and one of its samples."""
     from lokl.cli.compare import run_comparison
-    from lokl.cli.compared import show_results
+    from lokl.cli.compared import show_results, wrapped
     from lokl.cli.explain import story_lines
     from lokl.comparison.candidates import VOTE
     from lokl.comparison.run import Comparison
@@ -81,8 +80,7 @@ def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
 
     if not quiet:
         for text in (example.title, example.command):
-            lines = wrap(text, 80, initial_indent=" ", subsequent_indent="   ")
-            typer.echo("\n".join(lines))
+            typer.echo("\n".join(wrapped(text)))
         typer.echo()
     finished = run_comparison(Comparison(example.settings, example.folder), jobs, None)
     if quiet:

@@ -1,5 +1,6 @@
 """The report about a comparison, from its results."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ def _subsets(results: Results) -> list[Subset]:
 def _audit(results: Results, settings: Settings) -> dict[str, str]:
     table, bench = results.table, results.bench
     folds = len({fold for _, fold in bench.labels})
-    files = ", ".join(f"{name} {n} x {d}" for name, (n, d) in table.files.items())
+    files = ", ".join(f"{Path(name).name} {n} x {d}" for name, (n, d) in table.files.items())
     checks = {f"sha256 of {name}": value for name, value in settings.checksums().items()}
     groups = f", {table.groups.name} kept together" if table.groups is not None else ""
     kept = {name: value for name, value in versions().items() if value}

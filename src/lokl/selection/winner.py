@@ -21,10 +21,11 @@ def calibration_of(task: Task, cells: Sequence[Cell]) -> Calibration | None:
     Returns
     -------
     calibration : Calibration or None
-        None where decisions are not known, where a fold has not seen all classes, or where the
-        candidate was fitted on a part of the samples only.
+        None where the classifier has probabilities of its own, where decisions are not known,
+        where a fold has not seen all classes, or where the candidate was fitted on a part of the
+        samples only.
     """
-    if not is_classifier(task.estimator):
+    if not is_classifier(task.estimator) or hasattr(task.estimator, "predict_proba"):
         return None
     classes, codes = np.unique(np.ravel(task.y), return_inverse=True)
     tasks = 1 if len(classes) == 2 else len(classes)
