@@ -1,4 +1,4 @@
-"""Regions on covtype: one kernel, several covers, tuned and learned kernels, beside others."""
+"""Regions on covtype: one kernel, covers, tuned, learned kernels and columns, beside others."""
 
 import argparse
 import time
@@ -19,6 +19,8 @@ from lokl.kernels import RBF
 
 SHARE = 0.8
 GAMMA, C = 64.0, 32.0
+# Of columns that are stretched, in units of the width that predicts best.
+STRETCHED_GAMMA, STRETCHED_C = 0.25, 8.0
 # LibSVM is fitted on so many rows; its time grows with the square of them, at least.
 LIBSVM_ROWS = 20_000
 GROWTH_FROM = 50_000
@@ -48,6 +50,7 @@ def machine() -> Any:
 def own(covers: int) -> dict[str, Callable[[], Any]]:
     kernels = [RBF(GAMMA / 4), RBF(GAMMA), RBF(4 * GAMMA)]
     learned = LpMKLClassifier(kernels, C=C, tol=1e-2)
+    inside = UniformMKLClassifier([RBF(STRETCHED_GAMMA)], C=STRETCHED_C, tol=1e-2)
     return {
         "regions, one kernel": lambda: RegionClassifier(machine(), random_state=0),
         f"regions, {covers} covers": lambda: RegionClassifier(
@@ -55,6 +58,9 @@ def own(covers: int) -> dict[str, Callable[[], Any]]:
         ),
         f"regions, tuned, {covers} covers": lambda: RegionClassifier(covers=covers, random_state=0),
         "regions, kernels learned": lambda: RegionClassifier(learned, random_state=0),
+        "regions, columns stretched": lambda: RegionClassifier(
+            inside, stretch="shared", random_state=0
+        ),
     }
 
 
@@ -110,21 +116,23 @@ def run(options: Any, report: Report) -> None:
     for make in own(options.covers).values():
         make().set_params(max_region_size=1200).fit(few.X, few.y)
     rows = [measured(name, make, data) for name, make in own(options.covers).items()]
-    single, covered, tuned, learned = rows
+    single, covered, tuned, learned, stretched = rows
     small = measured("part", own(1)["regions, one kernel"], data.first(GROWTH_FROM))
     if not options.ours_only:
         rows += [measured(name, make, data) for name, make in others().items()]
         rows.append(extrapolated(data))
     report.table(f"covtype, {len(data.y)} training rows, {len(data.y_test)} test rows", rows)
-    limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120))
+    limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120), (stretched, 97, 45))
     for row, accuracy, seconds in limits:
         report.target(f"{row['model']}: test accuracy", row["test accuracy"], ">=", accuracy)
         report.target(f"{row['model']}: fit, s", row["fit, s"], "<=", seconds)
     report.target("one cover: prediction, s", single["prediction, s"], "<=", 1)
     gain = learned["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
     report.target("kernels learned: points above one kernel", gain, ">=", 0)
+    gain = stretched["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
+    report.target("columns stretched: points above one kernel", gain, ">=", 1)
     report.target(
-        "kernels learned: times one kernel", learned["fit, s"] / single["fit, s"], "<=", 3
+        "columns stretched: times one kernel", stretched["fit, s"] / single["fit, s"], "<=", 3
     )
     if len(data.y) > GROWTH_FROM:
         growth = np.log(single["fit, s"] / small["fit, s"]) / np.log(len(data.y) / GROWTH_FROM)

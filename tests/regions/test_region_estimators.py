@@ -48,7 +48,7 @@ SMALL = [
 ]
 
 
-@parametrize_with_checks([RegionClassifier(), RegionRegressor()])
+@parametrize_with_checks([RegionClassifier(), RegionRegressor(), RegionRegressor(stretch="shared")])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

@@ -108,6 +108,11 @@ def _unfitted(model: Any) -> InRegions:
         )
     fresh: InRegions = clone(model)
     check_settings(fresh)
+    if fresh.stretch is not None:
+        raise ValueError(
+            f"stretch={fresh.stretch!r} is learned in memory only; fit a part of the rows in memory, "
+            "multiply the columns by its stretch_, and give stretch=None"
+        )
     fresh._check_estimator()
     return fresh
 

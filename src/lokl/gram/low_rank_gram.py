@@ -8,7 +8,6 @@ has a vector of *weights* for each rank of the gates, (n_features, rank): ``f(x)
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 

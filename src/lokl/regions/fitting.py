@@ -57,6 +57,16 @@ class Learning:
             return self.n_classes if self.n_classes > 2 else 1
         return 1 if self.y.ndim == 1 else int(self.y.shape[1])
 
+    def targets(self) -> Array:
+        """Targets (n_samples, n_tasks) on a common scale: signs, shares of classes or numbers."""
+        if self.codes is None:
+            y = column(self.y)
+            spread = y.std(axis=0)
+            return np.asarray((y - y.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+        if self.n_classes == 2:
+            return np.where(self.codes == 1, 1.0, -1.0)[:, np.newaxis]
+        return np.asarray(np.eye(self.n_classes)[self.codes])
+
     def part(self, rows: Array, weight: Array | None) -> "Learning":
         """Return the samples of one region, which is all that a fit of it needs."""
         own = None if self.weight is None else self.weight[rows]

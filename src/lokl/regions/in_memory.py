@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lokl._arrays import Array
 from lokl.clustering.region_tree import Growth, grow_tree
 from lokl.models.regions import RegionModel, take
 from lokl.regions.divided import Divided, Searched
@@ -31,6 +32,10 @@ class InMemory(Divided):
         self.tree, self._shares = grow_tree(X, growth)
         self.sizes = np.array([len(rows) for rows, _ in self._shares])
         self._learning, self._n_jobs = learning, n_jobs
+
+    def rows(self, place: int) -> Array:
+        """Numbers of the samples of a region."""
+        return self._shares[place].rows
 
     def have_folds(self) -> Sequence[bool]:
         codes = self._learning.codes
