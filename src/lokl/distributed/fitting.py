@@ -110,7 +110,7 @@ def _unfitted(model: Any) -> InRegions:
     check_settings(fresh)
     if fresh.stretch is not None:
         raise ValueError(
-            f"stretch={fresh.stretch!r} is learned in memory only; fit a part of the rows in memory, "
+            f"stretch={fresh.stretch!r} is learned in memory only; fit a part of the rows there, "
             "multiply the columns by its stretch_, and give stretch=None"
         )
     fresh._check_estimator()
