@@ -12,7 +12,7 @@ The samples are passed over once for a gradient, and once for every conjugate di
 Newton step. A preconditioner from a sample of the free rows makes these few.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
