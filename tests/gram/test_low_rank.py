@@ -157,7 +157,7 @@ def test_what_the_search_for_landmarks_leaves_are_the_features():
 
 
 def test_a_part_of_the_samples_has_the_features_of_all():
-    kernels, X, H, rng = problem(DEFINITE["views"], dense, "rank 1", 60, 0)
+    kernels, X, H, _ = problem(DEFINITE["views"], dense, "rank 1", 60, 0)
     inner = LowRankProducts(X, LowRank(10), dtype="float64")
     gram, rows = inner.gated(kernels, H), np.array([5, 3, 40, 41])
     part = inner.take(rows).gated(kernels, H[rows])
@@ -212,13 +212,14 @@ def test_a_function_of_new_samples_is_the_sum_over_the_training_samples(kind, ca
     gram = low_rank(kernels, X, H, 12, cache_size=cache_size)
     u, Z = coefficients(40, 2, rng), dense(9, rng)
     trusts = gram.kernel(Constant(), np.ones(len(kernels)))
-    ask = Expansion.make(trusts, gram, u, [1.0, -1.0])
+    b = np.array([1.0, -1.0])
+    ask = Expansion.make(trusts, gram, u, b)
     between = [trusts._features(Z)[:, s] @ trusts._features(X)[:, s].T for s in gram.features.spans]
     expected = np.einsum("izj,jir,jt->zt", between, gram.gates, u)
     trusting = ask.prepare_trusting(Samples.of(Z))
-    assert_allclose(ask.at(trusting), expected + [1.0, -1.0], rtol=1e-7, atol=1e-7)
+    assert_allclose(ask.at(trusting), expected + b, rtol=1e-7, atol=1e-7)
     parts = ask.parts(trusting)
-    assert_allclose(parts.sum(axis=1) + [1.0, -1.0], ask.at(trusting), rtol=1e-12)
+    assert_allclose(parts.sum(axis=1) + b, ask.at(trusting), rtol=1e-12)
     assert parts.shape == (9, len(kernels), 2)
 
 
