@@ -105,9 +105,10 @@ def asked(
 ) -> tuple[Any, Path | None, str | None]:
     """Return the settings that tables and options, or a file of settings, ask for.
 
-    Also returned are the folder of that file, and the candidate that was chosen there.
+    Also returned are the folder of that file, where it is one of results, and the candidate that
+    was chosen there.
     """
-    from lokl.comparison.settings import Settings, is_config, load_settings
+    from lokl.comparison.settings import CONFIG, Settings, is_config, load_settings
 
     given = {
         "target": target,
@@ -122,7 +123,8 @@ def asked(
     }
     if len(data) == 1 and is_config(data[0]):
         settings, chosen = load_settings(data[0])
-        return settings.changed(**given), Path(data[0]).parent, chosen
+        path = Path(data[0])
+        return settings.changed(**given), path.parent if path.name == CONFIG else None, chosen
     return Settings(tuple(data)).changed(**given), None, None
 
 

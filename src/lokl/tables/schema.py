@@ -33,7 +33,8 @@ def schema_of(model: Any) -> Schema:
     first = model.steps[0][1] if hasattr(model, "steps") else model
     if isinstance(first, TablePreparation):
         # Two classes keep their names; of more, all but one were made one.
-        many = first.prior_ is not None and f"not {first.positive}" in first.prior_
+        known = first.prior_ if isinstance(first.prior_, dict) else {}
+        many = f"not {first.positive}" in known
         noted = (first.on, first.target_name_, first.task, first.positive if many else None)
         return Schema(first.views_, first.kinds_, *noted)
     columns = getattr(model, "feature_names_in_", None)

@@ -53,7 +53,7 @@ def task_of(name: str, values: Any, task: str | None) -> str:
     """Whether a target without missing values holds classes or numbers."""
     different = values.nunique()
     if different < 2:
-        shown = repr(values.iloc[0]) if len(values) else "nothing"
+        shown = repr(values.to_list()[0]) if len(values) else "nothing"
         raise TableError(
             f"target {name} has the same value, {shown}, in all {len(values)} rows; a model needs "
             "two different ones"
@@ -92,7 +92,7 @@ def one_against_all(values: Any, positive: str) -> Any:
     if positive not in set(names):
         known = listed(sorted(set(names)), 8)
         raise TableError(
-            f"--positive {positive}: target {values.name} has no such class, but {known}"
+            f"--positive {positive}: target {values.name} has no such class; it has {known}"
         )
     return values if values.nunique() == 2 else with_one_class(values, positive)
 
