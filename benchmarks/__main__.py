@@ -32,6 +32,7 @@ NAMES = (
     "tabular",
     "regions",
     "dask_regions",
+    "low_rank",
     "runner",
 )
 

@@ -28,6 +28,8 @@ from lokl.kernels.base import GAUSSIAN
 _LEAST_PIVOT = {4: 1e-6, 8: 1e-11}
 # Part of the largest entry that factor and matrix differ by only if the kernel is not definite.
 _INDEFINITE = 1e-3
+# Rows in which that is looked for.
+_LOOKED_AT = 200
 # Numbers of one tile of columns, and its rows.
 _TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
 # Columns of a triangular matrix that are solved for at once; rows worth a thread of their own.
@@ -336,7 +338,8 @@ def _factor(K: Array, least: float, label: str) -> tuple[Array, Array]:
     packed, pivots, rank, _ = lapack.dpstrf(K.T.copy(order="F"), lower=1, tol=least * scale)
     order = pivots - 1
     columns = np.tril(packed)[:, :rank]
-    missed = np.abs(columns @ columns.T - K[np.ix_(order, order)]).max()
+    some = np.linspace(0, len(K) - 1, min(len(K), _LOOKED_AT)).astype(np.intp)
+    missed = np.abs(columns[some] @ columns.T - K[np.ix_(order[some], order)]).max()
     if missed > max(_INDEFINITE, 10.0 * least) * scale:
         tell(
             f"indefinite {label}",
