@@ -75,6 +75,16 @@ def test_every_method_decides_the_same_to_the_last_bit(name, tmp_path):
     assert vars(again).keys() == vars(model).keys()
 
 
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_what_everything_was_chosen_for_comes_back(kind, tmp_path):
+    X, y = samples()
+    y = X @ [1, 0, 1, -1] if kind == "Regressor" else y
+    views = {"left": [0, 1], "right": [2, 3]}
+    auto = getattr(lokl, f"AutoMKL{kind}")(views, every_view=True, cv=3, random_state=0)
+    again = check_same_after_load(auto.fit(X, y), X, tmp_path)
+    assert again.leaderboard_.equals(auto.leaderboard_)
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n.endswith("Classifier")])
 def test_views_some_of_them_missing_and_several_classes(name, tmp_path):
     X, _ = samples()

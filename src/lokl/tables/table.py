@@ -130,18 +130,24 @@ def read_table(
     how = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
-    files, places = find_columns(asked, read, how)
-    files = with_ids(files, on)
-    if on is not None:
-        refuse_strangers(files, on)
-    tables = _without(files[: len(read)], places)
-    taken = {option: files[i].frame[column] for option, (i, column) in places.items()}
-    table = replace(_features(tables, views or {}, kinds or {}), on=on)
+    files, taken = _joined(*find_columns(asked, read, how), on)
+    table = replace(_features(files[: len(read)], views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--target" not in taken:
         return table
     return with_positive(_labelled(table, taken["--target"], task), positive)
+
+
+def _joined(
+    files: Sequence[Source], places: Mapping[str, tuple[int, str]], on: str | None
+) -> tuple[list[Source], dict[str, Any]]:
+    """Return files with ids and without the columns that are asked for, and these columns."""
+    files = with_ids(files, on)
+    if on is not None:
+        refuse_strangers(files, on)
+    taken = {option: files[i].frame[column] for option, (i, column) in places.items()}
+    return _without(files, places), taken
 
 
 def _without(read: Sequence[Source], places: Mapping[str, tuple[int, str]]) -> list[Source]:
