@@ -207,7 +207,8 @@ def grow(options: Any, report: Report) -> None:
     report.target("all rows: minutes", whole["fit, s"] / 60, "<=", 5)
     gain = whole["test accuracy"] - rows[0]["test accuracy"]
     report.quality("all rows: points above the exact machine of few", gain, ">=", 0.0)
-    for name in ours:
+    # What fits into 512 MB at an eighth of the rows is not computed anew there.
+    for name in list(ours)[:2]:
         fewer, all_rows = (s for (own, _), s in seconds.items() if own == name)
         exponent = np.log(all_rows / fewer) / np.log(1.0 / SMALLER)
         report.target(f"{name}: growth, exponent", exponent, "<=", 1.2)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from lokl.datasets.download import download
 from lokl.datasets.registry import RECORDS
 from lokl.datasets.storage import cache_folder
 
-COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": gzip.compress, ".xz": lzma.compress}
+COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": partial(gzip.compress, mtime=0), ".xz": lzma.compress}
 
 
 @pytest.mark.parametrize("end", COMPRESS)

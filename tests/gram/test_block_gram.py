@@ -145,7 +145,7 @@ def test_hard_clusters_are_learned_alike_with_and_without_blocks(n):
     told = model.decision_function(fresh), model.contributions(fresh), model.weights_
     with (
         patch.object(InnerProducts, "gated", without_blocks),
-        patch("lokl.gram.gated_kernel.ranks_of", lambda gates: None),
+        patch("lokl.gram.expansion.ranks_of", lambda gates: None),
     ):
         model.fit(X, y)
         plain = model.decision_function(fresh), model.contributions(fresh), model.weights_

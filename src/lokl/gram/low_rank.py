@@ -1,5 +1,6 @@
 """Training samples with features of low rank in the place of inner products."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:
     from lokl.gram.low_rank_gram import LowRankGram
+
+logger = logging.getLogger("lokl")
 
 MEGABYTE = 2**20
 # Samples on which it is measured how far features miss a kernel; and those of which all kernel
@@ -149,6 +152,8 @@ class LowRankProducts(InnerProducts):
             residual = _missed(precise.cast(plan), trusting.take(_spaced(n, _MEASURED)))
         precise = replace(precise, residual=residual)
         made = Features(precise, precise.cast(plan))
+        missed = ", ".join(f"{share:.2g}" for share in residual)
+        logger.info("low rank: %s features, missing %s of the kernels", made.own.sizes, missed)
         if self.how.kind != "fourier":
             self._keep(made.own, found)
         return made

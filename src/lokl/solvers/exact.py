@@ -83,10 +83,7 @@ class Exact(TolerantSolver):
         start: Array | None = None,
         ceiling: float = float("inf"),
     ) -> Dual:
-        if not np.isfinite(self.tol) or self.tol <= 0:
-            raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
-        if self.working_set < 2:
-            raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
+        self._check()
         state = State.begin(gram, problem, start)
         work = WorkingSet(gram, problem, self._size(gram))
         steps_a_call = _STEPS_TO_CLIMB if work.is_whole else _STEPS_A_CALL
@@ -137,6 +134,12 @@ class Exact(TolerantSolver):
         # The optimality conditions do not give the intercept yet; the least loss still does.
         b = problem.least_loss_intercept(state.coef, state.gradient)
         return problem.dual(state.coef, state.gradient, state.steps, False, b)
+
+    def _check(self) -> None:
+        if not np.isfinite(self.tol) or self.tol <= 0:
+            raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
+        if self.working_set < 2:
+            raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
 
     def solve_parts(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
