@@ -169,6 +169,15 @@ def test_a_gate_that_a_second_repeat_does_not_confirm(table, bench):
     assert "another one for 100% of the samples" in text_of(results, "LOKL006")
 
 
+def test_one_repeat_cannot_confirm_a_gate(table):
+    bench = bench_of(table, NAMES, folds=3)
+    found = {name: own[:3] for name, own in scores(vote=0.95).items()}
+    results = made_up(bench, table, found)
+    assert results.chosen.name == "trusted vote"
+    assert results.held_out("trusted vote", 1) is None
+    assert text_of(results, "LOKL006") == ""
+
+
 def test_a_model_that_is_better_without_a_view(table, bench):
     results = made_up(bench, table, scores())
     assert text_of(results, "LOKL007") == ""

@@ -18,7 +18,7 @@ def test_tables_of_the_demo_are_wrong_and_missing_in_part(tmp_path):
     lacking = table.lacking()
     assert sum(lacking.values()) == round(0.15 * len(table.frame))
     assert min(lacking.values()) > 0
-    assert digits.settings.read().frame.shape[0] == 200
+    assert digits.settings.read().frame.shape[0] == 150
     again, _ = demo_tables(tmp_path / "b", seed=3)
     pd.testing.assert_frame_equal(again.settings.read().frame, table.frame)
     other, _ = demo_tables(tmp_path / "c", seed=4)

@@ -15,8 +15,8 @@ from lokl.datasets import load, spoil_views
 
 _METHODS = ("trusted vote", "uniform mix", "views", "random forest")
 _CLINIC, _CLASSES = ("blood", "scan", "survey"), ("healthy", "mild", "severe")
-_PATIENTS, _COLUMNS, _SEPARATION = 300, 4, 1.2
-_DIGITS = 200
+_PATIENTS, _COLUMNS, _SEPARATION = 240, 4, 1.2
+_DIGITS = 150
 # Shares of the samples that have one view of another class, and that lack one.
 _SWAPPED, _LACKING, _SWAPPED_DIGITS = 0.4, 0.15, 0.3
 
@@ -47,7 +47,7 @@ def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
         f"{_LACKING:.0%} lack one"
     )
     labels = np.array(_CLASSES)[y]
-    yield _written(folder / "patients", X, views, {"illness": labels}, title, 5, seed)
+    yield _written(folder / "patients", X, views, {"illness": labels}, title, 4, seed)
     found = load("digit_views")
     rows = np.sort(rng.permutation(len(found.target))[:_DIGITS])
     X, y = found.data[rows], found.target[rows]

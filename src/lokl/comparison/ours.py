@@ -17,7 +17,7 @@ from lokl.selection import KernelSearchCV, calibrated
 from lokl.tables.learning import automatic_for, estimator_class
 
 # Powers of two of the cost, in units of the spread of numbers.
-_COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-2, 1, 4)
+_COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-4, -1, 2, 5)
 # Powers of two of widths; see PrepareColumns for their unit.
 _WIDTHS, _FEW_WIDTHS, _WIDTHS_OF_ONE = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
 # Folds of the search, of methods that learn more than a machine, and of probabilities where the

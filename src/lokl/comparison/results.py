@@ -219,10 +219,10 @@ class Results:
     def held_out(self, name: str, repeat: int) -> ViewAnswers | None:
         """Return what a candidate of ours says about samples that it has not learned from.
 
-        None where not all splits of the repeat are finished.
+        None where there is no such repeat, or where not all of its splits are finished.
         """
         splits = [k for k, label in enumerate(self.bench.labels) if label[0] == repeat]
-        if any(k not in self.splits for k in splits):
+        if not splits or any(k not in self.splits for k in splits):
             return None
         n = len(self.bench.part.y)
         order = np.concatenate([self.bench.splits[k][1] for k in splits])

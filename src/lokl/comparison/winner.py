@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lokl._notices import apart
 from lokl._threads import one_thread
 from lokl.comparison.candidates import candidates_for
 from lokl.comparison.parts import Part
@@ -23,7 +24,11 @@ def everything(table: Table, seed: int, time_limit: float | None = None) -> Part
 
 
 def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None = None) -> Any:
-    """Fit a candidate of a comparison to a table, the same on every machine."""
+    """Fit a candidate of a comparison to a table, the same on every machine.
+
+    What it has to warn of is among the findings of the comparison already.
+    """
     candidate = candidates_for(table, [name])[0]
     with one_thread():
-        return candidate.recipe.fit(everything(table, seed, time_limit)).model
+        fitted, _ = apart(candidate.recipe.fit, everything(table, seed, time_limit))
+    return fitted.model
