@@ -33,7 +33,7 @@ from lokl.regions.fitting import Fit, Learning, in_its_share, region_seed
 from lokl.regions.tuning import rounded_spread
 
 # Samples of a batch are held two or three times for a moment.
-_BYTES_OF_BATCH = 64 * 2**20
+_BYTES_OF_BATCH = 32 * 2**20
 # Batches for each thread of the cluster, so that the last ones do not keep it waiting.
 _BATCHES_A_THREAD = 4
 
