@@ -21,7 +21,12 @@ from lokl.datasets.download import download
 from lokl.datasets.registry import RECORDS
 from lokl.datasets.storage import cache_folder
 
-COMPRESS = {"": bytes, ".bz2": bz2.compress, ".gz": partial(gzip.compress, mtime=0), ".xz": lzma.compress}
+COMPRESS = {
+    "": bytes,
+    ".bz2": bz2.compress,
+    ".gz": partial(gzip.compress, mtime=0),
+    ".xz": lzma.compress,
+}
 
 
 @pytest.mark.parametrize("end", COMPRESS)
