@@ -15,6 +15,7 @@ import lokl
 from lokl import LMKLClassifier, TrustedVoteClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.inspection import feature_weights
 from lokl.kernels import RBF, Cosine, Linear, per_view
+from lokl.solvers import Primal
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(80, 6))
@@ -29,6 +30,17 @@ def test_one_linear_kernel_is_the_linear_machine():
     np.testing.assert_allclose(weights.coef, rival.coef_, atol=1e-5)
     np.testing.assert_allclose(weights.intercept, rival.intercept_, atol=1e-5)
     assert weights.tasks == (1,)
+
+
+@pytest.mark.parametrize("rank", [2, 4, 100])
+def test_weights_of_low_rank_are_those_of_its_decisions(rank):
+    kernels = per_view(Linear(), VIEWS)
+    model = UniformMKLClassifier(kernels, solver=Primal(rank, tol=1e-6)).fit(X, THREE)
+    weights = feature_weights(model)
+    np.testing.assert_allclose(
+        X @ weights.coef.T + weights.intercept, model.decision_function(X), atol=1e-8
+    )
+    assert (weights.parts[0][:, 3:] == 0).all()
 
 
 def test_classes_have_the_weights_of_one_machine_each_against_the_rest():

@@ -16,6 +16,8 @@ from lokl.inspection.learners import learner_of
 from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
+# Share of a kernel that is missed by rounding alone; columns that are asked about at a time.
+_MISSED, _BLOCK = 1e-6, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +133,20 @@ def _found(model: Any, learner: Any) -> FeatureWeights:
         _multipliers(kernel, n_features, name)
         for kernel, name in zip(learner.kernels_, learner.kernel_names_, strict=True)
     ]
-    samples = learned.samples(learner.support_vectors_)
-    gates = learned.gates(samples).reshape(samples.n_samples, -1)
-    whole = _gate_of_a_whole_sample(learned, n_features)
-    # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>
-    parts = np.array(
-        [
-            whole[i] * scale * np.asarray((learner.dual_coef_ * gates[:, i]) @ samples.filled)
-            for i, scale in enumerate(scales)
-        ]
-    )
+    if (learner.kernel_residual_ > _MISSED).any():
+        # Features of low rank are linear in the columns, but not those of the kernel itself.
+        parts = _parts_of_columns(learner, n_features)
+    else:
+        samples = learned.samples(learner.support_vectors_)
+        gates = learned.gates(samples).reshape(samples.n_samples, -1)
+        whole = _gate_of_a_whole_sample(learned, n_features)
+        # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>
+        parts = np.array(
+            [
+                whole[i] * scale * np.asarray((learner.dual_coef_ * gates[:, i]) @ samples.filled)
+                for i, scale in enumerate(scales)
+            ]
+        )
     kind, tasks = learner._tasks()
     return FeatureWeights(
         parts.sum(axis=0),
@@ -152,6 +158,16 @@ def _found(model: Any, learner: Any) -> FeatureWeights:
         kind,
         tuple(_reads(kernel, n_features) for kernel in learner.kernels_),
     )
+
+
+def _parts_of_columns(learner: Any, n_features: int) -> Array:
+    """Part of each kernel in the decision about samples of one column each, (m, tasks, d)."""
+    blocks = []
+    for begin in range(0, n_features, _BLOCK):
+        count = min(_BLOCK, n_features - begin)
+        samples = learner.kernel_.samples(np.eye(count, n_features, begin))
+        blocks.append(learner._model.parts(samples))
+    return np.concatenate(blocks).transpose(1, 2, 0)
 
 
 def _reads(kernel: Kernel, n_features: int) -> tuple[int, ...]:

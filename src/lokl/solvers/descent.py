@@ -17,6 +17,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
+from lokl.gram import LowRankGram
 from lokl.solvers.problem import Problem
 
 _descent = CompiledModule("lokl.solvers._descent")
@@ -41,7 +42,7 @@ class Descended:
 
 
 def descend(
-    gram: Any, problem: Problem, start: Array | None, tol: float, max_passes: int = -1
+    gram: LowRankGram, problem: Problem, start: Array | None, tol: float, max_passes: int = -1
 ) -> Descended:
     """Descend until violations are below the tolerance, or until it takes too long.
 
@@ -81,8 +82,8 @@ def descend(
 class _Walk:
     """The state of descent."""
 
-    gram: Any
-    rows: Any
+    gram: LowRankGram
+    rows: Any  # named tuples of the compiled loop
     costs: Any
     machine: Any
     balance: Any
@@ -91,7 +92,7 @@ class _Walk:
     limits: tuple[float, float] = (np.inf, -np.inf)
 
     @classmethod
-    def begin(cls, gram: Any, problem: Problem, start: Array | None) -> "_Walk":
+    def begin(cls, gram: LowRankGram, problem: Problem, start: Array | None) -> "_Walk":
         diag = gram.diag()
         order = np.flatnonzero((problem.lower < 0) | (problem.upper > 0))
         coef = np.zeros(gram.n_samples)
@@ -129,7 +130,7 @@ class _Walk:
         self.machine.weights[:] = _weights(self.gram, self.machine.coef)
 
 
-def _weights(gram: Any, coef: Array) -> Array:
+def _weights(gram: LowRankGram, coef: Array) -> Array:
     weights = gram.backward(coef[:, np.newaxis])[:, :, 0]
     return np.ascontiguousarray(weights.T, dtype=gram.dtype)
 

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from lokl._arrays import Array
 from lokl._checks import check_choice, check_count, check_positive
 from lokl._notices import tell
-from lokl.gram import GatedGram, LowRank, LowRankProducts
+from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
 from lokl.solvers.base import TolerantSolver
 from lokl.solvers.descent import descend
 from lokl.solvers.exact import Exact
@@ -109,7 +109,9 @@ class Primal(TolerantSolver):
         ceiling: float = float("inf"),
     ) -> Dual:
         tol = check_positive("tol", self.tol)
-        if not gram.is_low_rank:
+        if gram.is_low_rank:
+            gram = cast(LowRankGram, gram)
+        else:
             gram = self.inner_products(gram.inner.X).gated(gram.kernels, gram.gates)
         if not ((problem.lower < 0).any() and (problem.upper > 0).any()):
             # Coefficients of one sign cannot sum to zero: the constant decision is optimal.

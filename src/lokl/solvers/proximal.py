@@ -22,6 +22,7 @@ from scipy.linalg import cho_factor, cho_solve
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply
+from lokl.gram import LowRankGram
 from lokl.gram.gated_gram import MEGABYTE
 from lokl.solvers.descent import balanced
 from lokl.solvers.problem import Problem
@@ -79,7 +80,7 @@ class Newton:
         Limit on Newton steps.
     """
 
-    def __init__(self, gram: Any, problem: Problem, tol: float, max_steps: int):
+    def __init__(self, gram: LowRankGram, problem: Problem, tol: float, max_steps: int):
         self.gram = gram
         self.problem = problem
         self.tol = tol
