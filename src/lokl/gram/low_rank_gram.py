@@ -113,7 +113,7 @@ class LowRankGram(GatedGram):
         return sums if self.fits else self.features.gathered(sums)
 
     def forward_apart(self, weights: Array) -> Array:
-        """``<w_ir, phi_i(x_j)>`` at all samples, (n_samples, n_kernels, *weights.shape[1:])."""
+        """``<w_ir, phi_i(x_j)>`` at all samples: (n_samples, n_kernels) and axes of the weights."""
         out = np.zeros((self.n_samples, self.plan.n_kernels, *weights.shape[1:]))
         loads = self._forth(weights)
         for part, tile in self._tiles():
