@@ -69,6 +69,11 @@ class LowRankGram(GatedGram):
         return self.inner.stored(self.features, self.points)
 
     @property
+    def fits(self) -> bool:
+        """Whether the memory budget holds the features of all samples."""
+        return self.megabytes <= self.inner.cache_size
+
+    @property
     def megabytes(self) -> float:
         """Size of the features of all samples."""
         numbers = self.n_samples * self.features.size
