@@ -25,12 +25,12 @@ from lokl import (
 )
 from lokl._methods import METHODS
 from lokl.datasets import make_views
-from lokl.inspection import view_value
+from lokl.inspection import answers_by_view, view_value
+from lokl.inspection.alike import Likeness, likeness, nearest
 from lokl.kernels import RBF, Linear, per_view
 from lokl.report import about, alignment_of, cases_from, cases_of, render, view_names
-from lokl.report.asking import Answers
 from lokl.report.facts import duplicates, sha256
-from lokl.report.likeness import Likeness, kernel_pca, likeness, nearest
+from lokl.report.likeness import kernel_pca
 from lokl.selection import KernelSearchCV, calibrated
 
 NAMES = [name for method in METHODS for name in method.classes]
@@ -182,7 +182,7 @@ def test_views_may_be_named_by_their_columns(problem):
 def test_answers_from_elsewhere_have_a_picture(problem):
     X, y, kernels = problem
     model = UniformMKLClassifier(kernels, C=10.0).fit(X, y)
-    told = Answers.of(model, X)
+    told = answers_by_view(model, X)
     held_out = replace(told, predicted=1 - told.predicted)
     found = cases_from(held_out, model, X, y, training=(X, y))
     np.testing.assert_array_equal(found.predicted, 1 - told.predicted)
@@ -192,7 +192,7 @@ def test_answers_from_elsewhere_have_a_picture(problem):
 def test_a_model_that_explains_nothing_is_refused(problem):
     X, y, _ = problem
     model = LogisticRegression().fit(np.nan_to_num(X), y)
-    with pytest.raises(TypeError, match="LogisticRegression has none: give an estimator of lokl"):
+    with pytest.raises(TypeError, match="LogisticRegression does not tell which view"):
         cases_of(model, np.nan_to_num(X), y)
 
 
@@ -277,7 +277,7 @@ def test_samples_that_are_all_alike_lie_on_one_point():
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 12))
 def test_neighbours_are_the_most_alike_of_others(seed, n):
     K = rbf_kernel(np.random.RandomState(seed).normal(size=(n, 2)))
-    near, how = nearest(plain_likeness(K), n, np.arange(n), np.arange(n))
+    near, how = nearest(plain_likeness(K), n, np.arange(n), np.arange(n), 3)
     for k in range(n):
         others = np.delete(K[k], k)
         np.testing.assert_allclose(how[k], np.sort(others)[::-1][:3])

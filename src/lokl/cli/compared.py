@@ -18,11 +18,13 @@ _NAMED = 4
 
 def show_read(table: Any) -> None:
     """Say on standard error what was read and what is predicted."""
-    files = " · ".join(f"{Path(name).name} {n} x {d}" for name, (n, d) in table.files.items())
+    files = " · ".join(
+        f"{Path(name).name} {own.rows} x {own.columns}" for name, own in table.files.items()
+    )
     how = f"joined on {table.on}: " if table.on else ""
     counts = [f"{count} lack {view}" for view, count in table.lacking().items()]
     _tell("read", f"{files}   {how}{', '.join([f'{len(table.frame)} samples', *counts])}")
-    sizes = tuple(f"{name}: {n} x {d}" for name, (n, d) in table.files.items())
+    sizes = tuple(f"{name}: {own.rows} x {own.columns}" for name, own in table.files.items())
     for note in table.notes:
         told, _, rest = note.partition("target ")
         if not told:

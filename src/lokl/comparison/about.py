@@ -1,12 +1,13 @@
 """The report about one model on samples that were brought."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lokl._environment import system, versions
-from lokl.report import Report, ViewWorth, cases_of
-from lokl.report.content import Cases
+from lokl._environment import system
+from lokl.report import Report, Source, about
 from lokl.tables import Table
 from lokl.tables.schema import places_in_model
 
@@ -26,26 +27,22 @@ def report_about(model: Any, table: Table, name: str, again: str = "") -> Report
         The command that makes the report again.
     """
     y = None if table.target is None else _labels(table.target)
-    cases = cases_of(model, table.frame, y, table.ids, places_in_model(model))
-    classes = [str(label) for label in getattr(model, "classes_", ())]
-    score_name = "accuracy" if classes else "R squared"
-    kept = {package: value for package, value in versions().items() if value}
-    return Report(
-        title=f"{name} on {len(cases.ids)} samples",
-        verdict=_verdict(cases, classes, score_name),
-        score_name=score_name,
-        classes=classes,
-        views=_views(cases, table),
-        cases=cases,
+    report = about(
+        model,
+        table.frame,
+        y,
+        ids=table.ids,
+        views=places_in_model(model),
+        title=f"{name} on {len(table.ids)} samples",
         audit={
-            "model": name,
-            "samples": str(len(cases.ids)),
+            "file": name,
+            "samples": len(table.ids),
             "answers": "of the model itself, also about samples that it learned from",
-            "versions": ", ".join(f"{package} {value}" for package, value in kept.items()),
             "system": system(),
         },
-        command=again,
     )
+    sources = [Source(Path(file).name, *size) for file, size in table.files.items()]
+    return replace(report, verdict=_verdict(report), command=again, sources=sources)
 
 
 def _labels(target: Any) -> Any:
@@ -53,29 +50,18 @@ def _labels(target: Any) -> Any:
     return target.to_numpy() if target.dtype.kind == "f" else target.astype(object).to_numpy()
 
 
-def _verdict(cases: Cases, classes: list[str], score_name: str) -> str:
-    known = cases.truth >= 0 if classes else np.isfinite(cases.truth)
-    if not known.any():
-        return "What the model says about samples of which the truth is not known here."
-    said, truth = cases.predicted[known], cases.truth[known]
-    if classes:
+def _verdict(report: Report) -> str:
+    """How often the model is right here; empty, so that the page says it, where nobody knows."""
+    cases = report.cases
+    if cases is None or not cases.known.any():
+        return ""
+    said, truth = cases.predicted[cases.known], cases.truth[cases.known]
+    if report.classes:
         score = f"{100 * float(np.mean(said == truth)):.1f} %"
     else:
         spread = float(((truth - truth.mean()) ** 2).sum())
         score = f"{1 - float(((truth - said) ** 2).sum()) / spread:.3f}" if spread else "unknown"
-    count = int(known.sum())
     return (
-        f"The model reaches {score_name} {score} on {count} samples of which the truth is known. "
-        "Samples that it learned from look better than new ones."
+        f"The model reaches {report.score_name} {score} on {len(truth)} samples of which the truth "
+        "is known. Samples that it learned from look better than new ones."
     )
-
-
-def _views(cases: Cases, table: Table) -> list[ViewWorth]:
-    found = []
-    for place, (view, columns) in enumerate(table.views.items()):
-        has = cases.present[:, place]
-        part = float(np.abs(cases.parts[has, place]).mean()) if has.any() else 0.0
-        trust = float(cases.trust[has, place].mean()) if has.any() else 0.0
-        missing = 1.0 - float(has.mean())
-        found.append(ViewWorth(view, len(columns), None, None, part, trust, missing))
-    return found

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
+from lokl._layers import unwrapped
 from lokl._notices import apart
 from lokl._threads import one_thread
 from lokl.comparison.candidates import OURS, Candidate
@@ -17,14 +18,14 @@ from lokl.comparison.packing import packed
 from lokl.comparison.parts import Fitted, Part
 from lokl.comparison.scoring import Question
 from lokl.comparison.withheld import without_each_view
-from lokl.inspection.by_view import answers_by_view, learner_in
+from lokl.inspection.answers import answers_by_view
 from lokl.solvers.held_out import Fold
 from lokl.tables.schema import places_in_model
 
 # Digits of what is said about samples, of which no table shows more.
 _DIGITS = 6
 # What is noted of the views of models that have them.
-BY_VIEW = ("trust", "parts", "start", "says", "sure", "disagreement", "present")
+BY_VIEW = ("trust", "parts", "start", "says", "sure", "disagreement", "present", "familiar")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Bench:
             raise ValueError("a fold of one sample cannot be judged; use fewer folds")
         if candidate.role == OURS:
             found |= self._by_view(fitted, test)
-            found["support"] = _support(fitted, test)
+            found["support"] = _support(fitted)
             if len(part.places) > 1:
                 asked = (part, test, predicted, self.question)
                 found["withheld"] = without_each_view(fitted.model, *asked)
@@ -123,7 +124,11 @@ class Bench:
             # A fold may have seen fewer classes than there are.
             own = self.question.codes(fitted.model.classes_)
             found["says"] = np.where(told.says >= 0, own[np.maximum(told.says, 0)], -1)
-        return {name: packed(values, _DIGITS) for name, values in found.items()}
+        noted = {
+            name: None if values is None else packed(values, _DIGITS)
+            for name, values in found.items()
+        }
+        return {**noted, "shares": told.shares}
 
 
 def failed(cell: Cell, why: str) -> dict[str, Any]:
@@ -136,7 +141,6 @@ def died(cell: Cell, reason: Exception) -> dict[str, Any]:
     return failed(cell, f"the process died, perhaps for lack of memory ({reason})")
 
 
-def _support(fitted: Fitted, test: Part) -> float | None:
-    learner, _ = learner_in(fitted.model, test.frame[:1])
-    share = getattr(learner, "support_fraction_", None)
+def _support(fitted: Fitted) -> float | None:
+    share = getattr(unwrapped(fitted.model)[0], "support_fraction_", None)
     return None if share is None else round(float(share), _DIGITS)

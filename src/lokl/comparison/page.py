@@ -9,8 +9,10 @@ from lokl._environment import system, versions
 from lokl.comparison.candidates import BASELINE
 from lokl.comparison.results import Results, Row
 from lokl.comparison.settings import Settings
-from lokl.report import Candidate, Finding, Interval, Report, Subset, ViewWorth
-from lokl.report.gather import cases_from
+from lokl.report import Candidate, Finding, Interval, Report, Source, Subset, ViewWorth
+from lokl.report.facts import duplicates
+from lokl.report.gather import alignment_of, cases_from
+from lokl.tables.schema import places_in_model
 
 
 def report_of(
@@ -30,11 +32,12 @@ def report_of(
     """
     chosen = results.chosen
     told = None if chosen is None else results.held_out(chosen.name, 0)
-    cases = None
+    frame = results.table.frame
+    cases = alike = None
     if told is not None and model is not None:
-        cases = cases_from(
-            told, model, results.table.frame, results.bench.part.y, results.table.ids
-        )
+        y, ids = results.bench.part.y, results.table.ids
+        cases = cases_from(told, model, frame, y, ids, training=(frame, y, ids))
+        alike = alignment_of(model, frame, y, places_in_model(model))
     return Report(
         title=f"{results.table.target.name}: which table to trust",
         verdict=verdict(results),
@@ -47,6 +50,8 @@ def report_of(
         cases=cases,
         audit=_audit(results, settings),
         command=again,
+        alignment=alike,
+        sources=_sources(results, settings),
     )
 
 
@@ -84,7 +89,15 @@ def _candidate(row: Row, results: Results) -> Candidate:
         chosen=row is results.chosen,
         baseline=row.role == BASELINE,
         note=row.note,
+        behind=_behind(row, results),
     )
+
+
+def _behind(row: Row, results: Results) -> Interval | None:
+    chosen = results.chosen
+    if chosen is None or row.failed or row is chosen:
+        return None
+    return Interval(*results.difference(chosen, row))
 
 
 def _views(results: Results, told: Any) -> list[ViewWorth]:
@@ -126,18 +139,34 @@ def _subsets(results: Results) -> list[Subset]:
     return [*found, Subset(tuple(views), Interval(*chosen.interval))]
 
 
+def _sources(results: Results, settings: Settings) -> list[Source]:
+    """Files that went in; the one of the target may have nothing else in it."""
+    sizes = {Path(name).name: size for name, size in results.table.files.items()}
+    checks = settings.checksums()
+    return [
+        Source(name, *sizes.get(name, (None, None, None)), sha256=checks.get(name, ""))
+        for name in dict.fromkeys([*sizes, *checks])
+    ]
+
+
+def _twins(results: Results) -> str:
+    """How many samples equal one that their model had learned from, in the first repeat."""
+    bench, frame = results.bench, results.table.frame
+    splits = [bench.splits[k] for k, label in enumerate(bench.labels) if label[0] == 0]
+    twins = sum(duplicates(frame.iloc[kept], frame.iloc[left]) for kept, left in splits)
+    return f"{twins} of {len(frame)}"
+
+
 def _audit(results: Results, settings: Settings) -> dict[str, str]:
     table, bench = results.table, results.bench
     folds = len({fold for _, fold in bench.labels})
-    files = ", ".join(f"{Path(name).name} {n} x {d}" for name, (n, d) in table.files.items())
-    checks = {f"sha256 of {name}": value for name, value in settings.checksums().items()}
     groups = f", {table.groups.name} kept together" if table.groups is not None else ""
     kept = {name: value for name, value in versions().items() if value}
     return {
-        "tables": files,
         "samples": str(len(bench.part.y)),
         "target": str(table.target.name),
         "folds": f"{folds}, {max(repeat for repeat, _ in bench.labels) + 1} times{groups}",
+        "duplicates across the split": _twins(results),
         "settings of each model": "chosen inside the samples that it learned from",
         "chosen": "the simplest of ours within one standard error of the best of ours",
         "answers": "of models that had not learned from the sample, of the first repeat",
@@ -145,5 +174,4 @@ def _audit(results: Results, settings: Settings) -> dict[str, str]:
         "seed": str(settings.seed),
         "versions": ", ".join(f"{name} {value}" for name, value in kept.items()),
         "system": system(),
-        **checks,
     }

@@ -11,7 +11,7 @@ from lokl._arrays import Array
 from lokl.comparison.candidates import BASELINE, OURS, VIEW, Candidate
 from lokl.comparison.cells import BY_VIEW, Bench
 from lokl.comparison.packing import unpacked
-from lokl.inspection.by_view import ViewAnswers
+from lokl.inspection.answers import ViewAnswers
 from lokl.inspection.folds import corrected_interval
 from lokl.tables import Table
 
@@ -238,8 +238,8 @@ class Results:
         if found["probabilities"] is not None:
             # They are noted with few digits, and sum to one again.
             found["probabilities"] /= found["probabilities"].sum(axis=1, keepdims=True)
-        familiar = np.full(found["trust"].shape, np.nan)
-        return ViewAnswers(list(self.table.views), familiar=familiar, **found)
+        shares = all(self.records[name, k]["shares"] for k in splits)
+        return ViewAnswers(list(self.table.views), shares=shares, **found)
 
     def notices(self, name: str) -> dict[str, tuple[str, int]]:
         """Return what a candidate's fits had to tell, by kind: the text, and in how many splits."""

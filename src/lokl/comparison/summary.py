@@ -7,7 +7,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.comparison.finish import Finished
 from lokl.comparison.results import Results
-from lokl.inspection.by_view import ViewAnswers
+from lokl.inspection.answers import ViewAnswers
 
 # Trust from which on a view counts, and the share of it that an equal part is taken for.
 _TRUSTED, _ABOUT = 0.5, 0.9
@@ -24,11 +24,9 @@ def trusted_where(results: Results) -> dict[str, str]:
     if told is None:
         return {}
     names, code = _regions(results)
-    # Shares of views sum to one; trust of each view is a probability.
-    shares = bool(np.allclose(told.trust.sum(axis=1), 1.0, atol=1e-4))
-    limit = _ABOUT / len(told.views) if shares else _TRUSTED
+    limit = _ABOUT / len(told.views) if told.shares else _TRUSTED
     full = told.present.all(axis=1)
-    if shares and full.any() and np.ptp(told.trust[full], axis=0).max() < _SAME:
+    if told.shares and full.any() and np.ptp(told.trust[full], axis=0).max() < _SAME:
         return dict.fromkeys(told.views, "the same for all")
     found = {}
     for place, view in enumerate(told.views):

@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array
+from lokl._layers import unwrapped
 from lokl.auto import PrepareColumns
 from lokl.comparison.parts import Part
 from lokl.comparison.scoring import Question
-from lokl.inspection.by_view import learner_in
 
 
 def without_each_view(
@@ -32,7 +32,7 @@ def without_each_view(
     scores : dict of view to [with it, without it]
         Views without which nothing can be learned or judged are left out.
     """
-    learner, _ = learner_in(model, part.frame[:1])
+    learner, _ = unwrapped(model)
     X, Z = model[0].transform(part.frame), model[0].transform(test.frame)
     truth = question.codes(test.y)
     found = {}

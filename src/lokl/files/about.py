@@ -9,16 +9,15 @@ import numpy as np
 
 from lokl import __version__
 from lokl._environment import system, versions
+from lokl._layers import fitted_inside
 
 # Characters of a setting that are told.
 _LONGEST = 200
-# Attributes in which estimators around others keep the fitted one.
-_INNER = ("best_estimator_", "estimator_")
 
 
 def about(model: Any) -> dict[str, Any]:
     """Return settings, input, target and environment of a fitted model as plain values."""
-    layers = list(layers_of(model))
+    layers = list(parts_of(model))
     return {
         "lokl": __version__,
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -38,8 +37,8 @@ def about(model: Any) -> dict[str, Any]:
     }
 
 
-def layers_of(model: Any) -> Iterator[Any]:
-    """Yield a model and the fitted estimators inside it, outermost first."""
+def parts_of(model: Any) -> Iterator[Any]:
+    """Yield a model, the steps before it and the fitted estimators inside it, outermost first."""
     seen: set[int] = set()
     while model is not None and id(model) not in seen:
         seen.add(id(model))
@@ -53,7 +52,7 @@ def layers_of(model: Any) -> Iterator[Any]:
         elif isinstance(getattr(model, "estimators_", None), list):
             model = _one_of(model.estimators_)
         else:
-            model = next((vars(model)[own] for own in _INNER if own in vars(model)), None)
+            model = fitted_inside(model)
 
 
 def _one_of(fitted: Any) -> Any:

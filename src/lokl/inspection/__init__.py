@@ -9,8 +9,8 @@ from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
     from lokl.inspection.alike import most_alike as most_alike
-    from lokl.inspection.by_view import ViewAnswers as ViewAnswers
-    from lokl.inspection.by_view import answers_by_view as answers_by_view
+    from lokl.inspection.answers import ViewAnswers as ViewAnswers
+    from lokl.inspection.answers import answers_by_view as answers_by_view
     from lokl.inspection.findings import Findings as Findings
     from lokl.inspection.importance import view_importance as view_importance
     from lokl.inspection.regions import plot_regions as plot_regions
@@ -29,9 +29,9 @@ __getattr__, __all__ = lazy_exports(
         "FeatureWeights": "lokl.inspection.weights",
         "Findings": "lokl.inspection.findings",
         "GateStability": "lokl.inspection.stability",
-        "ViewAnswers": "lokl.inspection.by_view",
+        "ViewAnswers": "lokl.inspection.answers",
         "ViewValue": "lokl.inspection.worth",
-        "answers_by_view": "lokl.inspection.by_view",
+        "answers_by_view": "lokl.inspection.answers",
         "feature_weights": "lokl.inspection.weights",
         "gate_stability": "lokl.inspection.stability",
         "most_alike": "lokl.inspection.alike",

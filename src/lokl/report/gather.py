@@ -8,9 +8,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from lokl._arrays import Array
+from lokl._layers import unwrapped
+from lokl.inspection.alike import Likeness, likeness, nearest
+from lokl.inspection.answers import ViewAnswers, answers_by_view
+from lokl.inspection.kernel_views import KernelView, Views, views_of
 from lokl.inspection.worth import ViewValue, subsets_tried
 from lokl.report import facts
-from lokl.report.asking import Answers, KernelView, Views, unwrapped, views_of
 from lokl.report.content import (
     Alignment,
     Candidate,
@@ -21,7 +24,10 @@ from lokl.report.content import (
     Support,
     ViewWorth,
 )
-from lokl.report.likeness import Likeness, alignment, kernel_pca, likeness, nearest, stacked
+from lokl.report.likeness import alignment, kernel_pca, stacked
+
+# Similar samples that are named.
+_NEAR = 3
 
 
 def cases_of(
@@ -52,12 +58,12 @@ def cases_of(
         What the model was fitted on. The samples of it that carry the model are named as
         neighbours; without it, samples of `X` are.
     """
-    found = Answers.of(model, X, views)
+    found = answers_by_view(model, X, views)
     return cases_from(found, model, X, y, ids, training=training)
 
 
 def cases_from(
-    found: Any,
+    found: ViewAnswers,
     model: Any,
     X: Any,
     y: Any = None,
@@ -69,8 +75,8 @@ def cases_from(
 
     Parameters
     ----------
-    found : Answers
-        Or anything with the same attributes, such as answers about samples that were left out.
+    found : ViewAnswers
+        Such as answers about samples that were left out.
     model, X, y, ids, training
         As in :func:`cases_of`.
     """
@@ -86,7 +92,7 @@ def cases_from(
     place, explained = kernel_pca(alike, n)
     near: list[list[int]] = [[] for _ in range(n)]
     if support is None:
-        near, _ = nearest(alike, n, np.arange(n), np.arange(n))
+        near, _ = nearest(alike, n, np.arange(n), np.arange(n), _NEAR)
     own = {field.name for field in fields(Cases)}
     told = {name: value for name, value in vars(found).items() if name in own}
     return Cases(
@@ -100,18 +106,9 @@ def cases_from(
     )
 
 
-def picture(model: Any, X: Any) -> tuple[Array, list[list[int]]]:
-    """Place samples so that those which the model finds alike lie together; name the nearest."""
-    inner, Z = unwrapped(model, X)
-    alike = likeness(inner, Z)
-    n = alike.n_samples
-    place, _ = kernel_pca(alike, n)
-    return place, nearest(alike, n, np.arange(n), np.arange(n))[0]
-
-
 def view_names(model: Any) -> list[str]:
     """Names of the views of a fitted model, in the order of the columns of its cases."""
-    return [view.name for view in views_of(unwrapped(model, None)[0])]
+    return [view.name for view in views_of(unwrapped(model)[0])]
 
 
 def worth_of(
@@ -271,7 +268,7 @@ def _support(
     # A sample that was learned from and is asked about is no neighbour of itself.
     place = {name: k for k, name in enumerate(names)}
     same = np.concatenate([np.full(n, -1), [place.get(name, -1) for name in own]]).astype(np.intp)
-    near, how = nearest(alike, n, np.arange(n, n + m), same)
+    near, how = nearest(alike, n, np.arange(n, n + m), same, _NEAR)
     return Support(own, _truth(inner, np.asarray(y)[rows], m), near, how)
 
 

@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._layers import layers_with, unwrapped
 from lokl.inspection.alike import most_alike
-from lokl.inspection.by_view import (
-    ViewAnswers,
-    answers_by_view,
-    layers_of,
-    learner_in,
-    parts_by_view,
-    trust_by_view,
-)
+from lokl.inspection.answers import ViewAnswers, answers_by_view
+from lokl.inspection.kernel_views import by_view, present_in, trust_in_views, views_of
 from lokl.tables.errors import TableError
 from lokl.tables.schema import places_in_model, schema_of
 from lokl.tables.table import Table
@@ -94,15 +89,23 @@ class Story:
 
 def answers(model: Any, table: Table) -> Answers:
     """Ask a model about all samples of a table."""
-    outer, X = layers_of(model, table.frame)[0]
+    outer, X = next(layers_with(model, table.frame))
     probability = {}
     if hasattr(outer, "predict_proba"):
         chances = outer.predict_proba(X)
         probability = dict(zip(np.asarray(outer.classes_).tolist(), chances.T, strict=True))
     trust = {}
     if len(schema_of(model).views) > 1:
-        trust = trust_by_view(outer, X, places_in_model(model))
+        trust = _trust(outer, X, places_in_model(model))
     return Answers(table.ids, np.asarray(outer.predict(X)).tolist(), probability, trust)
+
+
+def _trust(outer: Any, X: Any, places: Any) -> dict[str, Array]:
+    inner, Z = unwrapped(outer, X)
+    views = views_of(inner, places)
+    trust, _ = trust_in_views(inner, Z, views)
+    trust = np.where(present_in(inner, Z, views), trust, 0.0)
+    return {view.name: own for view, own in zip(views, trust.T, strict=True)}
 
 
 def story(model: Any, table: Table, name: str) -> Story:
@@ -112,7 +115,7 @@ def story(model: Any, table: Table, name: str) -> Story:
         raise TableError(f"no sample is called {name!r}; the first are {shown}")
     row = table.ids.index(name)
     frame = table.frame.iloc[[row]]
-    outer, X = layers_of(model, frame)[0]
+    outer, X = next(layers_with(model, frame))
     said = _plain(outer.predict(X)[0])
     places = places_in_model(model)
     told = answers_by_view(outer, X, places)
@@ -123,9 +126,13 @@ def story(model: Any, table: Table, name: str) -> Story:
         _ranked(outer, X),
         _prior(model, said),
         tuple(_voices(outer, X, told, places)) if several else (),
-        float(told.disagreement[0]) if several and told.probabilities is not None else None,
+        _known(told.disagreement[0]) if several else None,
         tuple(_alike(model, table, row)),
     )
+
+
+def _known(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _ranked(outer: Any, X: Any) -> dict[Any, float]:
@@ -143,8 +150,8 @@ def _prior(model: Any, said: Any) -> float | None:
 
 
 def _voices(outer: Any, X: Any, told: ViewAnswers, places: Any) -> Iterator[Voice]:
-    learner, seen = learner_in(outer, X)
-    pulls = parts_by_view(learner, seen, places)[0]
+    inner, Z = unwrapped(outer, X)
+    pulls = by_view(np.asarray(inner.contributions(Z)), views_of(inner, places), np.sum)[0]
     classes = getattr(outer, "classes_", None)
     for place, view in enumerate(told.views):
         if not told.present[0, place]:
@@ -152,21 +159,21 @@ def _voices(outer: Any, X: Any, told: ViewAnswers, places: Any) -> Iterator[Voic
             continue
         says, sure = told.says[0, place], told.sure[0, place]
         pull, towards = _pull(classes, pulls[..., place])
-        known = 1.0 - float(told.familiar[0, place])
+        novelty = None if told.familiar is None else 1.0 - float(told.familiar[0, place])
         yield Voice(
             view,
             _said(classes, says),
-            None if np.isnan(sure) else float(sure),
+            _known(sure),
             float(told.trust[0, place]),
             pull,
             towards,
-            None if np.isnan(known) else known,
+            novelty,
         )
 
 
 def _said(classes: Any, says: Any) -> Any:
     if classes is None:
-        return None if np.isnan(says) else float(says)
+        return _known(says)
     return _plain(classes[int(says)]) if says >= 0 else None
 
 

@@ -1,15 +1,12 @@
 """What a model takes: its columns, their kinds and views."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lokl._layers import layers_of
 from lokl.tables.columns import NUMERIC
 from lokl.tables.errors import TableError
 from lokl.tables.preparation import TablePreparation
-
-# Attributes in which estimators around others keep the fitted one.
-_INNER = ("best_estimator_", "estimator_")
 
 
 @dataclass(frozen=True)
@@ -56,19 +53,8 @@ def places_in_model(model: Any) -> dict[str, list[int]] | None:
     return first.prepared_views_ if isinstance(first, TablePreparation) else None
 
 
-def deciding(model: Any) -> Iterator[Any]:
-    """Yield the last step of a pipeline and the fitted models inside it, outermost first."""
-    own = model
-    while own is not None:
-        if hasattr(own, "steps"):
-            own = own.steps[-1][1]
-            continue
-        yield own
-        own = next((vars(own)[name] for name in _INNER if name in vars(own)), None)
-
-
 def _views(model: Any, names: list[str]) -> dict[str, list[str]]:
-    for own in deciding(model):
+    for own in layers_of(model):
         kernels = getattr(own, "kernels_", None)
         if kernels and len(kernels) > 1 and all(kernel.is_view for kernel in kernels):
             used = [kernel.columns_used() for kernel in kernels]

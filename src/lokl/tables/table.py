@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from lokl._tables import need_pandas
 from lokl.tables.columns import (
@@ -29,6 +29,19 @@ from lokl.tables.target import (
 )
 
 
+class Extent(NamedTuple):
+    """How large a table is."""
+
+    rows: int
+    columns: int
+    empty: float  # share of its cells
+
+    @classmethod
+    def of(cls, frame: Any, values: Any) -> "Extent":
+        """Measure a data frame; which of its cells are empty is seen once they are values."""
+        return cls(*frame.shape, float(values.isna().to_numpy().mean()))
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Samples in rows.
@@ -52,8 +65,8 @@ class Table:
         Name of the column of ids; None where ids are the numbers of the rows.
     notes : tuple of str
         What was read, guessed and left out, one line each.
-    files : dict of str to (int, int)
-        Rows and columns of each file that is a view, by the name it was given.
+    files : dict of str to Extent
+        Size of each file that is a view, by the name it was given.
     """
 
     frame: Any
@@ -65,7 +78,7 @@ class Table:
     on: str | None = None
     notes: tuple[str, ...] = ()
     positive: str | None = None
-    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    files: dict[str, Extent] = field(default_factory=dict)
 
     @property
     def ids(self) -> list[str]:
@@ -239,7 +252,7 @@ def _features(
     many = [column for column in words if frame[column].nunique() > MOST_WORDS]
     if many:
         told.append(f"of more than {MOST_WORDS} words the most frequent count: {listed(many)}")
-    files = {table.label: (len(table.frame), table.frame.shape[1]) for table in tables}
+    files = {table.label: Extent.of(table.frame, frames[table.name]) for table in tables}
     joined = Table(frame[shown], views, {c: found[c] for c in shown}, files=files)
     told += [f"{n} of {len(frame)} lack {view}" for view, n in joined.lacking().items()]
     return replace(joined, notes=(*notes, *told))

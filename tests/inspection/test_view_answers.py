@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 import lokl
 from lokl.datasets import make_views
 from lokl.inspection import answers_by_view, most_alike
-from lokl.inspection.by_view import parts_by_view, trust_by_view
 from lokl.kernels import RBF, Linear, per_view
 from lokl.selection import CalibratedMKLClassifier, KernelSearchCV
 
@@ -48,8 +47,8 @@ def test_parts_of_views_add_up_to_the_decision(name, classes):
     decision = np.asarray(model.decision_function(X))
     by_class = decision if decision.ndim == 2 else np.column_stack([np.zeros(len(X)), decision])
     rows = np.arange(len(X))
-    others = told.probabilities.copy()
-    others[rows, told.predicted] = -1
+    others = by_class.copy()
+    others[rows, told.predicted] = -np.inf
     expected = by_class[rows, told.predicted] - by_class[rows, others.argmax(axis=1)]
     np.testing.assert_allclose(told.start + told.parts.sum(axis=1), expected, atol=1e-5)
     assert (np.asarray(model.classes_)[told.predicted] == model.predict(X)).all()
@@ -57,9 +56,8 @@ def test_parts_of_views_add_up_to_the_decision(name, classes):
     np.testing.assert_array_equal(told.present, ~lacking)
     assert (told.trust[lacking] == 0).all()
     assert (told.says[lacking] == -1).all()
-    np.testing.assert_array_equal(
-        np.stack([*trust_by_view(model, X, PLACES).values()], 1), told.trust
-    )
+    assert (told.probabilities is None) == (not hasattr(model, "predict_proba"))
+    assert told.shares == (not hasattr(model, "trust"))
 
 
 @quiet
@@ -78,6 +76,15 @@ def test_a_view_says_what_is_predicted_without_the_others(name):
             np.testing.assert_allclose(told.sure[rows, view], picked)
 
 
+def test_views_of_models_that_need_all_columns_are_not_asked_alone():
+    """A product of kernels says nothing without one of them: the part of a view is what it says."""
+    Z = np.nan_to_num(X)
+    model = lokl.GMKLClassifier(per_view(RBF(0.1), VIEWS), combine="product", C=2).fit(Z, y)
+    told = answers_by_view(model, Z)
+    assert np.isnan(told.sure).all()
+    assert (told.says >= 0).all()
+
+
 @quiet
 def test_numbers_by_view():
     for model in (
@@ -91,16 +98,18 @@ def test_numbers_by_view():
         assert np.isfinite(told.says[told.present]).all()
 
 
-def test_without_names_of_views_every_kernel_is_one():
+def test_without_names_of_views_kernels_on_the_same_columns_are_one():
     model = CLASSIFIERS["vote"].fit(X, y)
-    told = answers_by_view(model, X)
-    assert told.views == list(KERNELS)
-    merged = parts_by_view(model, X, PLACES)
-    single = parts_by_view(model, X)
-    np.testing.assert_allclose(merged[:, 0], single[:, 0] + single[:, 3])
+    told, named = answers_by_view(model, X), answers_by_view(model, X, PLACES)
+    assert [name.split(",")[0] for name in told.views] == list(VIEWS)
+    parts = model.contributions(X)
+    sign = np.where(told.predicted == 1, 1, -1)
+    np.testing.assert_allclose(told.parts[:, 0], sign * (parts[:, 0] + parts[:, 3]))
     frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(12)])
     same = answers_by_view(CLASSIFIERS["vote"].fit(frame, y), frame)
-    np.testing.assert_array_equal(same.says, told.says)
+    for field in ("says", "sure", "parts", "trust", "present"):
+        np.testing.assert_array_equal(getattr(same, field), getattr(told, field))
+        np.testing.assert_array_equal(getattr(named, field), getattr(told, field))
 
 
 def test_familiarity_tells_what_is_new():
@@ -118,7 +127,7 @@ def test_a_kernel_of_several_views_cannot_be_told_apart():
     model.fit(np.nan_to_num(X), y)
     with pytest.raises(ValueError, match="kernel 'both' reads columns of several views"):
         answers_by_view(model, np.nan_to_num(X), PLACES)
-    with pytest.raises(ValueError, match="StandardScaler has no parts that belong to views"):
+    with pytest.raises(TypeError, match="StandardScaler does not tell which view"):
         answers_by_view(StandardScaler().fit(np.nan_to_num(X)), np.nan_to_num(X))
 
 
