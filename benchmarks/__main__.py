@@ -31,6 +31,7 @@ NAMES = (
     "search_large",
     "tabular",
     "regions",
+    "millions",
     "dask_regions",
     "low_rank",
     "runner",

@@ -1,7 +1,6 @@
 """Low rank: a9a and w8a beside the exact machine, and a smooth set of millions of rows."""
 
 import argparse
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from benchmarks.common import Options, Report, load, main
+from benchmarks.large import Data, measured, smooth_set
 from lokl import LpMKLClassifier, UniformMKLClassifier
-from lokl._memory import Peak
 from lokl.kernels import RBF
 from lokl.solvers import Primal
 
@@ -39,63 +38,10 @@ class LowRankOptions(Options):
     ours_only: bool = False
 
 
-@dataclass
-class Data:
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-
-    def first(self, rows: int) -> "Data":
-        return Data(self.X[:rows], self.y[:rows], self.X_test, self.y_test)
-
-
-def smooth_set(rows: int, seed: int = 0) -> tuple[Any, Any]:
-    """18 columns like those of a collision: eight measured, ten functions of them; about a fifth of
-    the labels is noise."""
-    rng = np.random.default_rng(seed)
-    low = rng.normal(size=(rows, 8))
-    angles, sizes = low[:, :4], np.abs(low[:, 4:])
-    high = np.column_stack(
-        [
-            sizes[:, 0] * np.cos(angles[:, 0]) + sizes[:, 1] * np.cos(angles[:, 1]),
-            sizes[:, 0] * np.sin(angles[:, 0]) + sizes[:, 1] * np.sin(angles[:, 1]),
-            np.log1p(sizes[:, 2] * sizes[:, 3]),
-            np.tanh(angles[:, 2] - angles[:, 3]),
-            np.sqrt(sizes[:, 0] ** 2 + sizes[:, 2] ** 2),
-            sizes[:, 1] - sizes[:, 3],
-            angles[:, 0] * angles[:, 1],
-            np.cos(angles[:, 2]),
-            sizes[:, 0] * sizes[:, 1],
-            np.sin(angles[:, 3]),
-        ]
-    )
-    high = (high - high.mean(axis=0)) / high.std(axis=0)
-    score = 1.2 * high[:, 0] * high[:, 3] + high[:, 4] - 0.7 * high[:, 6] + high[:, 2] ** 2 - 1.0
-    y = (score + 0.9 * rng.logistic(size=rows) * 0.6 > 0).astype(int)
-    return np.ascontiguousarray(np.hstack([low, high]), dtype=np.float32), y
-
-
-def measured(name: str, make: Callable[[], Any], data: Data, warm: bool = True) -> dict[str, Any]:
-    """Fit once on all rows; the first fits, on few of them, compile."""
-    if warm:
-        few = data.first(3000)
-        make().fit(few.X, few.y)
-    with Peak(tidy=True) as peak:
-        begun = time.perf_counter()
-        model = make().fit(data.X, data.y)
-        fitted = time.perf_counter()
-        accuracy = 100 * model.score(data.X_test, data.y_test)
-        ended = time.perf_counter()
+def missed(model: Any) -> dict[str, Any]:
+    """How much of the kernel the features leave out."""
     residual = getattr(model, "kernel_residual_", None)
-    return {
-        "model": name,
-        "fit, s": fitted - begun,
-        "prediction, s": ended - fitted,
-        "test accuracy": accuracy,
-        "kernel missed, %": float("nan") if residual is None else 100 * float(residual.max()),
-        "peak, MB": peak.increase or float("nan"),
-    }
+    return {"kernel missed, %": float("nan") if residual is None else 100 * float(residual.max())}
 
 
 def machine(gamma: float, C: float, **settings: Any) -> Callable[[], Any]:
@@ -128,16 +74,19 @@ def compare(name: str, options: Any, report: Report) -> None:
     X, y = load(name, options.rows)
     X, X_test, y, y_test = train_test_split(X, y, train_size=0.75, random_state=0)
     data = Data(X, y, X_test, y_test)
-    rows = [measured("exact", machine(gamma, C), data)]
+    rows = [measured("exact", machine(gamma, C), data, more=missed)]
     # Memory for all features: 512 MB would hold those of rank 3000 for 44,000 rows.
     memory = max(512, 5e-6 * RANKS[-1] * len(y))
     for rank in RANKS:
         solver = Primal(rank, cache_size=memory)
-        rows.append(measured(f"rank {rank}", machine(gamma, C, solver=solver), data))
+        rows.append(measured(f"rank {rank}", machine(gamma, C, solver=solver), data, more=missed))
     waves = Primal(RANKS[0], features="fourier", cache_size=memory)
-    rows.append(measured(f"{RANKS[0]} waves", machine(gamma, C, solver=waves), data))
+    rows.append(measured(f"{RANKS[0]} waves", machine(gamma, C, solver=waves), data, more=missed))
     if not options.ours_only:
-        rows += [measured(n, make, data, False) for n, make in rivals(gamma, C, len(y)).items()]
+        rows += [
+            measured(n, make, data, warm=False, more=missed)
+            for n, make in rivals(gamma, C, len(y)).items()
+        ]
     title = f"{name}, {len(y):,} x {X.shape[1]} training rows, gamma {gamma:g}, C {C:g}"
     report.table(title, rows)
     exact, *ours = rows[: 1 + len(RANKS)]
@@ -184,10 +133,10 @@ def grow(options: Any, report: Report) -> None:
     }
     rows, seconds = [], {}
     exact = data.first(EXACT_ROWS)
-    rows.append(measured(f"exact, {len(exact.y):,} rows", machine(gamma, C), exact))
+    rows.append(measured(f"exact, {len(exact.y):,} rows", machine(gamma, C), exact, more=missed))
     for name, make in ours.items():
         for part in (data.first(round(SMALLER * n)), data):
-            row = measured(f"{name}, {len(part.y):,}", make, part)
+            row = measured(f"{name}, {len(part.y):,}", make, part, more=missed)
             seconds[name, len(part.y)] = row["fit, s"]
             rows.append(row)
     learned = lambda: LpMKLClassifier(  # noqa: E731
@@ -196,11 +145,12 @@ def grow(options: Any, report: Report) -> None:
         solver=stored,
     )
     part = data.first(round(SMALLER * n))
-    rows.append(measured(f"three kernels learned, {len(part.y):,}", learned, part))
+    rows.append(measured(f"three kernels learned, {len(part.y):,}", learned, part, more=missed))
     if not options.ours_only:
         boosted = lambda: HistGradientBoostingClassifier(random_state=0)  # noqa: E731
-        rows.append(measured("Nystroem + SGD in chunks", lambda: Chunks(gamma, rank), data, False))
-        rows.append(measured("HistGradientBoosting", boosted, data, False))
+        chunks = lambda: Chunks(gamma, rank)  # noqa: E731
+        for name, make in (("Nystroem + SGD in chunks", chunks), ("HistGradientBoosting", boosted)):
+            rows.append(measured(name, make, data, warm=False, more=missed))
     title = f"smooth set, {n:,} x {X.shape[1]} training rows, {TEST_ROWS:,} test rows, rank {rank}"
     report.table(title, rows)
     whole = rows[2]

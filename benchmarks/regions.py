@@ -1,9 +1,9 @@
 """Regions on covtype: one kernel, covers, tuned, learned kernels and columns, beside others."""
 
 import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.common import Options, Report, load, main
+from benchmarks.large import Data, measured
 from lokl import LpMKLClassifier, RegionClassifier, UniformMKLClassifier
-from lokl._memory import Peak
 from lokl.kernels import RBF
 
 SHARE = 0.8
 GAMMA, C = 64.0, 32.0
 # Of columns that are stretched, in units of the width that predicts best.
 STRETCHED_GAMMA, STRETCHED_C = 0.25, 8.0
-# LibSVM is fitted on so many rows; its time grows with the square of them, at least.
-LIBSVM_ROWS = 20_000
+# Exact machines of others are fitted on so many rows, from which their times grow.
+EXACT_ROWS = (20_000, 40_000)
 GROWTH_FROM = 50_000
 
 
 @dataclass
 class RegionOptions(Options):
-    covers: int = 3
+    covers: int = 5
     ours_only: bool = False
-
-
-@dataclass
-class Data:
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-
-    def first(self, rows: int) -> "Data":
-        return Data(self.X[:rows], self.y[:rows], self.X_test, self.y_test)
 
 
 def machine() -> Any:
@@ -67,7 +56,7 @@ def own(covers: int) -> dict[str, Callable[[], Any]]:
 def others() -> dict[str, Callable[[], Any]]:
     return {
         "Nystroem(1000) + LinearSVC": lambda: make_pipeline(
-            Nystroem(gamma=GAMMA / 4, n_components=1000, random_state=0), LinearSVC(C=C)
+            Nystroem(gamma=GAMMA / 4, n_components=1000, random_state=0), LinearSVC(C=C, dual=False)
         ),
         "ExtraTrees": lambda: ExtraTreesClassifier(random_state=0, n_jobs=2),
         "HistGradientBoosting": lambda: HistGradientBoostingClassifier(
@@ -76,30 +65,29 @@ def others() -> dict[str, Callable[[], Any]]:
     }
 
 
-def measured(name: str, make: Callable[[], Any], data: Data) -> dict[str, Any]:
-    """Fit once: one fit of this size takes long enough."""
-    with Peak(tidy=True) as peak:
-        begun = time.perf_counter()
-        model = make().fit(data.X, data.y)
-        fitted = time.perf_counter()
-        accuracy = 100 * model.score(data.X_test, data.y_test)
-        ended = time.perf_counter()
-    return {
-        "model": name,
-        "fit, s": fitted - begun,
-        "prediction, s": ended - fitted,
-        "test accuracy": accuracy,
-        "peak, MB": peak.increase or float("nan"),
-    }
+def extrapolated(data: Data, report: Report) -> list[dict[str, Any]]:
+    """Exact machines on two parts, and the time of all rows if it grew on like that."""
+    kinds: dict[str, Any] = {"LibSVM": SVC}
+    try:
+        from sklearnex.svm import SVC as OneDAL  # noqa: N811
 
-
-def extrapolated(data: Data) -> dict[str, Any]:
-    """LibSVM on a part, and the time that all rows would take if it grew with their square."""
-    part = data.first(min(LIBSVM_ROWS, len(data.y)))
-    test = Data(part.X, part.y, data.X_test[:5000], data.y_test[:5000])
-    row = measured(f"LibSVM, {len(part.y)} rows", lambda: SVC(C=C, gamma=GAMMA), test)
-    whole = row["fit, s"] * (len(data.y) / len(part.y)) ** 2
-    return {**row, "model": f"{row['model']} ({whole:.0f} s for all)"}
+        kinds["oneDAL"] = OneDAL
+    except ImportError:
+        report.note("scikit-learn-intelex is not installed: no comparison with oneDAL")
+    rows = []
+    for name, kind in kinds.items():
+        make = lambda kind=kind: kind(C=C, gamma=GAMMA)  # noqa: E731
+        parts = [data.first(min(size, len(data.y))) for size in EXACT_ROWS]
+        tests = [
+            replace(part, X_test=data.X_test[:5000], y_test=data.y_test[:5000]) for part in parts
+        ]
+        found = [measured(f"{name}, {len(own.y)} rows", make, own, warm=False) for own in tests]
+        small, large = (row["fit, s"] for row in found)
+        growth = np.log2(large / small)
+        whole = large * (len(data.y) / EXACT_ROWS[-1]) ** growth
+        found[-1]["model"] += f" ({whole:.0f} s for all, growing with the power {growth:.1f})"
+        rows += found
+    return rows
 
 
 def read(rows: int | None) -> Data:
@@ -115,12 +103,13 @@ def run(options: Any, report: Report) -> None:
     few = data.first(3000)
     for make in own(options.covers).values():
         make().set_params(max_region_size=1200).fit(few.X, few.y)
-    rows = [measured(name, make, data) for name, make in own(options.covers).items()]
+    once = partial(measured, warm=False)
+    rows = [once(name, make, data) for name, make in own(options.covers).items()]
     single, covered, tuned, learned, stretched = rows
-    small = measured("part", own(1)["regions, one kernel"], data.first(GROWTH_FROM))
+    small = once("part", own(1)["regions, one kernel"], data.first(GROWTH_FROM))
     if not options.ours_only:
-        rows += [measured(name, make, data) for name, make in others().items()]
-        rows.append(extrapolated(data))
+        rows += [once(name, make, data) for name, make in others().items()]
+        rows += extrapolated(data, report)
     report.table(f"covtype, {len(data.y)} training rows, {len(data.y_test)} test rows", rows)
     limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120), (stretched, 97, 45))
     for row, accuracy, seconds in limits:
@@ -142,7 +131,7 @@ def run(options: Any, report: Report) -> None:
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--covers", type=int, help="divisions of the second row (3)")
+    parser.add_argument("--covers", type=int, help="divisions of the second row (5)")
     parser.add_argument("--ours-only", action="store_true", help="leave the others out")
 
 

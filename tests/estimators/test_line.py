@@ -19,6 +19,7 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
+from lokl.estimators._base.earlier import Guide
 from lokl.estimators._base.line import fit_line
 from lokl.kernels import RBF, Linear, rbf_ladder
 
@@ -247,3 +248,31 @@ def test_several_targets_and_another_tube():
         for C, e in ((1.0, 0.1), (10.0, 0.1), (10.0, 0.01), (0.1, 0.3))
     ]
     check_line(estimators, X, targets)
+
+
+def led_and_alone(name, n=300, **settings):
+    """Models of one fold that follow those of another, and models of the same fold alone."""
+    X, y = two_regions(n, seed=3, flip=0.1)
+    kernels = [Linear(), *rbf_ladder(-3, 3)]
+    folds = [np.arange(n) % 5 != fold for fold in (0, 1)]
+    lead = Guide(True, {})
+    first, led, alone = (
+        fit_line(members(name, kernels=kernels, **settings), X[rows], y[rows], guide=guide)
+        for rows, guide in zip([*folds, folds[1]], [lead, lead.follower(), None], strict=True)
+    )
+    return X, [pair for _, *pair in zip(first, led, alone, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["SimpleMKLClassifier", "LpMKLClassifier", "SimpleMKLRegressor"])
+def test_a_line_that_is_led_learns_the_same(name):
+    X, pairs = led_and_alone(name)
+    for model, expected in pairs:
+        np.testing.assert_allclose(decisions(model, X), decisions(expected, X), atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*of the weight of")
+@pytest.mark.parametrize("name", ["SimpleMKLClassifier", "LpMKLClassifier"])
+def test_a_line_that_is_led_needs_fewer_rounds(name):
+    _, pairs = led_and_alone(name, 1500, learn_tol=0.01)
+    led, alone = np.sum([[model.n_iter_ for model in pair] for pair in pairs], axis=0)
+    assert led < alone

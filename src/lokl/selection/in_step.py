@@ -11,11 +11,17 @@ from lokl._threads import in_parallel, n_threads, one_thread
 
 
 def in_step(
-    folds: Sequence[Iterator[Any]], n_steps: int, n_jobs: int | None
+    folds: Sequence[Iterator[Any]],
+    n_steps: int,
+    n_jobs: int | None,
+    *,
+    first_leads: bool = False,
 ) -> Generator[list[Any], None, None]:
     """Yield what each fold yields next, step by step, one fold a thread.
 
-    Threads, since a fold keeps what its steps share; compiled loops let each other run.
+    Threads, since a fold keeps what its steps share; compiled loops let each other run. With
+    `first_leads`, others take from the first fold, which is ahead of them by a step and has all
+    threads.
     """
     jobs = min(effective_n_jobs(n_jobs), len(folds))
     if jobs == 1:
@@ -24,10 +30,11 @@ def in_step(
         return
     with Parallel(n_jobs=jobs, require="sharedmem") as parallel:
         for _ in range(n_steps):
+            first = [next(fold) for fold in folds[:first_leads]]
             # The folds have the cores: a solve takes one.
             with one_thread():
-                returned = parallel(delayed(apart)(next, fold) for fold in folds)
-            yield [together(one) for one in returned]
+                returned = parallel(delayed(apart)(next, fold) for fold in folds[first_leads:])
+            yield [*first, *(together(one) for one in returned)]
 
 
 def threads_for(n_jobs: int | None) -> int:

@@ -24,6 +24,22 @@ class _Made:
 
 
 @dataclass(eq=False)
+class Guide:
+    """What one line of fits has just ended with, for lines beside it on samples of the same kind.
+
+    Weights of kernels hardly change from one part of the samples to another: a line that has learned
+    them for a cost spares the others most of the way.
+    """
+
+    leads: bool  # whether the line gives, and does not take
+    ended: dict[Hashable, Any]
+
+    def follower(self) -> "Guide":
+        """Return the same for a line that follows."""
+        return Guide(False, self.ended)
+
+
+@dataclass(eq=False)
 class Earlier:
     """Parts, machines and weights of the fits before this one in a line; nothing in other fits.
 
@@ -33,6 +49,7 @@ class Earlier:
     """
 
     lasting: bool = False  # whether fits follow that may use it
+    guide: Guide | None = None
     _parts: dict[Hashable, _Made] = field(default_factory=dict)
     _machines: dict[Hashable, Machines] = field(default_factory=dict)
     _ended: dict[Hashable, Any] = field(default_factory=dict)
@@ -77,14 +94,22 @@ class Earlier:
         self._machines[name] = machines
         return machines if last is None else machines.resume(last, same_matrix=same_matrix)
 
-    def start(self, name: Hashable) -> Any:
-        """Return where the last fit ended; None where there was none."""
+    def start(self, name: Hashable, *, anywhere: bool = False) -> Any:
+        """Return where the last fit ended; None where there was none.
+
+        With `anywhere`, it says the same of other samples: where a line beside this one has already
+        learned for the same cost, that is nearer.
+        """
+        if anywhere and self.guide is not None and not self.guide.leads:
+            return self.guide.ended.get(name, self._ended.get(name))
         return self._ended.get(name)
 
     def end(self, name: Hashable, value: Any) -> None:
         """Leave what the next fit shall start from."""
         if self.lasting:
             self._ended[name] = value
+            if self.guide is not None and self.guide.leads:
+                self.guide.ended[name] = value
 
 
 def _state(rng: np.random.RandomState | None) -> Any:

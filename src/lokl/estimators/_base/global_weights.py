@@ -30,7 +30,7 @@ def learn_weights(
             machines=training.machines(resume=name),
             gram=training.gram(base, keep=True),
             base=base,
-            first=training.earlier.start(name),
+            first=training.earlier.start(name, anywhere=True),
         )
     )
     step = walk.last

@@ -6,7 +6,7 @@ from typing import Any
 
 from lokl._checks import check_positive
 from lokl.estimators._base.alike import alike
-from lokl.estimators._base.earlier import Earlier
+from lokl.estimators._base.earlier import Earlier, Guide
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.refit import all_or_nothing
 
@@ -21,6 +21,7 @@ def fit_line(
     sample_weight: Any = None,
     *,
     tolerance: float | None = None,
+    guide: Guide | None = None,
 ) -> Iterator[Learner]:
     """Fit estimators on the same samples one after the other, and yield each when it is fitted.
 
@@ -38,6 +39,8 @@ def fit_line(
     tolerance : float, optional
         Tolerance of the solver where it is looser than that of the estimator: enough to tell which
         cost is best, not for the model that is kept.
+    guide : Guide, optional
+        Between lines of the same estimators on other parts of the samples.
 
     Returns
     -------
@@ -47,16 +50,23 @@ def fit_line(
     """
     if tolerance is not None:
         check_positive("tolerance", tolerance)
-    return _Line(estimators, (X, y, sample_weight), tolerance)
+    return _Line(estimators, (X, y, sample_weight), tolerance, guide)
 
 
 class _Line:
     """The iterator; a generator would end with the first error."""
 
-    def __init__(self, estimators: Iterable[Learner], given: Any, tolerance: float | None):
+    def __init__(
+        self,
+        estimators: Iterable[Learner],
+        given: Any,
+        tolerance: float | None,
+        guide: Guide | None,
+    ):
         self._estimators = iter(estimators)
         self._given = given
         self._tolerance = 0.0 if tolerance is None else float(tolerance)
+        self._guide = guide
         self._settings: Any = None  # of the estimators that share the data
         self._data: Any = None
 
@@ -84,7 +94,8 @@ class _Line:
             self._data = None
             checked = estimator._read(*self._given)
             self._settings = settings
-            self._data = replace(checked, earlier=Earlier(lasting=True), tolerance=self._tolerance)
+            earlier = Earlier(lasting=True, guide=self._guide)
+            self._data = replace(checked, earlier=earlier, tolerance=self._tolerance)
         return self._data
 
 
