@@ -15,6 +15,7 @@ from lokl.cli.given import (
     Na,
     On,
     Positive,
+    Seed,
     Target,
     Task,
     TimeLimit,
@@ -32,9 +33,6 @@ Methods = Annotated[
         help="Candidates, separated by commas: AutoMKL, trusted vote, uniform mix, LMKL, ..., "
         "views, forest, ..., baselines. All but other methods if not given."
     ),
-]
-Seed = Annotated[
-    int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
 ]
 Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
 Output = Annotated[

@@ -15,6 +15,7 @@ from lokl.cli.given import (
     Na,
     On,
     Positive,
+    Seed,
     Target,
     Task,
     TimeLimit,
@@ -32,9 +33,6 @@ MethodName = Annotated[
 Cost = Annotated[
     float | None,
     typer.Option("--cost", "-C", help="Cost of errors beyond the margin, of a --method; 1."),
-]
-Seed = Annotated[
-    int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File for the model.")]
 

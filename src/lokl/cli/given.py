@@ -55,6 +55,9 @@ Task = Annotated[
 Positive = Annotated[
     str | None, typer.Option(help="Class that is told from all others, which become one.")
 ]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
+]
 TimeLimit = Annotated[
     float | None, typer.Option(help="Seconds after which nothing else is begun.", min=0.001)
 ]

@@ -27,8 +27,8 @@ class _Made:
 class Guide:
     """What one line of fits has just ended with, for lines beside it on samples of the same kind.
 
-    Weights of kernels hardly change from one part of the samples to another: a line that has learned
-    them for a cost spares the others most of the way.
+    Weights of kernels hardly change from one part of the samples to another: a line that has
+    learned them for a cost spares the others most of the way.
     """
 
     leads: bool  # whether the line gives, and does not take
