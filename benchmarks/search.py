@@ -1,5 +1,6 @@
 """Cross-validated search over costs and widths: every cell, and adaptive, beside scikit-learn's."""
 
+import argparse
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,9 +122,16 @@ def cells(search: Any, case: Case) -> Any:
     return scores
 
 
-def run(options: Options, report: Report) -> None:
+@dataclass
+class SearchOptions(Options):
+    case: str = ""
+
+
+def run(options: Any, report: Report) -> None:
     done = []
     for case in CASES:
+        if options.case not in ("", f"{case.name}-{case.rows}"):
+            continue
         try:
             compare(case, options, report)
             done.append(case)
@@ -133,5 +141,10 @@ def run(options: Options, report: Report) -> None:
         raise MissingDataError("neither a9a nor covtype is on this machine")
 
 
+def more_options(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(f"{case.name}-{case.rows}" for case in CASES)
+    parser.add_argument("--case", help=f"only one of {names}")
+
+
 if __name__ == "__main__":
-    main(run)
+    main(run, SearchOptions(), more_options)

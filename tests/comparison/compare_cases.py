@@ -89,6 +89,8 @@ def made_up(bench, table, scores, **more):
                 "sure": [[0.9] * n_views] * n,
                 "disagreement": [0.0] * n,
                 "present": [[True] * n_views] * n,
+                "familiar": None,
+                "shares": True,
                 "withheld": {view: [score, score - 0.01 * split] for view in table.views},
             }
             records.append({**record, **more.get(name, {})})

@@ -367,6 +367,8 @@ def _check_answers(case: Case, model: Any, X: Any) -> None:
 
 def _largest_term(model: Any, X: Any) -> float:
     """Bound on what a support sample adds to a decision, summed over all of them."""
+    if not len(model.support_):
+        return 0.0
     seen = [np.nan_to_num(as_dense(as_samples(Z))) for Z in (X, model.support_vectors_)]
     with np.errstate(over="ignore"):
         sizes = [
