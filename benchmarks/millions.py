@@ -21,7 +21,7 @@ SHARES = (1 / 16, 1 / 4, 1.0)
 
 @dataclass
 class MillionsOptions(Options):
-    rows: int = 5_000_000
+    generated_rows: int = 5_000_000
     ours_only: bool = False
 
 
@@ -31,7 +31,7 @@ def regions() -> Any:
 
 
 def run(options: Any, report: Report) -> None:
-    n = options.rows
+    n = options.generated_rows
     X, y = smooth_set(n + TEST_ROWS)
     data = Data(X[:n], y[:n], X[n:], y[n:])
     parts = [data.first(round(share * n)) for share in SHARES]
@@ -53,6 +53,7 @@ def run(options: Any, report: Report) -> None:
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--generated-rows", type=int, help="rows to learn from (5,000,000)")
     parser.add_argument("--ours-only", action="store_true", help="leave the others out")
 
 

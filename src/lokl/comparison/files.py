@@ -52,7 +52,7 @@ def predictions_csv(results: Results) -> str:
     if chosen is None:
         return ""
     bench, views = results.bench, list(results.table.views)
-    classes = bench.question.classes
+    classes, ids = bench.question.classes, results.table.ids
     head = ["id", "repeat", "fold", str(results.table.target.name), "prediction"]
     head += [f"probability {label}" for label in classes]
     several = len(views) > 1
@@ -64,13 +64,13 @@ def predictions_csv(results: Results) -> str:
             chances = record["probabilities"] or [[None] * len(classes)] * len(record["predicted"])
             said = bench.question.names(record["predicted"])
             for k, row in enumerate(bench.splits[split][1]):
-                line = [results.table.ids[row], repeat + 1, fold + 1]
+                line = [ids[row], repeat + 1, fold + 1]
                 line += [bench.part.y[row], said[k], *chances[k]]
                 if several:
                     line += [*record["trust"][k], record["disagreement"][k]]
                 yield line
 
-    order = {name: place for place, name in enumerate(results.table.ids)}
+    order = {name: place for place, name in enumerate(ids)}
     return _csv(head, sorted(rows(), key=lambda line: (line[1], order[line[0]])))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from lokl._tables import need_pandas
@@ -80,7 +81,7 @@ class Table:
     positive: str | None = None
     files: dict[str, Extent] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """Names of the samples."""
         return list(self.frame.index)
