@@ -143,10 +143,11 @@ def _sources(results: Results, settings: Settings) -> list[Source]:
     """Files that went in; the one of the target may have nothing else in it."""
     sizes = {Path(name).name: size for name, size in results.table.files.items()}
     checks = settings.checksums()
-    return [
-        Source(name, *sizes.get(name, (None, None, None)), sha256=checks.get(name, ""))
-        for name in dict.fromkeys([*sizes, *checks])
-    ]
+    found = []
+    for name in dict.fromkeys([*sizes, *checks]):
+        rows, columns, empty = sizes.get(name, (None, None, None))
+        found.append(Source(name, rows, columns, empty, checks.get(name, "")))
+    return found
 
 
 def _twins(results: Results) -> str:

@@ -40,7 +40,8 @@ class Extent(NamedTuple):
     @classmethod
     def of(cls, frame: Any, values: Any) -> "Extent":
         """Measure a data frame; which of its cells are empty is seen once they are values."""
-        return cls(*frame.shape, float(values.isna().to_numpy().mean()))
+        rows, columns = frame.shape
+        return cls(rows, columns, float(values.isna().to_numpy().mean()))
 
 
 @dataclass(frozen=True, eq=False)
