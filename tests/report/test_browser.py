@@ -40,7 +40,7 @@ QUICK = [name for name in examples() if name not in {"regression", "fitted"}]
 
 
 @pytest.mark.parametrize("name", QUICK)
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 1220])
 def test_every_kind_of_report_is_shown_without_complaint(browser, name, width):
     browser.open(render(examples()[name]()), width=width)
     is_quiet(browser)
@@ -295,7 +295,7 @@ def test_screen_readers_have_a_name_for_everything(browser, study):
     assert len(roles["region"]) >= 8
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 1220])
 def test_tables_stay_tables_on_a_phone(browser, study, width):
     browser.open(study, width=width)
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]

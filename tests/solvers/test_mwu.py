@@ -274,3 +274,16 @@ def test_limits_are_far_from_what_scaled_data_needs():
         found = MWU(0.001).solve(gram, squared_hinge(y, C))
         assert found.converged
         assert found.n_iter < enough_fetches(200) / 2
+
+
+@steps
+def test_a_tiny_matrix_is_held_whole_whatever_the_budget(step, monkeypatch):
+    X, y = blobs(40)
+    problem = squared_hinge(y, np.full(40, 10.0))
+    expected = MWU(0.01, step=step).solve(gram_of(X), problem)
+    small = gram_of(X, cache_size=1e-3)
+    assert small.storable < 40
+    monkeypatch.setattr(small, "store", None)  # no row is computed by itself
+    found = MWU(0.01, step=step).solve(small, problem)
+    # Values of single rows and of the whole differ in the last digit.
+    np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)

@@ -33,13 +33,14 @@ def report_of(
     chosen = results.chosen
     told = None if chosen is None else results.held_out(chosen.name, 0)
     frame = results.table.frame
+    what = "table" if len(results.table.views) > 1 else "model"
     cases = alike = None
     if told is not None and model is not None:
         y, ids = results.bench.part.y, results.table.ids
         cases = cases_from(told, model, frame, y, ids, training=(frame, y, ids))
         alike = alignment_of(model, frame, y, places_in_model(model))
     return Report(
-        title=f"{results.table.target.name}: which table to trust",
+        title=f"{results.table.target.name}: which {what} to trust",
         verdict=verdict(results),
         score_name=results.score_name,
         classes=[str(label) for label in results.bench.question.classes],

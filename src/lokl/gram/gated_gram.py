@@ -139,8 +139,6 @@ class GatedGram:
     @property
     def storable(self) -> int:
         """How many rows :meth:`store` can hold at a time, an entry for every sample."""
-        if self.megabytes <= _ALWAYS:
-            return self.n_samples
         row = self.n_samples * self.dtype.itemsize
         budget = self._share * self.inner.cache_size * MEGABYTE
         return int(min(budget // max(row, 1), self.n_samples))

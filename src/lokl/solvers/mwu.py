@@ -194,6 +194,9 @@ class _Hulls:
         self.g = np.zeros(gram.n_samples)
         self.curvature = np.inf
         self.fetches = 0  # times that rows were missing
+        # So few samples that any budget holds their matrix, but not one for rows.
+        tiny = gram.fits and gram.storable < gram.n_samples
+        self._whole = (gram.whole.copy(), np.arange(gram.n_samples)) if tiny else None
 
     @property
     def objective(self) -> float:
@@ -216,7 +219,7 @@ class _Hulls:
 
     def advance(self, step: str, before: int, rounds: int) -> tuple[int, bool]:
         """Do some rounds, fewer where a row was missing; whether none can lead further."""
-        slab, slots = self.gram.stored()
+        slab, slots = self.gram.stored() if self._whole is None else self._whole
         state = (slab, slots, self.sign, self.alpha, self.g, self.problem.ridge)
         if step == "faithful":
             # The start counts as the first round.
