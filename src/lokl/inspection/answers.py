@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ class _Asked:
         return views and bool(self.inner._takes_missing_views())
 
     def disagreement(self, differ: Array) -> Array:
-        """Return what the estimator tells, else the part of the pairs of views that differ."""
+        """Return what the estimator tells, else how far pairs of views differ."""
         if hasattr(self.inner, "disagreement"):
             return np.asarray(self.inner.disagreement(self.Z), dtype=float)
         return differ
@@ -159,8 +160,9 @@ class _Classes(_Asked):
         own = parts[rows, first] - parts[rows, second]
         margin = decision[rows, first] - decision[rows, second]
         heard = self.present & np.array([bool(view.kernels) for view in self.views])
-        says, sure = self._opinions(parts)
+        says, sure, chances = self._opinions(parts)
         says = np.where(heard, says, -1)
+        differ = _different(says, heard) if chances is None else _apart(chances, heard)
         return {
             "predicted": first,
             "probabilities": _probabilities(self.outer, self.X),
@@ -168,22 +170,29 @@ class _Classes(_Asked):
             "start": margin - own.sum(axis=1),
             "says": says,
             "sure": np.where(heard, sure, np.nan),
-            "disagreement": self.disagreement(_different(says, heard)),
+            "disagreement": self.disagreement(differ),
         }
 
-    def _opinions(self, parts: Array) -> tuple[Array, Array]:
-        """Return the class that each view speaks for, and its probability where it has one."""
+    def _opinions(self, parts: Array) -> tuple[Array, Array, Array | None]:
+        """Return the class that each view speaks for, its probability, and those of all classes.
+
+        Probabilities are NaN and None where a view has none.
+        """
         if hasattr(self.inner, "opinions") and all(len(v.kernels) == 1 for v in self.views):
             said = np.asarray(self.inner.opinions(self.Z))
-            return said.argmax(axis=2), said.max(axis=2)
+            return said.argmax(axis=2), said.max(axis=2), said
         # Views that cannot be asked alone speak for the class that their part is largest for.
         says, sure = parts.argmax(axis=1), np.full(self.present.shape, np.nan)
+        every: Array | None = None
         for k, rows, samples in self.one_by_one():
             says[rows, k] = self._codes(apart(self.alone.predict, samples)[0])
             chances = apart(_probabilities, self.alone, samples)[0]
             if chances is not None:
                 sure[rows, k] = chances[np.arange(len(rows)), says[rows, k]]
-        return says, sure
+                if every is None:
+                    every = np.zeros((*self.present.shape, chances.shape[1]))
+                every[rows, k] = chances
+        return says, sure, every
 
     def _codes(self, labels: Any) -> Array:
         place = {label: code for code, label in enumerate(self.inner.classes_.tolist())}
@@ -231,3 +240,13 @@ def _different(says: Array, heard: Array) -> Array:
     both &= ~np.eye(heard.shape[1], dtype=bool)
     differ = both & (says[:, :, np.newaxis] != says[:, np.newaxis, :])
     return np.asarray(differ.sum(axis=(1, 2)) / np.maximum(both.sum(axis=(1, 2)), 1))
+
+
+def _apart(chances: Array, heard: Array) -> Array:
+    """Mean over pairs of views of half the distance between their probabilities."""
+    total, count = np.zeros(len(heard)), np.zeros(len(heard))
+    for i, k in combinations(range(heard.shape[1]), 2):
+        both = heard[:, i] & heard[:, k]
+        total[both] += 0.5 * np.abs(chances[both, i] - chances[both, k]).sum(axis=1)
+        count += both
+    return np.asarray(total / np.maximum(count, 1))
