@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from estimator_cases import X, labels, score
 from method_cases import RECORDS
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 import lokl
@@ -35,6 +36,24 @@ def test_data_that_vanishes_or_overflows_is_refused(name, scale):
     for kernels in (None, [Polynomial(2), Linear()], [RBF(1.0), Laplacian()]):
         with pytest.raises(ValueError, match=SCALE):
             made(name, kernels).fit(X * scale, target(name))
+
+
+@every_estimator
+@pytest.mark.parametrize("scale", [1e-100, 1e-80], ids=str)
+def test_kernels_whose_values_vanish_are_refused(name, scale):
+    square = Polynomial(2, coef0=0.0)
+    for kernel in (square, square.normalized(), square.normalized("mean_diag")):
+        with pytest.raises(ValueError, match=f"values of the kernel vanish; {SCALE}"):
+            made(name, [kernel]).fit(X * scale, target(name))
+
+
+def test_samples_too_small_to_have_an_angle_count_as_zero():
+    kernel = Polynomial(2, coef0=0.0).normalized()
+    rows = np.vstack([X, X[:3] * 1e-80, X[:3] * 1e-70])
+    assert_allclose(kernel.diag(rows), [1.0] * len(X) + [0.0] * 3 + [1.0] * 3)
+    assert_allclose(kernel(rows), kernel(rows).T)
+    model = UniformMKLClassifier([kernel]).fit(rows, labels(rows))
+    assert np.isfinite(model.decision_function(rows)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e65])

@@ -43,6 +43,8 @@ def check_magnitudes(
             value = norm
             if not kernel.is_stored and norm <= _LARGEST:
                 value = _value_at(kernel, term, X, place, norm)
+            if training and term is not None and 0.0 < norm < 1.0 and value < _SMALLEST:
+                raise ValueError(_too_small(name, "values of the kernel"))
             if not value <= _LARGEST:
                 what = "values of the kernel" if norm <= _LARGEST else "squares of its values"
                 raise ValueError(
@@ -59,11 +61,12 @@ def _largest_norm(
     norms = squared_norms(seen if stretch is None else stretched(seen, stretch))
     place = int(np.argmax(norms))
     if training and squares_vanish(seen, norms):
-        raise ValueError(
-            f"the samples are too small for kernel {name!r}: squares of their values vanish; "
-            f"{_REMEDY}"
-        )
+        raise ValueError(_too_small(name, "squares of their values"))
     return place, float(norms[place])
+
+
+def _too_small(name: str, what: str) -> str:
+    return f"the samples are too small for kernel {name!r}: {what} vanish; {_REMEDY}"
 
 
 def squares_vanish(X: Any, norms: Array | None = None) -> bool:

@@ -125,6 +125,11 @@ class TermFactor:
 
 
 def inverse_root(diag: Array) -> Array:
-    """``1 / sqrt(diag)``, and 0 where the diagonal is not positive."""
+    """``1 / sqrt(diag)``, and 0 where the diagonal is not positive.
+
+    Numbers below the smallest that has all its digits count as zero: their kernel values are
+    rounded so far that they are no angles any more, and the square of the root overflows.
+    """
     diag = np.asarray(diag, dtype=float)
-    return np.divide(1.0, np.sqrt(np.maximum(diag, 0.0)), out=np.zeros_like(diag), where=diag > 0)
+    counts = diag >= np.finfo(float).tiny
+    return np.divide(1.0, np.sqrt(np.maximum(diag, 0.0)), out=np.zeros_like(diag), where=counts)
