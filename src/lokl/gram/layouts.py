@@ -30,6 +30,8 @@ _SUMS_BUFFER = 2**19
 # multiply-add of the panel loop, and the detour of BLAS products through memory.
 _DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
 _LARGEST_PANELS = 128 * 2**20
+# Entries that take as long as to wake a thread for them and to wait for it.
+_THREAD_COST = 2**15
 # BLAS wakes its threads for every product; for few samples of few columns that never pays.
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 
@@ -217,7 +219,9 @@ class Panels(Layout):
         pair = _mixing.SparsePair(self.lists, right.panels)
         products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
         tiles = _mixing.Tiles(order, right.width, half)
-        in_parallel(_mixing.mix, len(order), 1, program, products, rows, sides, target, tiles)
+        entries = len(rows) * right.width // (2 if half else 1)
+        grain = -(-_THREAD_COST // max(entries, 1))
+        in_parallel(_mixing.mix, len(order), grain, program, products, rows, sides, target, tiles)
 
 
 @lru_cache(maxsize=2)
