@@ -21,6 +21,7 @@ from lokl.solvers import Primal
 
 # Width and cost of the sets of the LIBSVM collection.
 SETS = {"a9a": (1 / 16, 1.0), "w8a": (1 / 16, 10.0)}
+SMOOTH = "smooth"
 RANKS = (1000, 3000)
 # Points that the better rank may lose against the exact machine.
 LOST = 0.3
@@ -36,6 +37,7 @@ class LowRankOptions(Options):
     smooth_rank: int = 1000
     megabytes: float = 9000.0
     ours_only: bool = False
+    case: str = ""
 
 
 def missed(model: Any) -> dict[str, Any]:
@@ -168,14 +170,17 @@ def grow(options: Any, report: Report) -> None:
 
 def run(options: Any, report: Report) -> None:
     for name in SETS:
-        compare(name, options, report)
-    grow(options, report)
+        if options.case in ("", name):
+            compare(name, options, report)
+    if options.case in ("", SMOOTH):
+        grow(options, report)
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--smooth-rows", type=int, help="rows of the generated set (2,000,000)")
     parser.add_argument("--smooth-rank", type=int, help="features on that set (1000)")
     parser.add_argument("--megabytes", type=float, help="memory for stored features there (9000)")
+    parser.add_argument("--case", choices=[*SETS, SMOOTH], help="only this one")
     parser.add_argument("--ours-only", action="store_true", help="leave the others out")
 
 
