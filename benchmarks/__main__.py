@@ -20,6 +20,7 @@ NAMES = (
     "accuracy",
     "multiview",
     "trust",
+    "trust_time",
     "ldmkl_settings",
     "ldmkl_tolerance",
     "simplemkl",
