@@ -1,5 +1,6 @@
 """Work that is done in processes, whatever happens to them."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from itertools import takewhile
@@ -9,6 +10,12 @@ import joblib
 
 T = TypeVar("T")
 Record = dict[str, Any]
+
+
+def until(seconds: float | None) -> Callable[[], bool]:
+    """Return a question that is answered with yes for so many seconds from now, None for ever."""
+    begun = time.monotonic()
+    return lambda: seconds is None or time.monotonic() - begun < seconds
 
 
 def by_processes(

@@ -85,6 +85,18 @@ def test_what_is_done_is_not_done_again(tmp_path, jobs):
     assert len(path.read_bytes().splitlines()) == 6
 
 
+@pytest.mark.parametrize("backend", ["processes", "dask"])
+def test_a_run_without_time_keeps_what_is_done_and_goes_on(tmp_path, backend):
+    path, seen = tmp_path / "records.jsonl", []
+    setting = {"jobs": 1, "backend": backend}
+    some = run(CELLS, RecordFile(path), on_record=seen.append, go_on=lambda: not seen, **setting)
+    assert 1 <= len(some) < len(CELLS)
+    assert without_times(some) == without_times(seen) == without_times(RecordFile(path))
+    rest = []
+    every = run(CELLS, RecordFile(path), on_record=rest.append, **setting)
+    assert len(every) == len(CELLS) == len(some) + len(rest)
+
+
 def test_a_cluster_gives_the_records_of_one_process(tmp_path):
     calm = run(CELLS, RecordFile(tmp_path / "calm.jsonl"))
     seen = []

@@ -357,6 +357,24 @@ def test_sets_are_fetched(tmp_path, monkeypatch, lokl_data):
 SMALL = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL"]
 
 
+def test_when_time_is_over_what_is_recorded_is_shown(tmp_path, lokl_data, monkeypatch):
+    over = [*SMALL, "--jobs", "1", "--time-limit", "60", "-o", str(tmp_path)]
+    answers = iter([True, True] + [False] * 50)
+    monkeypatch.setattr("lokl._processes.until", lambda seconds: lambda: next(answers))
+    first = runner.invoke(app, [*over, "--json"])
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout)["entries"]
+    assert "7 fits are left for lack of time; the same command goes on" in first.stderr
+    assert len(RecordFile(tmp_path / "records.jsonl")) == 2
+    second = runner.invoke(app, [*over[:-1], str(tmp_path / "other")])
+    assert second.exit_code == 1
+    assert "no fit ended within 60 s; give it more time" in second.stderr
+    monkeypatch.undo()
+    third = runner.invoke(app, over)
+    assert third.exit_code == 0, third.output
+    assert "lack of time" not in third.stderr
+
+
 def test_a_folder_that_cannot_be_written(tmp_path, lokl_data):
     place = tmp_path / "file"
     place.write_text("")

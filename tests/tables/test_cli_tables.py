@@ -138,7 +138,7 @@ def test_methods_without_probabilities_of_their_own_get_them(folder, tmp_path, m
 
 
 def test_a_data_set_and_one_view(tmp_path):
-    assert run("fit", "iris", "-o", tmp_path / "m.lokl").exit_code == 0
+    assert run("fit", "iris", "-o", tmp_path / "m.lokl", "--jobs", "1").exit_code == 0
     done = run("predict", tmp_path / "m.lokl", "iris")
     assert list(rows(done.stdout)[0]) == [
         *("id", "prediction", "probability setosa", "probability versicolor"),

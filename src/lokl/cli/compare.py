@@ -11,6 +11,7 @@ from lokl.cli.given import (
     Data,
     Delimiter,
     Groups,
+    Jobs,
     Kind,
     Na,
     On,
@@ -34,7 +35,6 @@ Methods = Annotated[
         "views, forest, ..., baselines. All but other methods if not given."
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
 Output = Annotated[
     Path | None,
     typer.Option(

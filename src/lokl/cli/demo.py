@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.given import AsJson, explained
+from lokl.cli.given import AsJson, Jobs, explained
 
 Methods = Annotated[
     bool,
@@ -30,7 +30,6 @@ Draw = Annotated[
     bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data and splits.")]
-Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and reports.")]
 
 

@@ -11,6 +11,7 @@ from lokl.cli.given import (
     Data,
     Delimiter,
     Groups,
+    Jobs,
     Kind,
     Na,
     On,
@@ -51,6 +52,7 @@ def fit(
     method: MethodName = None,
     cost: Cost = None,
     seed: Seed = None,
+    jobs: Jobs = -1,
     time_limit: TimeLimit = None,
     output: Output = Path("model.lokl"),
     as_json: AsJson = False,
@@ -75,7 +77,9 @@ def fit(
         settings = settings.changed(seed=seed)
         table = settings.read()
         tell(table.notes)
-        save(_learned(table, settings, method, cost, chosen, time_limit), output)
+        # All cores is also the default of the model, which the file then does not say.
+        n_jobs = None if jobs == -1 else jobs
+        save(_learned(table, settings, method, cost, chosen, time_limit, n_jobs), output)
         typer.echo(json.dumps(info(output), indent=1) if as_json else str(output))
 
 
@@ -86,6 +90,7 @@ def _learned(
     cost: float | None,
     chosen: str | None,
     limit: Any,
+    n_jobs: int | None,
 ) -> Any:
     if method is None and chosen is not None:
         from lokl.comparison.winner import fit_candidate
@@ -94,4 +99,4 @@ def _learned(
     from lokl.tables.learning import learn
 
     cost = 1.0 if cost is None else cost
-    return learn(table, method, C=cost, seed=settings.seed, time_limit=limit)
+    return learn(table, method, C=cost, seed=settings.seed, time_limit=limit, n_jobs=n_jobs)

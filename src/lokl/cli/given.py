@@ -58,6 +58,7 @@ Positive = Annotated[
 Seed = Annotated[
     int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
 ]
+Jobs = Annotated[int, typer.Option(help="Number of processes or threads, -1 for all cores.")]
 TimeLimit = Annotated[
     float | None, typer.Option(help="Seconds after which nothing else is begun.", min=0.001)
 ]

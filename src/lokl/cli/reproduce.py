@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from lokl.cli.given import Jobs, TimeLimit
 from lokl.cli.terminal import show_table, stop
 
 
@@ -89,7 +90,6 @@ Recorded = Annotated[
     bool, typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing.")
 ]
 Download = Annotated[bool, typer.Option(help="Download data sets that are not on this machine.")]
-Jobs = Annotated[int, typer.Option(help="Number of processes, -1 for all cores.")]
 Backend = Annotated[str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the splits and models of tables.")]
 Output = Annotated[
@@ -115,6 +115,7 @@ def reproduce(
     jobs: Jobs = -1,
     backend: Backend = "processes",
     seed: Seed = 2016,
+    time_limit: TimeLimit = None,
     output: Output = Path("reproduced"),
     as_json: AsJson = False,
 ) -> None:
@@ -150,7 +151,9 @@ def reproduce(
         except (ValueError, OSError) as reason:
             stop(reason, 2)
         _warn(experiment)
-        results, fits, failures = _finish(experiment, jobs, backend, quiet=as_json)
+        results, fits, failures = _finish(experiment, jobs, backend, time_limit, quiet=as_json)
+    if not results:
+        stop(f"no fit ended within {time_limit:g} s; give it more time", 1)
     if as_json:
         typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
     if failures:
@@ -167,25 +170,34 @@ def _warn(experiment: Any) -> None:
 
 
 def _finish(
-    experiment: Any, jobs: int, backend: str, *, quiet: bool
+    experiment: Any, jobs: int, backend: str, time_limit: float | None, *, quiet: bool
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Make all tables and figures and show them unless quiet.
+    """Make all tables and figures, as far as there is time, and show them unless quiet.
 
     Returns what they contain, and how many fits the tables stand on, failed ones included, and how
     many of those failed.
     """
+    from lokl._processes import until
+
     results: list[dict[str, Any]] = []
     fits = failures = 0
+    go_on = until(time_limit)
     for name in experiment.cells:
         with _explained(experiment):
-            done = _run(experiment, name, jobs, backend)
-            experiment.write(name, done.table)
+            done = _run(experiment, name, jobs, backend, go_on)
+            if done.table is not None:
+                experiment.write(name, done.table)
         fits, failures = fits + done.cells, failures + done.failures
-        results.append(done.table.as_dict())
         _tell(name, done)
+        if done.table is None:
+            continue
+        results.append(done.table.as_dict())
         if not quiet:
             show_table(done.table)
     for name in experiment.figures:
+        if not go_on():
+            typer.echo(f"{name}: not drawn, for lack of time", err=True)
+            continue
         with _explained(experiment), Console(stderr=True).status(f"{name}: fitting and drawing"):
             results.append(experiment.draw(name))
         if not quiet:
@@ -211,13 +223,13 @@ def _explained(experiment: Any) -> Iterator[None]:
         stop(f"interrupted; {kept}, and {goes_on}", 130)
 
 
-def _run(experiment: Any, name: str, jobs: int, backend: str) -> Any:
+def _run(experiment: Any, name: str, jobs: int, backend: str, go_on: Any) -> Any:
     """Do the fits of a table behind a progress bar."""
     from lokl.datasets.progress import progress_bar
 
     with progress_bar() as progress:
         task = progress.add_task(name, total=experiment.count_missing(name))
-        return experiment.run(name, jobs, backend, lambda record: progress.advance(task))
+        return experiment.run(name, jobs, backend, lambda record: progress.advance(task), go_on)
 
 
 def _tell(name: str, done: Any) -> None:
@@ -228,4 +240,7 @@ def _tell(name: str, done: Any) -> None:
         text = f"{name}: {done.fits} fits in {timedelta(seconds=round(done.seconds))}"
         if done.overhead is not None:
             text += f"; {100 * done.overhead:.1f} % beside the fits themselves"
+        typer.echo(text, err=True)
+    if done.left:
+        text = f"{name}: {done.left} fits are left for lack of time; the same command goes on"
         typer.echo(text, err=True)

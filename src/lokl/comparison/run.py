@@ -1,6 +1,5 @@
 """A comparison in a folder: what is to do, what is done, and what it became."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lokl._lock import only_run
-from lokl._processes import by_processes
+from lokl._processes import by_processes, until
 from lokl._records import Records
 from lokl._writing import check_writable, replace_file
 from lokl.comparison.candidates import Candidate, candidates_for
@@ -184,13 +183,8 @@ class Comparison:
         time_limit : float, optional
             Seconds after which no other cell is begun.
         """
-        begun = time.monotonic()
         missing = {cell.key: cell for cell in self.missing}
-
-        def go_on() -> bool:
-            return time_limit is None or time.monotonic() - begun < time_limit
-
-        work = by_processes(missing, jobs, self.bench.work, key_of, died, go_on)
+        work = by_processes(missing, jobs, self.bench.work, key_of, died, until(time_limit))
         for record in work if missing else ():
             self.records.add(record)
             if on_record is not None:

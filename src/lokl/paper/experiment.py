@@ -4,7 +4,7 @@ import json
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,8 +45,9 @@ _LONG = 60.0
 class TableRun:
     """A table and what was done for it now."""
 
-    table: ResultTable
-    cells: int  # all of the table
+    table: ResultTable | None  # None where nothing is recorded yet
+    cells: int  # that have records
+    left: int  # that have none, for lack of time
     fits: int  # cells that had no record before
     failures: int  # cells that failed
     seconds: float
@@ -170,21 +171,39 @@ class Experiment:
         """Return the number of cells of a table that have no record yet."""
         return sum(cell not in self.records for cell in self.cells[part])
 
-    def run(self, part: str, jobs: int, backend: str, on_record: Any) -> TableRun:
+    def run(
+        self,
+        part: str,
+        jobs: int,
+        backend: str,
+        on_record: Any,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> TableRun:
         """Do the cells of a table that have no record yet, as :func:`lokl.paper.run` does."""
         cells, records = self.cells[part], self.records
-        missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
+        missing = sum(cell not in records for cell in dict.fromkeys(cells))
+        new: list[dict[str, Any]] = []
+
+        def note(record: dict[str, Any]) -> None:
+            new.append(record)
+            on_record(record)
+
         begun = time.perf_counter()
-        found = run(cells, records, jobs=jobs, backend=backend, on_record=on_record)
+        found = run(cells, records, jobs=jobs, backend=backend, on_record=note, go_on=go_on)
         seconds = time.perf_counter() - begun
-        new = [records.of(cell) for cell in missing]
         extra = None
         if backend in ("processes", "dask") and seconds >= _LONG:
             extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
         errors = [str(record["error"]) for record in found if record["error"] is not None]
-        made = make_table(self._parts[part][0], found, self._ties)
         return TableRun(
-            made, len(found), len(new), len(errors), seconds, extra, sorted(set(errors))
+            table=make_table(self._parts[part][0], found, self._ties) if found else None,
+            cells=len(found),
+            left=missing - len(new),
+            fits=len(new),
+            failures=len(errors),
+            seconds=seconds,
+            overhead=extra,
+            errors=sorted(set(errors)),
         )
 
     def write(self, part: str, table: ResultTable) -> None:

@@ -23,8 +23,9 @@ def run(
     backend: str = "processes",
     on_record: Callable[[dict[str, Any]], None] | None = None,
     work: Work = run_cell,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> list[dict[str, Any]]:
-    """Do the cells that have no record yet, and return the records of all.
+    """Do the cells that have no record yet, and return the records that there are then.
 
     Every record is written when its cell is done: an interrupted run loses only the cells that
     were at work. A cell whose process dies, for lack of memory for example, is a failed cell.
@@ -42,20 +43,24 @@ def run(
         Called with every new record.
     work : callable, default=run_cell
         Turns a cell into its record.
+    go_on : callable, optional
+        Asked before each cell; where it says no, no other cell is begun.
     """
     missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
     # Cells of one split of a data set follow each other: a worker keeps the last split.
     missing.sort(key=lambda cell: (cell.data, cell.split))
-    done = by_processes({cell.key: cell for cell in missing}, jobs, work, records.key_of, _dead)
+    by_key = {cell.key: cell for cell in missing}
+    done = by_processes(by_key, jobs, work, records.key_of, _dead, go_on)
     if backend != "processes":
-        done = _by_dask(missing, jobs, backend, work)
+        done = _by_dask(missing, jobs, backend, work, go_on)
     # Every cell limits itself to one thread; for cells in this process, once for all is cheaper.
     with one_thread():
         for record in done if missing else ():
             records.add(record)
             if on_record is not None:
                 on_record(record)
-    return [records.of(cell) for cell in dict.fromkeys(cells)]
+    known = (records.get(cell.key) for cell in dict.fromkeys(cells))
+    return [record for record in known if record is not None]
 
 
 def _dead(cell: Cell, reason: Exception) -> dict[str, Any]:
@@ -63,7 +68,11 @@ def _dead(cell: Cell, reason: Exception) -> dict[str, Any]:
 
 
 def _by_dask(
-    cells: Sequence[Cell], jobs: int | None, backend: str, work: Work
+    cells: Sequence[Cell],
+    jobs: int | None,
+    backend: str,
+    work: Work,
+    go_on: Callable[[], bool],
 ) -> Iterator[dict[str, Any]]:
     """Yield records as the workers of a cluster finish them."""
     with _client(backend, jobs) as client:
@@ -77,6 +86,10 @@ def _by_dask(
             yield _dead(by_key[future.key], reason) if reason else future.result()
             # The record is on the disk by now, so the scheduler need not keep it.
             future.release()
+            if not go_on():
+                # What the workers have not begun is not begun any more.
+                client.cancel(futures)
+                return
 
 
 @contextmanager

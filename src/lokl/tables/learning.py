@@ -23,6 +23,7 @@ def learn(
     C: float = 1.0,
     seed: int = 0,
     time_limit: float | None = None,
+    n_jobs: int | None = None,
 ) -> Pipeline:
     """Fit a model to a table.
 
@@ -38,6 +39,8 @@ def learn(
     seed : int, default=0
     time_limit : float, optional
         Seconds for choosing.
+    n_jobs : int, optional
+        Threads; None is one for each core.
 
     Returns
     -------
@@ -49,13 +52,14 @@ def learn(
     if method is None:
         numbers = table.task == "numbers"
         auto = automatic_for(places_in(preparation), numbers, seed, time_limit)
+        auto.set_params(n_jobs=n_jobs)
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
     kind = estimator_class(method, table.task == "numbers")
     X = preparation.fit_transform(table.frame, y)
     places = preparation.prepared_views_
     kernels = per_view(RBF(), places) if len(places) > 1 else standard()
-    model = kind(kernels, C=C, random_state=seed).fit(X, y)
+    model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs).fit(X, y)
     if table.task == "classes" and not hasattr(model, "predict_proba"):
         model = calibrated(model, X, y, groups=groups_of(table))
     return Pipeline([("preparation", preparation), ("model", model)])
