@@ -157,8 +157,12 @@ def reproduce(
     if as_json:
         typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
     if failures:
-        share = f"all {fits}" if failures == fits else f"{failures} of {fits}"
-        stop(f"{share} fits failed; the same command tries them again", 1)
+        stop(_told_failures(failures, fits), 1)
+
+
+def _told_failures(failures: int, fits: int) -> str:
+    share = f"all {fits}" if failures == fits else f"{failures} of {fits}"
+    return f"{share} fits failed; the same command tries them again"
 
 
 def _warn(experiment: Any) -> None:
