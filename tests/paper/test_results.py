@@ -1,5 +1,6 @@
 """The results that the documentation shows are those of the records beside it."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def test_tables_follow_from_the_records(folder, name):
     assert (DOCS / folder / f"{name}.csv").read_text() == made.csv()
     assert {entry.failures for entry in made.entries} == {0}
     assert f"{folder}/{name}.md" in (DOCS / "paper.md").read_text()
+    # A reader elsewhere can type it.
+    assert (
+        " /"
+        not in json.loads((DOCS / folder / f"{name}.json").read_text())["environment"]["command"]
+    )
 
 
 def test_every_result_is_shown_and_there():
