@@ -52,13 +52,13 @@ def sorted_classes(y: Array) -> tuple[Array, Array]:
             )
         # Numbers as objects, as some tables have them, become numbers.
         y = np.array(y.tolist())
-    # Asked first for the kinds that need no look: scikit-learn's check takes half a millisecond,
-    # as long as a small machine.
+    # Whole numbers and words are labels without a doubt. Others are looked at by scikit-learn,
+    # which takes half a millisecond, as long as a small machine takes to learn.
     discrete = y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
     if not discrete:
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    # Whole numbers and words are labels; all that can be said of them is that they are too many.
+    # All that can be said against these is that they are too many.
     if discrete and 2 * len(classes) > len(y):
         check_classification_targets(y)
     return classes, codes
