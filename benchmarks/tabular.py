@@ -3,7 +3,8 @@
 Each set is divided several times into three quarters to learn from and one to test. All contestants
 are tuned by 5-fold cross-validation inside the part to learn from: `GridSearchCV` over 10 costs
 and 10 widths of an SVC on standardised columns, over depth and features of a forest, over rate and
-leaves of boosting. Seconds are of tuning and the final fit together.
+leaves of boosting. Seconds are of tuning and the final fit together. With ``--records`` every
+finished fit is a line of a file, and a run that was cut off goes on where it ended.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +23,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.common import MissingDataError, Options, Report, load, main
+from benchmarks.common import MissingDataError, Options, Report, console, load, main
 from benchmarks.many_sets import SMALL
+from benchmarks.records import Records
 from lokl import AutoMKLClassifier
 
 # Every set once: those that are scaled by hand beforehand say nothing about unscaled columns.
 SETS = tuple(name for name in SMALL if f"{name}_scale" not in SMALL)
 LARGER = ("splice", "svmguide1", "mushrooms", "phishing")
 SPLITS, MOST_ROWS = 5, 12_000
+# The grid of the SVC takes a quarter of an hour and more on sets of so many rows.
+LARGE_SPLITS, MANY_ROWS = 1, 5000
 OURS, RIVAL = "AutoMKL", "GridSearchCV(SVC)"
 
 
@@ -36,11 +41,19 @@ OURS, RIVAL = "AutoMKL", "GridSearchCV(SVC)"
 class TabularOptions(Options):
     sets: str = ",".join(dict.fromkeys((*SETS, *LARGER)))
     splits: int = SPLITS
+    large_splits: int = LARGE_SPLITS
+    records: Path | None = None
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sets", help="data sets, with commas between (all of them)")
     parser.add_argument("--splits", type=int, help=f"random splits of each ({SPLITS})")
+    parser.add_argument(
+        "--large-splits",
+        type=int,
+        help=f"of sets with {MANY_ROWS} rows or more ({LARGE_SPLITS})",
+    )
+    parser.add_argument("--records", type=Path, help="file of finished work, to go on with")
 
 
 def contestants(seed: int) -> dict[str, Callable[[], Any]]:
@@ -67,38 +80,58 @@ def contestants(seed: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def measure(name: str, options: TabularOptions) -> tuple[Any, dict[str, list[float]], Any]:
-    """Test accuracy and seconds of every contestant, for each split."""
+def measure(X: Any, y: Any, split: int, contestant: Callable[[], Any]) -> dict[str, float]:
+    """Test accuracy and seconds of one contestant on one split."""
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.25, random_state=split, stratify=y
+    )
+    begun = time.perf_counter()
+    fitted = contestant().fit(X_train, y_train)
+    seconds = time.perf_counter() - begun
+    return {"seconds": seconds, "accuracy": 100 * float(fitted.score(X_test, y_test))}
+
+
+def finish(name: str, options: TabularOptions, records: Records) -> str:
+    """Measure what is not recorded yet of a set; return its shape."""
     X, y = load(name, min(options.rows or MOST_ROWS, MOST_ROWS))
-    scores: dict[str, list[float]] = {}
-    seconds: dict[str, list[float]] = {}
-    # The first call reads compiled loops from disk, once for all sets.
+    # The first call reads compiled loops from disk.
     few = np.random.RandomState(0).permutation(len(y))[:200]
     AutoMKLClassifier(random_state=0).fit(X[few], y[few])
-    for seed in range(options.splits):
-        parts = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
-        X_train, X_test, y_train, y_test = parts
-        for model, make in contestants(seed).items():
-            begun = time.perf_counter()
-            fitted = make().fit(X_train, y_train)
-            seconds.setdefault(model, []).append(time.perf_counter() - begun)
-            scores.setdefault(model, []).append(100 * float(fitted.score(X_test, y_test)))
-    return X.shape, scores, seconds
+    for split in range(options.splits if len(y) < MANY_ROWS else options.large_splits):
+        for model, make in contestants(split).items():
+            if not records.has(set=name, split=split, contestant=model):
+                about = {"set": name, "split": split, "contestant": model}
+                found = measure(X, y, split, make)
+                records.add({**about, **found})
+                console.print(
+                    f"[dim]{name}, split {split + 1}, {model}: {found['accuracy']:.2f} %, "
+                    f"{found['seconds']:.1f} s[/]"
+                )
+    return f"{X.shape[0]} x {X.shape[1]}"
 
 
 def run(options: TabularOptions, report: Report) -> None:
+    records = Records(options.records, {"rows": options.rows or MOST_ROWS})
     accuracy, times, ranks, versus = [], [], [], []
     for name in options.sets.split(","):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                shape, scores, seconds = measure(name, options)
+                shape = finish(name, options, records)
         except MissingDataError as reason:
             report.note(f"left out: {reason}")
             continue
+        own = [record for record in records.found if record["set"] == name]
+        by_model = {
+            model: [record for record in own if record["contestant"] == model]
+            for model in dict.fromkeys(record["contestant"] for record in own)
+        }
+        scores = {model: [r["accuracy"] for r in some] for model, some in by_model.items()}
         means = {model: float(np.mean(values)) for model, values in scores.items()}
-        taken = {model: float(np.mean(values)) for model, values in seconds.items()}
-        about = {"set": name, "shape": f"{shape[0]} x {shape[1]}"}
+        taken = {
+            model: float(np.mean([r["seconds"] for r in some])) for model, some in by_model.items()
+        }
+        about = {"set": name, "shape": shape, "splits": len(scores[OURS])}
         spread = {m: f"{means[m]:.2f} ± {np.std(values):.2f}" for m, values in scores.items()}
         accuracy.append({**about, **spread})
         times.append(
@@ -112,7 +145,7 @@ def run(options: TabularOptions, report: Report) -> None:
         versus.append(means)
     if not versus:
         raise MissingDataError("none of the sets is on this machine")
-    report.table(f"test accuracy in percent, mean of {options.splits} splits", accuracy)
+    report.table("test accuracy in percent, mean and deviation over splits", accuracy)
     report.table("seconds of tuning and fit", times)
     summarise(report, ranks, versus, times)
 

@@ -7,7 +7,6 @@ goes on where it ended.
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common import Options, Report, console, load_set, main
+from benchmarks.records import Records
 from benchmarks.trust_damage import KINDS, Part, detection
 from benchmarks.trust_methods import FIXED, RIVALS, TUNED, VOTE, Split
 from benchmarks.trust_tables import show
@@ -55,32 +55,6 @@ def more_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--records", type=Path, help="file of finished work, to go on with")
     parser.add_argument("--tables", action="store_true", help="show what the records have, only")
-
-
-@dataclass
-class Records:
-    """What is finished, in memory and in a file that only grows."""
-
-    path: Path | None
-    fixed: bool
-    found: list[dict[str, Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.path is not None and self.path.exists():
-            lines = self.path.read_text().splitlines()
-            records = [json.loads(line) for line in lines]
-            self.found = [record for record in records if record["fixed"] == self.fixed]
-
-    def has(self, name: str, split: int, method: str) -> bool:
-        wanted = (name, split, method)
-        return any((r["set"], r["split"], r["method"]) == wanted for r in self.found)
-
-    def add(self, record: dict[str, Any]) -> None:
-        record = {**record, "fixed": self.fixed}
-        self.found.append(record)
-        if self.path is not None:
-            with self.path.open("a") as stream:
-                stream.write(json.dumps(record) + "\n")
 
 
 def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
@@ -137,7 +111,11 @@ class Plan:
     def jobs(self, records: Records, methods: list[str]) -> Iterator[tuple[str, int, list[str]]]:
         """Splits with something to do, and the methods left."""
         left = [
-            (name, number, [m for m in methods if not records.has(name, number, m)])
+            (
+                name,
+                number,
+                [m for m in methods if not records.has(set=name, split=number, method=m)],
+            )
             for name in self.sets
             for number in self.numbers(name)
         ]
@@ -157,7 +135,7 @@ def run(options: TrustOptions, report: Report) -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message=".*lack a view.*")
     warnings.filterwarnings("ignore", message="the best .* of the grid")
-    records = Records(options.records, options.fixed)
+    records = Records(options.records, {"fixed": options.fixed})
     names, methods = options.sets.split(","), options.methods.split(",")
     if not options.tables:
         plan = Plan({name: load_set(name) for name in names}, options.splits)

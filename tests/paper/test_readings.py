@@ -1,6 +1,7 @@
 """Readings of the paper: which fits they are, how they are told apart, and how near they come."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,3 +185,12 @@ def test_what_other_records_there_are_is_said(tmp_path):
     done = runner.invoke(app, ["reproduce", "table2", "--recorded", "-o", str(tmp_path)])
     assert done.exit_code == 2
     assert "(readings there: lokl of seed 0)" in done.stderr
+
+
+def test_the_trusted_vote_stands_beside_the_methods_of_the_paper():
+    own = {"methods": ["trusted vote"], "readings": ["lokl"], "gammas": [0.25], "repeats": 1}
+    (cell,) = make_cells("table2", sets=["Liver"], **own)
+    found = run_cell(replace(cell, data="wine"))
+    assert found["error"] is None
+    assert 0.5 < found["accuracy"] <= 1.0
+    assert 0.0 < found["expert_support"] <= found["support"] <= 1.0

@@ -46,6 +46,8 @@ _MODELS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "UNIFORM, trace": ("UniformMKLClassifier", {}),
     "GMKL": ("GMKLClassifier", {}),
     "GMKL, simplex": ("GMKLClassifier", {"regularizer": "l1", "constraint": "simplex"}),
+    # In no table of the paper: what this library would use.
+    "trusted vote": ("TrustedVoteClassifier", {}),
 }
 
 
