@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any
 
 import joblib
@@ -89,6 +89,26 @@ def _quietly(task: Callable[..., Any], *arguments: Any) -> None:
     """
     with np.errstate(all="ignore"):
         task(*arguments)
+
+
+@contextmanager
+def started_pool(size: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Threads for tasks that may wait for each other; none of them outlives the block.
+
+    Ctrl-C while a thread is started leaves one that nobody waits for: so all are started before
+    there is work for them.
+    """
+    pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+    all_there = Barrier(size + 1)
+    try:
+        for _ in range(size):
+            pool.submit(all_there.wait)
+        all_there.wait()
+        yield pool
+    finally:
+        # Also after Ctrl-C: nobody computes any more once this call has returned.
+        all_there.abort()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def multiply(left: Any, right: Any, out: Array | None = None) -> Array:

@@ -82,7 +82,9 @@ def look_up(start, stop, matrix, left, right, place):
     for p in range(start, stop):
         source, factor = matrix[rows[p]], near[p]
         target = place.out[place.rows[p]]
-        if not place.accumulate:
-            target[:] = 0.0
-        for q in range(columns.shape[0]):
-            target[q] += factor * far[q] * source[columns[q]]
+        if place.accumulate:
+            for q in range(columns.shape[0]):
+                target[q] += factor * far[q] * source[columns[q]]
+        else:
+            for q in range(columns.shape[0]):
+                target[q] = factor * far[q] * source[columns[q]]

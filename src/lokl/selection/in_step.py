@@ -1,13 +1,18 @@
 """Folds that advance together: one candidate in all of them, then the next."""
 
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
 from typing import Any
 
 from joblib import effective_n_jobs
-from sklearn.utils.parallel import Parallel, delayed
 
 from lokl._notices import apart, together
-from lokl._threads import in_parallel, n_threads, one_thread
+from lokl._threads import in_parallel, n_threads, one_thread, started_pool
+
+# Steps that folds may be ahead of the one that is asked for: without any, threads wait for the last
+# fold of each step; with more, more is done in vain where the rest is not wanted.
+_AHEAD = 1
 
 
 def in_step(
@@ -17,24 +22,60 @@ def in_step(
     *,
     first_leads: bool = False,
 ) -> Generator[list[Any], None, None]:
-    """Yield what each fold yields next, step by step, one fold a thread.
+    """Yield what each fold yields next, step by step, each in one of several threads.
 
     Threads, since a fold keeps what its steps share; compiled loops let each other run. With
-    `first_leads`, others take from the first fold, which is ahead of them by a step and has all
-    threads.
+    `first_leads`, others take from the first fold, and do a step after it.
     """
     jobs = min(effective_n_jobs(n_jobs), len(folds))
     if jobs == 1:
         for _ in range(n_steps):
             yield [next(fold) for fold in folds]
         return
-    with Parallel(n_jobs=jobs, require="sharedmem") as parallel:
-        for _ in range(n_steps):
-            first = [next(fold) for fold in folds[:first_leads]]
-            # The folds have the cores: a solve takes one.
-            with one_thread():
-                returned = parallel(delayed(apart)(next, fold) for fold in folds[first_leads:])
-            yield [*first, *(together(one) for one in returned)]
+    chains = _Chains(folds, n_steps, first_leads)
+    if first_leads and n_steps:
+        # Nobody else can begin: it has all threads.
+        chains.done[0].append(apart(next, folds[0]))
+    # The folds have the cores: a solve takes one.
+    with one_thread(), started_pool(jobs, "lokl-folds") as pool:
+        under_way: dict[Future[Any], int] = {}
+        for step in range(n_steps):
+            while not chains.has(step):
+                for fold in chains.ready(step, set(under_way.values()))[: jobs - len(under_way)]:
+                    under_way[pool.submit(apart, next, folds[fold])] = fold
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    chains.done[under_way.pop(future)].append(future.result())
+            yield [together(found[step]) for found in chains.done]
+
+
+@dataclass(eq=False)
+class _Chains:
+    """How far each fold has come, and which may do their next step."""
+
+    folds: Sequence[Iterator[Any]]
+    n_steps: int
+    first_leads: bool
+    done: list[list[Any]] = field(init=False)  # what each fold has yielded, and told
+
+    def __post_init__(self) -> None:
+        self.done = [[] for _ in self.folds]
+
+    def has(self, step: int) -> bool:
+        """Whether all folds have done a step."""
+        return all(len(found) > step for found in self.done)
+
+    def ready(self, step: int, busy: set[int]) -> list[int]:
+        """Folds that may go on while a step is asked for, those that are behind first."""
+        last = min(step + _AHEAD, self.n_steps - 1)
+
+        def may(fold: int) -> bool:
+            own = len(self.done[fold])
+            waits = self.first_leads and fold > 0 and len(self.done[0]) <= own
+            return fold not in busy and own <= last and not waits
+
+        return sorted(
+            filter(may, range(len(self.folds))), key=lambda fold: (fold > 0, len(self.done[fold]))
+        )
 
 
 def threads_for(n_jobs: int | None) -> int:

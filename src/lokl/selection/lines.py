@@ -64,10 +64,9 @@ class LineFits(Worker):
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
         task = with_stored_kernels(task, line, COSTS) or task
         few = min(len(train) for train, _ in task.splits) < _ENOUGH_TO_LEAD
-        lead = Guide(True, {})
-        follower = lead.follower()
+        lead = Guide()
         folds = [
-            _fold(task, split, line, None if few else follower if split else lead)
+            _fold(task, split, line, None if few else lead.follower() if split else lead)
             for split in range(len(task.splits))
         ]
         return in_step(folds, len(line), task.n_jobs, first_leads=not few)
@@ -88,6 +87,8 @@ def _fold(task: Task, split: int, line: list[int], guide: Guide | None) -> Itera
         fitted: Any = None
         for candidate in tuple(left):
             left.remove(candidate)
+            if guide is not None:
+                guide.step = candidate
             start = time.perf_counter()
             try:
                 fitted = next(fits)

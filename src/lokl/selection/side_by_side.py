@@ -6,10 +6,10 @@ the result. Only that runs in threads: all decisions are made in the thread of t
 
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from threading import Barrier
 from typing import Any, TypeVar
 
 from lokl._notices import apart, together
+from lokl._threads import started_pool
 
 Returned = TypeVar("Returned")
 Walk = Generator[Callable[[], Any], Any, Returned]
@@ -35,10 +35,8 @@ def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
         return
     waiting = iter(walks)
     under_way: dict[Future[Any], Walk[Any]] = {}
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="lokl-search")
-    all_there = Barrier(at_once + 1)
 
-    def go_on(walk: Walk[Any], result: Any) -> None:
+    def go_on(pool: ThreadPoolExecutor, walk: Walk[Any], result: Any) -> None:
         try:
             asked = walk.send(result)
         except StopIteration:
@@ -46,23 +44,16 @@ def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
         under_way[pool.submit(apart, asked)] = walk
 
     try:
-        # Ctrl-C while a thread is started leaves one that nobody waits for: so all are started
-        # before there is work for them.
-        for _ in range(at_once):
-            pool.submit(all_there.wait)
-        all_there.wait()
-        while True:
-            while len(under_way) < at_once and (fresh := next(waiting, None)):
-                go_on(fresh, None)
-            if not under_way:
-                return
-            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                result = together(done.result())
-                # Only now: a walk under way is closed below.
-                go_on(under_way.pop(done), result)
+        with started_pool(at_once, "lokl-search") as pool:
+            while True:
+                while len(under_way) < at_once and (fresh := next(waiting, None)):
+                    go_on(pool, fresh, None)
+                if not under_way:
+                    return
+                for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    result = together(done.result())
+                    # Only now: a walk under way is closed below.
+                    go_on(pool, under_way.pop(done), result)
     finally:
-        # Also after Ctrl-C: nobody computes any more once this call has returned.
-        all_there.abort()
-        pool.shutdown(wait=True, cancel_futures=True)
         for walk in under_way.values():
             walk.close()

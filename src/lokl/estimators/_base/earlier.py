@@ -25,17 +25,20 @@ class _Made:
 
 @dataclass(eq=False)
 class Guide:
-    """What one line of fits has just ended with, for lines beside it on samples of the same kind.
+    """What one line of fits has ended with, for lines beside it on samples of the same kind.
 
     Weights of kernels hardly change from one part of the samples to another: a line that has
     learned them for a cost spares the others most of the way.
     """
 
-    leads: bool  # whether the line gives, and does not take
-    ended: dict[Hashable, Any]
+    leads: bool = True  # whether the line gives, and does not take
+    # What the fits of the leading line ended with, by step and name: it may be steps ahead.
+    ended: dict[tuple[Hashable, Hashable], Any] = field(default_factory=dict)
+    # Which fit of the line is under way; set by whoever runs it.
+    step: Hashable = None
 
     def follower(self) -> "Guide":
-        """Return the same for a line that follows."""
+        """Return a guide for a line that follows."""
         return Guide(False, self.ended)
 
 
@@ -100,16 +103,17 @@ class Earlier:
         With `anywhere`, it says the same of other samples: where a line beside this one has already
         learned for the same cost, that is nearer.
         """
-        if anywhere and self.guide is not None and not self.guide.leads:
-            return self.guide.ended.get(name, self._ended.get(name))
-        return self._ended.get(name)
+        own, guide = self._ended.get(name), self.guide
+        if anywhere and guide is not None and not guide.leads:
+            return guide.ended.get((guide.step, name), own)
+        return own
 
     def end(self, name: Hashable, value: Any) -> None:
         """Leave what the next fit shall start from."""
         if self.lasting:
             self._ended[name] = value
             if self.guide is not None and self.guide.leads:
-                self.guide.ended[name] = value
+                self.guide.ended[self.guide.step, name] = value
 
 
 def _state(rng: np.random.RandomState | None) -> Any:
