@@ -62,12 +62,28 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
     *arguments
         Handed to every call.
     """
-    grain = max(grain, 1)
-    pieces = min(n_threads(), size // grain)
+    _shared_out(min(n_threads(), size // max(grain, 1)), task, size, grain, *arguments)
+
+
+def in_shares(task: Callable[[int, int], Any], size: int, grain: int) -> None:
+    """Run ``task(start, stop)`` over ``range(size)``, one share a thread, as :func:`in_parallel`.
+
+    For tasks of many small steps: what would be shared out among threads inside of a task stays in
+    its thread, which waits for nobody.
+    """
+    pieces = min(n_threads(), size // max(grain, 1))
+    with one_thread() if pieces > 1 else nullcontext():
+        _shared_out(pieces, task, size, grain)
+
+
+def _shared_out(
+    pieces: int, task: Callable[..., Any], size: int, grain: int, *arguments: Any
+) -> None:
     if pieces < 2:
         if size:
             task(0, size, *arguments)
         return
+    grain = max(grain, 1)
     step = -(-size // (pieces * grain)) * grain
     futures = [
         _pool(os.getpid()).submit(_quietly, task, start, min(start + step, size), *arguments)

@@ -8,7 +8,11 @@ import numpy as np
 from numba import njit
 
 # Told to users while a loop is compiled.
-PURPOSES = {"subtract_rows": "gradients", "look_up": "stored kernels"}
+PURPOSES = {
+    "subtract_rows": "gradients",
+    "look_up": "stored kernels",
+    "weigh_columns": "streamed features",
+}
 
 TILE = 512
 # The rows `rows` of the array `out` are written, or added to with `accumulate`.
@@ -88,3 +92,43 @@ def look_up(start, stop, matrix, left, right, place):
         else:
             for q in range(columns.shape[0]):
                 target[q] = factor * far[q] * source[columns[q]]
+
+
+@njit(**_LOOP, fastmath={"nsz", "contract", "reassoc"})
+def weigh_columns(tile, starts, loads, out):
+    """``out[p, i, q] = <tile[p, columns of i], loads[q, columns of i]>``, summed in float64.
+
+    The columns of `i` are ``starts[i]:starts[i + 1]``.
+    """
+    for p in range(tile.shape[0]):
+        for i in range(starts.shape[0] - 1):
+            row = tile[p, starts[i] : starts[i + 1]]
+            for q in range(loads.shape[0]):
+                load = loads[q, starts[i] : starts[i + 1]]
+                total = 0.0
+                for k in range(row.shape[0]):
+                    total += row[k] * load[k]
+                out[p, i, q] = total
+
+
+@njit(**_LOOP, fastmath={"nsz", "contract"})
+def add_columns(tile, starts, coef, sums):
+    """``sums[q, columns of i] += coef[:, i, q] @ tile[:, columns of i]``, summed in float64."""
+    count = tile.shape[0]
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        for q in range(sums.shape[0]):
+            total = sums[q, first:last]
+            p = 0
+            while p + 4 <= count:
+                a, b, c, d = coef[p, i, q], coef[p + 1, i, q], coef[p + 2, i, q], coef[p + 3, i, q]
+                x, y = tile[p, first:last], tile[p + 1, first:last]
+                z, w = tile[p + 2, first:last], tile[p + 3, first:last]
+                for k in range(last - first):
+                    total[k] += a * x[k] + b * y[k] + c * z[k] + d * w[k]
+                p += 4
+            while p < count:
+                a, x = coef[p, i, q], tile[p, first:last]
+                for k in range(last - first):
+                    total[k] += a * x[k]
+                p += 1

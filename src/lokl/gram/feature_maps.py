@@ -8,17 +8,19 @@ and new samples are asked for their columns alone.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
+from lokl._compiled import CompiledModule
 from lokl._notices import tell
-from lokl._threads import in_parallel, multiply
+from lokl._threads import in_parallel, in_shares, multiply
 from lokl.gram import mixing
 from lokl.gram.plan import Plan, Points
 from lokl.kernels.base import GAUSSIAN
@@ -34,6 +36,13 @@ _LOOKED_AT = 200
 _TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
 # Columns of a triangular matrix that are solved for at once; rows worth a thread of their own.
 _SOLVED, _FEW_ROWS = 128, 32
+# Sums over a tile that are too few to be worth a copy of it in another precision.
+_FEW_SUMS = 8
+
+_rows = CompiledModule("lokl.gram._rows")
+
+# Is shown rows of all samples, their columns, and sums to add to.
+Visit = Callable[[slice, Array, Array], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +104,53 @@ class FeatureMap(ABC):
         """Places of each kernel's features."""
         return [slice(*pair) for pair in zip(self.starts, self.starts[1:], strict=False)]
 
+    @property
+    def _tile_rows(self) -> int:
+        return int(np.clip(_TILE // max(self.size, 1), _FEWEST_ROWS, _MOST_ROWS))
+
     def tiles(self, points: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
         """Columns of samples, some rows at a time, in an array that the next step overwrites."""
-        trusting = points.regated(np.ones((points.n_samples, self.plan.n_kernels)))
-        step = int(np.clip(_TILE // max(self.size, 1), _FEWEST_ROWS, _MOST_ROWS))
+        return self._tiles(self._trusting(points), rows)
+
+    def sweep(self, points: Points, visit: Visit, sums: Array) -> Array:
+        """Show the columns of all samples, some rows at a time; return what visitors add to `sums`.
+
+        Threads share the samples out, and each has sums of its own.
+        """
+        trusting, found = self._trusting(points), dict[int, Array]()
+
+        def some(start: int, stop: int) -> None:
+            own = np.zeros_like(sums)
+            for part, tile in self._tiles(trusting, np.arange(start, stop)):
+                visit(slice(start + part.start, start + part.stop), tile, own)
+            found[start] = own
+
+        in_shares(some, points.n_samples, self._tile_rows)
+        for start in sorted(found):
+            sums += found[start]
+        return sums
+
+    def sums(self, points: Points, loads: Array) -> Array:
+        """``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, *loads.shape[1:])."""
+        out = np.zeros((points.n_samples, self.plan.n_kernels, *loads.shape[1:]))
+
+        def visit(part: slice, tile: Array, _: Array) -> None:
+            out[part] = apart(tile, self.starts, loads)
+
+        self.sweep(points, visit, np.empty(0))
+        return out
+
+    def _trusting(self, points: Points) -> Points:
+        return points.regated(np.ones((points.n_samples, self.plan.n_kernels)))
+
+    def _tiles(self, trusting: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
+        step = self._tile_rows
         buffer = np.empty((min(step, len(rows)), self.size), dtype=self.plan.dtype)
         for begin in range(0, len(rows), step):
             part = slice(begin, min(begin + step, len(rows)))
             tile = buffer[: part.stop - part.start]
             self.columns(trusting, rows[part], tile)
             yield part, tile
-
-    def sums(self, points: Points, loads: Array) -> Array:
-        """``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, *loads.shape[1:])."""
-        out = np.zeros((points.n_samples, self.plan.n_kernels, *loads.shape[1:]))
-        for part, tile in self.tiles(points, np.arange(points.n_samples)):
-            out[part] = apart(tile, self.spans, loads)
-        return out
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "starts"}
@@ -123,11 +162,38 @@ def square_norms(tile: Array, spans: list[slice]) -> Array:
     return np.stack(norms, axis=1)
 
 
-def apart(tile: Array, spans: list[slice], loads: Array) -> Array:
-    """Products of a tile with loads, kernel by kernel: (n_rows, n_kernels, *loads.shape[1:])."""
-    flat = loads.reshape(len(loads), int(np.prod(loads.shape[1:])))
-    sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
-    return np.stack(sums, axis=1).reshape(len(tile), len(spans), *loads.shape[1:])
+def apart(tile: Array, starts: Array, loads: Array) -> Array:
+    """Products of a tile with loads, kernel by kernel: (n_rows, n_kernels, *loads.shape[1:]).
+
+    The columns of a kernel are those from its start to that of the next.
+    """
+    flat, count = loads.reshape(len(loads), int(np.prod(loads.shape[1:]))), len(starts) - 1
+    if _is_mixed(tile, flat):
+        out = np.empty((len(tile), count, flat.shape[1]))
+        _rows.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
+    else:
+        spans = [slice(*pair) for pair in pairwise(starts)]
+        sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
+        out = np.stack(sums, axis=1)
+    return out.reshape(len(tile), count, *loads.shape[1:])
+
+
+def add_up(tile: Array, starts: Array, coef: Array, sums: Array) -> None:
+    """Add sums over the rows of a tile, kernel by kernel, to `sums`, (n_columns, size).
+
+    Coefficients are (n_rows, n_kernels, n_columns).
+    """
+    if _is_mixed(tile, coef):
+        _rows.add_columns(tile, starts, coef, sums)
+        return
+    for i, (first, last) in enumerate(pairwise(starts)):
+        own = np.ascontiguousarray(coef[:, i])
+        sums[:, first:last] += multiply(tile[:, first:last].T, own).T
+
+
+def _is_mixed(tile: Array, factors: Array) -> bool:
+    """Whether a product in double precision would copy the tile to take few sums of it."""
+    return tile.dtype != factors.dtype and factors.shape[-1] <= _FEW_SUMS
 
 
 @dataclass(frozen=True, eq=False)

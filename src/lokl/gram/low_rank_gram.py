@@ -6,7 +6,7 @@ has a vector of *weights* for each rank of the gates, (n_features, rank): ``f(x)
 <w_ir, phi_i(x)>``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,7 @@ from lokl._arrays import Array, column, read_only
 from lokl._threads import multiply
 from lokl.gates.base import Gate
 from lokl.gram.expansion import Expansion
-from lokl.gram.feature_maps import FeatureMap, apart, square_norms
+from lokl.gram.feature_maps import FeatureMap, Visit, add_up, apart, square_norms
 from lokl.gram.gated_gram import MEGABYTE, GatedGram
 from lokl.gram.gated_kernel import GatedKernel
 from lokl.gram.inner_products import InnerProducts
@@ -24,6 +24,8 @@ from lokl.gram.low_rank_kernel import LowRankExpansion, LowRankKernel
 
 # Numbers of one tile of stored features, and of one block of gated ones.
 _TILE, _BLOCK, _FEWEST_ROWS = 2**20, 2**24, 256
+# Of sweeps that write what they find.
+_NO_SUMS = np.empty(0)
 
 
 class LowRankGram(GatedGram):
@@ -88,16 +90,19 @@ class LowRankGram(GatedGram):
         """Length of the weights of a function: features times the rank of the gates."""
         return int(self.features.size * self.gates.shape[2])
 
-    def _tiles(self) -> Iterator[tuple[slice, Array]]:
-        """Features of all samples where they are stored, else columns, some rows at a time."""
+    def _sweep(self, visit: Visit, sums: Array) -> Array:
+        """Show features of all samples where they are stored, else columns, some rows at a time.
+
+        Returns what visitors add to `sums`.
+        """
         stored = self.stored_features
         if stored is None:
-            yield from self.features.tiles(self.points, np.arange(self.n_samples))
-            return
+            return self.features.sweep(self.points, visit, sums)
         step = max(_TILE // max(self.features.size, 1), _FEWEST_ROWS)
         for begin in range(0, self.n_samples, step):
             part = slice(begin, min(begin + step, self.n_samples))
-            yield part, stored[part]
+            visit(part, stored[part], sums)
+        return sums
 
     def _forth(self, weights: Array) -> Array:
         """What tiles are multiplied by, in the precision that this takes."""
@@ -106,54 +111,69 @@ class LowRankGram(GatedGram):
         # Loads are large and cancel: they are multiplied in double precision.
         return self.features.loads(weights)
 
+    def _values(self, tile: Array, part: slice, loads: Array) -> Array:
+        """Values of functions at the samples of a tile, (n_rows, n_functions)."""
+        sums = apart(tile, self.features.starts, loads)
+        return np.asarray(np.einsum("jirt,jir->jt", sums, self.gates[part]))
+
     def _add(self, sums: Array, tile: Array, part: slice, coef: Array) -> None:
         """Add the products of a tile with gated coefficients, (n_rows, n_columns)."""
         loads = self.gates[part][:, :, :, np.newaxis] * coef[:, np.newaxis, np.newaxis]
         flat = loads.reshape(*loads.shape[:2], -1)
         flat = flat.astype(tile.dtype if self.fits else np.float64, copy=False)
-        for i, span in enumerate(self.features.spans):
-            sums[span] += multiply(tile[:, span].T, np.ascontiguousarray(flat[:, i]))
+        add_up(tile, self.features.starts, flat, sums)
 
-    def _back(self, sums: Array) -> Array:
-        return sums if self.fits else self.features.gathered(sums)
+    def _back(self, sums: Array, columns: int) -> Array:
+        """Weights, (n_features, rank, n_columns), from sums over tiles, one row for each."""
+        shape = (self.features.size, self.gates.shape[2], columns)
+        weights = np.ascontiguousarray(sums.T).reshape(shape)
+        return weights if self.fits else self.features.gathered(weights)
 
     def forward_apart(self, weights: Array) -> Array:
         """``<w_ir, phi_i(x_j)>`` at all samples: (n_samples, n_kernels) and axes of the weights."""
         out = np.zeros((self.n_samples, self.plan.n_kernels, *weights.shape[1:]))
         loads = self._forth(weights)
-        for part, tile in self._tiles():
-            out[part] = apart(tile, self.features.spans, loads)
+
+        def visit(part: slice, tile: Array, _: Array) -> None:
+            out[part] = apart(tile, self.features.starts, loads)
+
+        self._sweep(visit, _NO_SUMS)
         return out
 
     def forward(self, weights: Array) -> Array:
         """Values at all samples of functions, of weights (n_features, rank, n_functions)."""
         out = np.zeros((self.n_samples, weights.shape[2]))
         loads = self._forth(weights)
-        for part, tile in self._tiles():
-            sums = apart(tile, self.features.spans, loads)
-            out[part] = np.einsum("jirt,jir->jt", sums, self.gates[part])
+
+        def visit(part: slice, tile: Array, _: Array) -> None:
+            out[part] = self._values(tile, part, loads)
+
+        self._sweep(visit, _NO_SUMS)
         return out
 
     def backward(self, coef: Array) -> Array:
         """``w_ir = sum_j h_ir(j) coef_jt phi_i(x_j)``, (n_features, rank, n_columns)."""
-        rank, columns = self.gates.shape[2], coef.shape[1]
-        sums = np.zeros((self.features.size, rank * columns))
-        for part, tile in self._tiles():
+        columns = coef.shape[1]
+
+        def visit(part: slice, tile: Array, sums: Array) -> None:
             self._add(sums, tile, part, coef[part])
-        return self._back(sums.reshape(self.features.size, rank, columns))
+
+        blank = np.zeros((self.gates.shape[2] * columns, self.features.size))
+        return self._back(self._sweep(visit, blank), columns)
 
     def curved(self, weights: Array, scale: Array) -> Array:
         """:meth:`backward` of the values of one function times `scale`, in one pass.
 
         Weights are (n_features, rank, 1), and so is what is returned.
         """
-        sums = np.zeros((self.features.size, self.gates.shape[2]))
         loads = self._forth(weights)
-        for part, tile in self._tiles():
-            own = apart(tile, self.features.spans, loads)
-            values = np.einsum("jirt,jir->jt", own, self.gates[part])
+
+        def visit(part: slice, tile: Array, sums: Array) -> None:
+            values = self._values(tile, part, loads)
             self._add(sums, tile, part, scale[part, np.newaxis] * values)
-        return self._back(sums[:, :, np.newaxis])
+
+        blank = np.zeros((self.gates.shape[2], self.features.size))
+        return self._back(self._sweep(visit, blank), 1)
 
     def gated_rows(self, index: Array) -> Array:
         """Features of some samples times their gates, side by side: (len(index), n_weights).
@@ -176,10 +196,13 @@ class LowRankGram(GatedGram):
     def square_norms(self) -> Array:
         """Squared norms of the features of each kernel, without gates: (n_samples, n_kernels)."""
         norms = np.zeros((self.n_samples, self.plan.n_kernels))
-        for part, tile in self._tiles():
+
+        def visit(part: slice, tile: Array, _: Array) -> None:
             if not self.fits:
                 self.features.whiten(tile)
             norms[part] = square_norms(tile, self.features.spans)
+
+        self._sweep(visit, _NO_SUMS)
         return norms
 
     @cached_property
