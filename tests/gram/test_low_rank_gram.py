@@ -30,6 +30,7 @@ from lokl.gram import (
     LowRank,
     LowRankGram,
     LowRankProducts,
+    feature_maps,
 )
 from lokl.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 
@@ -134,6 +135,27 @@ def test_threads_share_the_work_and_change_nothing(count):
     with threads(count):
         gram = low_rank(kernels, X, H, rank=200)
         assert_allclose(gram.dot(u), of_features(gram).sum(axis=0) @ u, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["rank 1", "rank 3"])
+def test_streams_of_several_threads_are_one(kind, dtype, monkeypatch):
+    """Rows that are computed tile by tile: each thread has tiles and sums of its own."""
+    monkeypatch.setattr(feature_maps, "_MOST_ROWS", 32)
+    kernels, X, H, rng = problem(DEFINITE["views"], dense, kind, 300, 0)
+    u, scale = coefficients(300, 3, rng), rng.uniform(size=300)
+    answers = []
+    for count in (1, 4):
+        with threads(count):
+            gram = low_rank(kernels, X, H, 200, dtype, cache_size=1e-4)
+            assert not gram.fits
+            weights = gram.backward(u)
+            curved = gram.curved(weights[:, :, :1], scale)
+            answers.append([weights, gram.forward(weights), curved, gram.diag()])
+            again = gram.backward(scale[:, np.newaxis] * gram.forward(weights[:, :, :1]))
+            assert_allclose(curved, again, rtol=1e-6, atol=1e-8)
+    for alone, together in zip(*answers, strict=True):
+        assert_allclose(together, alone, rtol=1e-9, atol=1e-9 * np.abs(alone).max())
 
 
 @stored_or_not

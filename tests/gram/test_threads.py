@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_info
 
-from lokl._threads import _usual_threads, in_parallel, n_threads, one_thread
+from lokl._threads import _usual_threads, in_parallel, in_shares, n_threads, one_thread
 from lokl.gram import GatedGram
 from lokl.gram.layouts import TILE
 from lokl.kernels import RBF, Linear
@@ -27,6 +27,23 @@ def test_every_index_is_covered_once(size, grain, count):
     assert len(pieces) <= count
     # Work for two threads is not left to one.
     assert len(pieces) >= min(2, count, size // grain)
+
+
+@given(size=st.integers(0, 300), grain=st.integers(1, 40), count=st.integers(1, 7))
+def test_shares_cover_every_index_and_stay_in_their_threads(size, grain, count):
+    marks, inner = np.zeros(size, dtype=int), []
+
+    def mark(start, stop):
+        marks[start:stop] += 1
+        if start > 0:
+            inner.append(n_threads())
+
+    with threads(count):
+        in_shares(mark, size, grain)
+        assert n_threads() == count
+    assert (marks == 1).all()
+    # More would wait for threads of the pool that wait for them.
+    assert set(inner) <= {1}
 
 
 @given(callers=st.integers(2, 8), size=st.integers(0, 200), count=st.integers(1, 4))
