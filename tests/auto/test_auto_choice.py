@@ -96,6 +96,23 @@ def test_one_standard_error_prefers_the_simple_kind():
     assert board.winner("best") is equal
 
 
+def test_a_lone_peak_along_costs_does_not_win():
+    contender = Contender("m", None, FIXED)
+
+    def line(name, scores):
+        costs = [4.0**k for k in range(len(scores))]
+        cells = [[Cell(0, k, score, None, 0.1, 0.1) for k in range(2)] for score in scores]
+        return [
+            Judged(Candidate(contender, {name: RBF()}, cost), own, 100)
+            for cost, own in zip(costs, cells, strict=True)
+        ]
+
+    peak, plateau = line("a", [0.80, 0.86, 0.80, 0.79]), line("b", [0.83, 0.85, 0.84, 0.80])
+    board = Leaderboard([*peak, *plateau])
+    assert board.winner("best") is peak[1]
+    assert board.winner("one_se") is plateau[1]
+
+
 def test_methods_are_names_or_estimators():
     model = quick(
         methods=["simplemkl", "EasyMKLClassifier", UniformMKLClassifier(tol=1e-4)], cv=2

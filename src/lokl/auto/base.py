@@ -100,7 +100,8 @@ class AutoMKL(Explained):
         one_of(*RULES),
         'Who wins: "best" is the best mean score; "one_se" is the best of the simplest kind of '
         "method that is within one standard error of it: single kernels and uniform mixes, then "
-        "learned weights, then learned trust.",
+        "learned weights, then learned trust; of this kind the one that is good at the next costs, "
+        "too.",
     )
     time_limit: float | None = setting(
         None,

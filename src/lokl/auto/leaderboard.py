@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from lokl.auto.candidates import GLOBAL, Candidate, Judged
 
+# Costs of this ratio at most are next to each other: the first grid has steps of four.
+_NEXT_COST = 4.0 + 1e-9
+
 
 class LeaderboardRow(NamedTuple):
     """What cross-validation says of a candidate."""
@@ -48,7 +51,8 @@ class Leaderboard:
         """Who wins, of those that were judged on the most samples.
 
         With "one_se", the best of the simplest kind that is within one standard error of the best
-        of all: single kernels and uniform mixes before learned weights before learned trust.
+        of all: single kernels and uniform mixes before learned weights before learned trust. The
+        best of them is the one whose score is good at the next costs, too.
         """
         able = [one for one in self.fitted if self.may_win(one.candidate)]
         most = max((one.n_rows for one in able), default=0)
@@ -58,7 +62,8 @@ class Leaderboard:
             return best
         near = [one for one in final.fitted if one.mean >= best.mean - best.deviation]
         simplest = min(one.candidate.contender.level for one in near)
-        return final.best(lambda one: one.candidate.contender.level == simplest)
+        kind = [one for one in final.fitted if one.candidate.contender.level == simplest]
+        return min(kind, key=lambda one: (-_steady_mean(kind, one), -one.mean, *_complexity(one)))
 
     def survivors(self, count: int) -> list[Candidate]:
         """The best few, and the best of every kind of method among them."""
@@ -87,6 +92,24 @@ def cold_seconds(judged: Sequence[Judged], one: Judged) -> float:
         and (other.candidate.cost or 0.0) <= (one.candidate.cost or 0.0)
     ]
     return sum(path)
+
+
+def _steady_mean(judged: Sequence[Judged], one: Judged) -> float:
+    """Mean score of a candidate, counted twice, and of the same at the next costs.
+
+    The score changes slowly along costs, the luck of a few folds does not: a lone peak is luck.
+    """
+    cost = one.candidate.cost
+    if cost is None:
+        return one.mean
+    near = [
+        other.mean
+        for other in judged
+        if other.candidate.key[:2] == one.candidate.key[:2]
+        and other.candidate.cost is not None
+        and cost / _NEXT_COST <= other.candidate.cost <= cost * _NEXT_COST
+    ]
+    return (one.mean + sum(near)) / (1 + len(near))
 
 
 def _complexity(one: Judged) -> tuple[float, ...]:
