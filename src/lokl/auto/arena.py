@@ -1,7 +1,7 @@
 """Where candidates meet: the same samples, folds, preparation and score for all of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from lokl.auto.preparation import PrepareColumns
 from lokl.selection.calibration import Calibration
 from lokl.selection.rounds import Rounds
 from lokl.selection.winner import calibration_of
-from lokl.selection.work import Task
+from lokl.selection.work import Task, Worker
+from lokl.selection.workers import new_workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Arena:
     prepare: PrepareColumns
     n_jobs: int | None
     verbose: int
+    # Methods share the prepared samples.
+    workers: list[Worker] = field(default_factory=new_workers)
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +74,7 @@ class Arena:
         judged = []
         for alike in by_method.values():
             task = self._task(alike)
-            rounds = Rounds(None, True, False, seconds, None, self.verbose)
+            rounds = Rounds(None, True, False, seconds, None, self.verbose, self.workers)
             # What happens to candidates on the way is told by the leaderboard alone.
             rows, _ = apart(rounds.rows, task)
             judged += [

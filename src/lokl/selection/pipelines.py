@@ -5,26 +5,23 @@ fold these are a task of their own, with the last step as its estimator and one 
 workers for bare estimators compute it.
 """
 
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from traceback import format_exc
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
-from lokl._arrays import is_sparse
 from lokl.estimators._base.learner import Learner
 from lokl.selection.assignment import assign, who_takes
 from lokl.selection.grid import coordinates
 from lokl.selection.in_step import in_step
 from lokl.selection.judged import sees_predictions_only
+from lokl.selection.transformed import Transformed
 from lokl.selection.work import Cell, Cells, Task, Worker
 
 
@@ -41,6 +38,7 @@ class LastSteps(Worker):
         self._workers = workers
         # Folds of the last transformers only: those of all would be many copies of the samples.
         self._folds: tuple[Any, list[_Fold]] = (None, [])
+        self._transformed = Transformed()
 
     def takes(self, task: Task, candidate: int) -> bool:
         pipeline = task.estimator
@@ -68,10 +66,11 @@ class LastSteps(Worker):
         return who_takes(last, self._workers, candidate).tells_rows(last, candidate)
 
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        key = (id(task), _transformers(task, line[0]))
+        # The task itself, not its number: that of a task that is gone may be another's.
+        key = (task, _transformers(task, line[0]))
         if self._folds[0] != key:
             self._folds = (None, [])
-            self._folds = (key, _transformed(task, line[0]))
+            self._folds = (key, _folds(task, line[0], self._transformed))
         worker = who_takes(_last_step(task, line[0]), self._workers, line[0])
         folds = [fold.cells(worker, line) for fold in self._folds[1]]
         return in_step(folds, len(line), threads if worker.takes_threads else task.n_jobs)
@@ -124,33 +123,28 @@ def _last_step(task: Task, candidate: int) -> Task:
     return replace(task, estimator=last, candidates=own, fit_params=weights, n_jobs=1)
 
 
-def _transformed(task: Task, candidate: int) -> list[_Fold]:
-    """Fit the other steps on each fold."""
+def _folds(task: Task, candidate: int, transformed: Transformed) -> list[_Fold]:
+    """Fit the other steps on each fold, unless that was done before."""
     bare = _last_step(task, candidate)
+    prefix = _prefix(task)
+    weights = {name: own for name, own in task.fit_params.items() if not name.startswith(prefix)}
+    transformed.come_from(task.configured(candidate)[:-1], task.X, task.y, weights)
     folds = []
-    for split in range(len(task.splits)):
+    for split, (train, test) in enumerate(task.splits):
         try:
-            folds.append(_Fold(split, _transformed_task(task, bare, candidate, split)))
+            X = transformed.rows(train, test)
         except Exception:
             if isinstance(task.error_score, str):
                 raise
             folds.append(_Fold(split, bare, format_exc()))
+        else:
+            folds.append(_Fold(split, _task_of_fold(task, bare, split, X)))
     return folds
 
 
-def _transformed_task(task: Task, bare: Task, candidate: int, split: int) -> Task:
+def _task_of_fold(task: Task, bare: Task, split: int, X: Any) -> Task:
     """Return the task of the last step on one fold: first the rows to learn, then to score."""
     train, test = task.splits[split]
-    pipeline = task.configured(candidate)
-    X_train, y_train = _safe_split(pipeline, task.X, task.y, train)
-    X_test, _ = _safe_split(pipeline, task.X, task.y, test, train)
-    others = pipeline[:-1]
-    weights = {
-        name: value for name, value in task.fit_params.items() if not name.startswith(_prefix(task))
-    }
-    weights = _check_method_params(task.X, weights, train)
-    # Not fit and transform: some transformers treat the rows they learn from in another way.
-    X = _stacked([others.fit_transform(X_train, y_train, **weights), others.transform(X_test)])
     rows = np.concatenate([np.asarray(train), np.asarray(test)])
     places = np.arange(len(rows))
     return replace(
@@ -163,14 +157,3 @@ def _transformed_task(task: Task, bare: Task, candidate: int, split: int) -> Tas
         # Folds advance together.
         memory=task.memory / len(task.splits),
     )
-
-
-def _stacked(parts: list[Any]) -> Any:
-    """Put rows below rows, of arrays, sparse matrices or data frames."""
-    if all(map(is_sparse, parts)):
-        return sparse.vstack(parts, format="csr")
-    if all(hasattr(part, "columns") for part in parts):
-        # pandas or polars, whichever the transformers gave.
-        library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
-        return library.concat(parts)
-    return np.concatenate(parts)

@@ -19,7 +19,7 @@ from lokl.selection.halving import FACTOR, on_part, row_counts
 from lokl.selection.progress import Progress
 from lokl.selection.race import evaluate_by_folds
 from lokl.selection.table import Row
-from lokl.selection.work import Task
+from lokl.selection.work import Task, Worker
 from lokl.selection.workers import new_workers
 
 logger = logging.getLogger("lokl")
@@ -37,6 +37,8 @@ class Rounds:
     time_limit : float or None
     callback : callable or None
     verbose : int
+    workers : list of Worker, optional
+        Where several searches on the same samples share what they have made of these.
     """
 
     metric: str | None
@@ -45,6 +47,7 @@ class Rounds:
     time_limit: float | None
     callback: Callable[[Progress], Any] | None
     verbose: int
+    workers: list[Worker] | None = None
 
     def rows(self, task: Task) -> list[Row]:
         """Search, and return a row for each candidate of each round."""
@@ -63,7 +66,7 @@ class Rounds:
                 n_candidates=len(left),
                 least_one=iteration == 0,
             )
-            lines = assign(part, new_workers(), left)
+            lines = assign(part, self.workers or new_workers(), left)
             if self.adaptive:
                 racing = [line for line in lines if line.tells_rows]
                 evaluate_by_folds(round_, racing)
