@@ -11,18 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
-from lokl._compiled import CompiledModule
 from lokl._notices import tell
 from lokl._threads import in_parallel, in_shares, multiply
 from lokl.gram import mixing
 from lokl.gram.plan import Plan, Points
+from lokl.gram.tiles import apart
 from lokl.kernels.base import GAUSSIAN
 
 # Pivots of a kernel's own factor, relative to its largest entry, below which features would be
@@ -36,10 +35,6 @@ _LOOKED_AT = 200
 _TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
 # Columns of a triangular matrix that are solved for at once; rows worth a thread of their own.
 _SOLVED, _FEW_ROWS = 128, 32
-# Sums over a tile that are too few to be worth a copy of it in another precision.
-_FEW_SUMS = 8
-
-_rows = CompiledModule("lokl.gram._rows")
 
 # Is shown rows of all samples, their columns, and sums to add to.
 Visit = Callable[[slice, Array, Array], None]
@@ -154,46 +149,6 @@ class FeatureMap(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "starts"}
-
-
-def square_norms(tile: Array, spans: list[slice]) -> Array:
-    """Squared norms of each kernel's features, (n_rows, n_kernels)."""
-    norms = [np.einsum("jk,jk->j", tile[:, s], tile[:, s], dtype=np.float64) for s in spans]
-    return np.stack(norms, axis=1)
-
-
-def apart(tile: Array, starts: Array, loads: Array) -> Array:
-    """Products of a tile with loads, kernel by kernel: (n_rows, n_kernels, *loads.shape[1:]).
-
-    The columns of a kernel are those from its start to that of the next.
-    """
-    flat, count = loads.reshape(len(loads), int(np.prod(loads.shape[1:]))), len(starts) - 1
-    if _is_mixed(tile, flat):
-        out = np.empty((len(tile), count, flat.shape[1]))
-        _rows.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
-    else:
-        spans = [slice(*pair) for pair in pairwise(starts)]
-        sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
-        out = np.stack(sums, axis=1)
-    return out.reshape(len(tile), count, *loads.shape[1:])
-
-
-def add_up(tile: Array, starts: Array, coef: Array, sums: Array) -> None:
-    """Add sums over the rows of a tile, kernel by kernel, to `sums`, (n_columns, size).
-
-    Coefficients are (n_rows, n_kernels, n_columns).
-    """
-    if _is_mixed(tile, coef):
-        _rows.add_columns(tile, starts, coef, sums)
-        return
-    for i, (first, last) in enumerate(pairwise(starts)):
-        own = np.ascontiguousarray(coef[:, i])
-        sums[:, first:last] += multiply(tile[:, first:last].T, own).T
-
-
-def _is_mixed(tile: Array, factors: Array) -> bool:
-    """Whether a product in double precision would copy the tile to take few sums of it."""
-    return tile.dtype != factors.dtype and factors.shape[-1] <= _FEW_SUMS
 
 
 @dataclass(frozen=True, eq=False)

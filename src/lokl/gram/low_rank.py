@@ -9,10 +9,11 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.gram import mixing
-from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap, square_norms
+from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap
 from lokl.gram.inner_products import InnerProducts
 from lokl.gram.landmarks import Landmarks, choose_landmarks
 from lokl.gram.plan import Plan, Points
+from lokl.gram.tiles import square_norms
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:

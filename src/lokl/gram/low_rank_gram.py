@@ -15,12 +15,13 @@ from lokl._arrays import Array, column, read_only
 from lokl._threads import multiply
 from lokl.gates.base import Gate
 from lokl.gram.expansion import Expansion
-from lokl.gram.feature_maps import FeatureMap, Visit, add_up, apart, square_norms
+from lokl.gram.feature_maps import FeatureMap, Visit
 from lokl.gram.gated_gram import MEGABYTE, GatedGram
 from lokl.gram.gated_kernel import GatedKernel
 from lokl.gram.inner_products import InnerProducts
 from lokl.gram.low_rank import Features, LowRankProducts
 from lokl.gram.low_rank_kernel import LowRankExpansion, LowRankKernel
+from lokl.gram.tiles import add_up, apart, square_norms
 
 # Numbers of one tile of stored features, and of one block of gated ones.
 _TILE, _BLOCK, _FEWEST_ROWS = 2**20, 2**24, 256
