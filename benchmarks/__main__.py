@@ -15,6 +15,7 @@ NAMES = (
     "many_sets",
     "memory",
     "start_up",
+    "report_page",
     "ldmkl",
     "localized",
     "accuracy",
