@@ -28,12 +28,12 @@ from benchmarks.many_sets import SMALL
 from benchmarks.records import Records
 from lokl import AutoMKLClassifier
 
-# Every set once: those that are scaled by hand beforehand say nothing about unscaled columns.
+# Every set once: where there are two files, the scaled one, which all contestants scale again.
 SETS = tuple(name for name in SMALL if f"{name}_scale" not in SMALL)
-# Without basehock: on its 4,862 columns the grid of the SVC would take most of an hour.
+# Without basehock, whose 4,862 columns make every machine of the SVC's grid slow.
 LARGER = ("splice", "a1a", "svmguide1", "mnist49.t10k", "mushrooms", "phishing")
 SPLITS, MOST_ROWS = 5, 12_000
-# The grids take a quarter of an hour and more on sets of so many rows or numbers.
+# On sets of so many rows or numbers the grids take several minutes a split.
 LARGE_SPLITS, MANY_ROWS, MANY_NUMBERS = 1, 5000, 10**6
 OURS, RIVAL = "AutoMKL", "GridSearchCV(SVC)"
 

@@ -19,7 +19,7 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.estimators._base.earlier import Guide
+from lokl.estimators._base.earlier import Earlier, Guide
 from lokl.estimators._base.line import fit_line
 from lokl.kernels import RBF, Linear, rbf_ladder
 
@@ -276,3 +276,20 @@ def test_a_line_that_is_led_needs_fewer_rounds(name):
     _, pairs = led_and_alone(name, 1500, learn_tol=0.01)
     led, alone = np.sum([[model.n_iter_ for model in pair] for pair in pairs], axis=0)
     assert led < alone
+
+
+def test_who_follows_takes_what_the_leader_ended_with_at_the_same_step():
+    """The leader may be steps ahead: the latest would depend on who is faster."""
+    lead = Guide()
+    follower = lead.follower()
+    first, other = Earlier(True, lead), Earlier(True, follower)
+    for lead.step in ("small", "large"):
+        first.end("weights", f"of the {lead.step} cost")
+    other.end("weights", "own")
+    for follower.step in ("small", "large"):
+        assert other.start("weights", anywhere=True) == f"of the {follower.step} cost"
+    # Where the leader has nothing to say, and where it says nothing of these samples.
+    follower.step = "another"
+    assert other.start("weights", anywhere=True) == "own"
+    follower.step = "small"
+    assert other.start("weights") == "own"
