@@ -177,6 +177,15 @@ def test_attention_goes_to_the_sure_and_wrong_first():
     assert sure[order[0]] == sure[calm.wrong].max()
 
 
+def test_samples_whose_views_disagree_most_are_named_first():
+    report = like_a_study()
+    differ = np.linspace(0.0, 1.0, len(report.cases.ids))
+    page = lokl.report.render(replace(report, cases=replace(report.cases, disagreement=differ)))
+    worst = ", ".join(report.cases.ids[-1:-4:-1])
+    assert worst in page
+    assert ", ".join(report.cases.ids[-3:]) not in page
+
+
 # Matrices of Machado, Oliveira and Fernandes (2009) for full protanopia, deuteranopia, tritanopia.
 SIGHTS = {
     "usual": np.eye(3),

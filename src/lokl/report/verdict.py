@@ -74,7 +74,10 @@ def tiles(report: Report, words: Words, found: Reliability | None) -> list[Tile]
         )
     told = np.isfinite(cases.disagreement)
     if told.any() and len(report.views) > 1:
-        rows = np.flatnonzero(np.nan_to_num(cases.disagreement) >= DISAGREE)
+        differ = np.nan_to_num(cases.disagreement)
+        # The worst first, as the terminal names them.
+        order = np.argsort(-differ, kind="stable")
+        rows = order[differ[order] >= DISAGREE]
         names = [cases.ids[k] for k in rows]
         detail = sentence(names, 4) if names else f"of {len(cases.ids)}"
         made.append(
