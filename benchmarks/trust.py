@@ -71,6 +71,10 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
         accuracy[kind] = 100.0 * float(np.mean(predict(Z) == split.y_test))
         if model is not None and kind in ("swap", "noise"):
             found[kind] = detection(model.trust(Z), part.spoiled)
+            # As far as one could get by what views say if the true class were known.
+            truth = np.searchsorted(split.classes, split.y_test)
+            said = model.opinions(Z)[np.arange(len(Z)), :, truth]
+            found[f"{kind}, class known"] = detection(said, part.spoiled)
     record = {"set": name, "split": number, "method": method, "accuracy": accuracy}
     record |= {"cpu seconds": round(seconds, 2), "views": len(split.views)}
     if model is not None:
@@ -81,7 +85,7 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
             "confidence": np.round(p.max(axis=1), 4).tolist(),
             "right": (split.classes[p.argmax(axis=1)] == split.y_test).tolist(),
             "C": split.vote_cost,
-            "weights": np.round([*model.weights_, model.joint_weight_], 3).tolist(),
+            "weights": np.round([*model.weights_, model.joint_weight_, model.prior_weight_], 3).tolist(),
         }
         if number == 0:
             moved = np.abs(split.vote(seed=1).trust(Z) - model.trust(Z))

@@ -116,7 +116,9 @@ def gains_over_uniform(
 def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
     """Whether trust finds spoiled views, depends on the seed, and probabilities mean what they say.
 
-    The calibration error is that of all splits of a set together: of few rows it is mostly noise.
+    Beside the swapped views that trust finds stands how many one would find by the probability that
+    each view gives to the true class, if that were known. The calibration error is that of all
+    splits of a set together: of few rows it is mostly noise.
     """
     rows, found, moved, errors = [], [], [], []
     for name in names:
@@ -124,6 +126,7 @@ def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[st
         if not own:
             continue
         by_kind = [np.mean([r["detection"][kind] for r in own]) for kind in ("swap", "noise")]
+        known = np.mean([r["detection"]["swap, class known"] for r in own])
         change = [r["seed"] for r in own if "seed" in r]
         error = calibration_error(own)
         errors.append(error)
@@ -135,6 +138,7 @@ def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[st
                 "set": name,
                 "views": own[0]["views"],
                 "swapped view found": f"{by_kind[0]:.3f}",
+                "class known": f"{known:.3f}",
                 "noisy view found": f"{by_kind[1]:.3f}",
                 "other seed": f"{change[0]:.3f}" if change else "",
                 "calibration error": f"{error:.3f}",

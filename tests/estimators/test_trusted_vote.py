@@ -164,6 +164,31 @@ def test_nobody_can_rule_a_class_out_alone():
         assert (least >= np.log(doubt) - 1e-9).all()
 
 
+def unequal(n, shares, seed):
+    """Two clear views of classes that are not equally frequent."""
+    X, y = classes(8 * n, 2, len(shares), seed=seed, noise=0.3)
+    kept = [np.flatnonzero(y == label)[: int(share * n)] for label, share in enumerate(shares)]
+    rows = np.concatenate(kept)
+    return X[rows], y[rows]
+
+
+@pytest.mark.parametrize("shares", [(0.8, 0.1, 0.1), (0.1, 0.2, 0.3, 0.4)])
+def test_of_two_views_in_conflict_neither_the_rare_class_wins_nor_doubt_is_lost(shares):
+    """What is said of samples with one wrong view of two is as likely as it claims.
+
+    With a prior that counts once the errors are 0.18 and 0.08: too little for frequent classes.
+    """
+    model = vote(2).fit(*unequal(300, shares, seed=0))
+    X, y = unequal(1000, shares, seed=1)
+    wrong, _ = swapped(X, y)
+    assert expected_calibration_error(y, model.predict_proba(wrong)) < 0.05
+    assert expected_calibration_error(y, model.predict_proba(X)) < 0.02
+    # Frequent classes are likelier to be right, and a stranger to both views has the prior's odds.
+    assert model.prior_weight_ > 1.2
+    strange = model.predict_proba(np.full((1, 2 * WIDTH), 1e3))
+    np.testing.assert_allclose(strange[0], np.array(shares), rtol=1e-9)
+
+
 def test_without_its_parts_it_is_the_mean_of_log_probabilities():
     """All extras off, two classes: calibrated log odds of the views add up."""
     X, y = classes(120, 2, 2, noise=1.5)
@@ -180,6 +205,7 @@ def test_without_its_parts_it_is_the_mean_of_log_probabilities():
         assert np.corrcoef(parts, alone)[0, 1] > 0.999
     np.testing.assert_array_equal(model.weights_, [1.0, 1.0])
     assert model.joint_weight_ == 0.0
+    assert model.prior_weight_ == 1.0
 
 
 @pytest.mark.parametrize("part", [*OFF])

@@ -147,7 +147,7 @@ class _TrustedVote(Learner):
                 heard.local[rows, i, number] = z
             calibrations.append(found)
             successes.append(success)
-        panel = Panel(number, outcomes, self.doubt, calibrations, None, np.ones(len(made)), 0.0)
+        panel = Panel(number, outcomes, self.doubt, calibrations, None, np.ones(len(made)))
         return panel, successes
 
     def _weighed(
@@ -258,15 +258,18 @@ class TrustedVoteClassifier(_TrustedVote, Probabilities, Classifier):
     temperature that follows its success nearby; bounded, so that no expert alone can rule a class
     out; and hushed where a sample is like nothing the kernel has seen. The vote is
     ``S(y) = log prior(y) + sum_i w_i B_i(y)`` with bounded evidence ``B_i``, and a kernel is
-    trusted as far as what it says fits what all others say.
+    trusted as far as what it says fits what all others say. Weights ``w`` are learned, and how
+    often the prior counts where kernels are heard: else of two kernels that contradict each other
+    the rarer class would win.
 
     Notes
     -----
     For views that may be wrong at single samples: swapped, noisy or missing. With two kernels
     nobody can tell which of them is wrong.
 
-    Parts of kernels are ``w_i B_i(y)`` and a share of the evidence that only all kernels have
-    together, divided by trust. ``contributions(X).sum(-1) + intercept_`` is the decision, a log
+    Parts of kernels are ``w_i B_i(y)``, a share of the evidence that only all kernels have
+    together, divided by trust, and of what the prior counts for besides, divided by how familiar
+    the sample is to each kernel. ``contributions(X).sum(-1) + intercept_`` is the decision, a log
     probability but for a constant; for two classes it is the log of the ratio of both.
 
     Draws depend on the distinct training samples only: a weight of 2 is a row written twice,

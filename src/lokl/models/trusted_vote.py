@@ -118,7 +118,10 @@ class TrustedExpert:
 
 @dataclass(frozen=True, eq=False)
 class TrustedVote(Model):
-    """``S(y) = log prior(y) + sum_i w_i B_i(y)`` with bounded evidence ``B`` of each kernel."""
+    """``S(y) = r log prior(y) + sum_i w_i B_i(y)`` with bounded evidence ``B`` of each kernel.
+
+    ``r`` is one where nothing is heard, and learned where all kernels are.
+    """
 
     experts: list[TrustedExpert]
     panels: list[Panel]
@@ -148,6 +151,11 @@ class TrustedVote(Model):
             "Weight of each kernel in the vote, the mean over several targets; 1 if not learned.",
         ),
         "joint_weight_": ("float", "Weight of what all kernels know only together."),
+        "prior_weight_": (
+            "float",
+            "How often the frequencies of classes count where all kernels are heard; where none "
+            "is, they count once, as those of numbers do everywhere.",
+        ),
         "history_": ("array", "Dual objective, summed over the machines."),
     }
 
@@ -240,6 +248,7 @@ class TrustedVote(Model):
             "intercept_": np.concatenate([panel.outcomes.intercept for panel in self.panels]),
             "weights_": np.mean([panel.weights for panel in self.panels], axis=0),
             "joint_weight_": float(np.mean([panel.joint_weight for panel in self.panels])),
+            "prior_weight_": float(np.mean([panel.prior_weight for panel in self.panels])),
             "kernel_residual_": np.concatenate([expert.residual for expert in self.experts]),
             "history_": np.array([self.objective]),
             "n_iter_": self.n_iter,

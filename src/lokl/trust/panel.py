@@ -77,6 +77,7 @@ class Opinion:
     """What a panel makes of samples."""
 
     evidence: Array  # bounded, (n_samples, n_kernels, n_outcomes)
+    familiar: Array  # (n_samples, n_kernels)
     trust: Array  # (n_samples, n_kernels)
     joint: Array  # bounded evidence of all kernels together, (n_samples, n_outcomes)
 
@@ -98,6 +99,10 @@ class Panel:
         Of the machine of all kernels together; None where it is not asked.
     weights : array of shape (n_kernels,)
     joint_weight : float
+    prior_weight : float
+        How often the log prior counts where all kernels are heard. Evidence is a ratio to the
+        prior, so that kernels of a weight above one divide it out too often: of two kernels that
+        contradict each other the rarer outcome would win. Where nothing is heard it counts once.
     """
 
     number: int
@@ -106,7 +111,8 @@ class Panel:
     experts: Sequence[Calibration]
     joint: Calibration | None
     weights: Array
-    joint_weight: float
+    joint_weight: float = 0.0
+    prior_weight: float = 1.0
 
     def testimony(self, heard: Heard) -> Testimony:
         """Turn decisions into probabilities."""
@@ -129,23 +135,28 @@ class Panel:
             chances = self.joint.chances(self.outcomes, testimony.together(heard.trust))
             # Where no view is trusted, all of them together know nothing either.
             joint[trusting] = bound(chances, prior, self.doubt)[trusting]
-        return Opinion(heard.bounded, heard.trust, joint)
+        return Opinion(heard.bounded, testimony.familiar, heard.trust, joint)
 
     def terms(self, opinion: Opinion) -> Array:
         """Weighed evidence of each kernel, (n_samples, n_kernels, n_outcomes).
 
-        What all kernels know together is divided among them by trust.
+        What all kernels know together is divided among them by trust, and what the prior counts
+        for besides by how familiar the sample is to them.
         """
         joint = self.joint_weight * opinion.joint[:, np.newaxis]
         own = self.weights[:, np.newaxis] * opinion.evidence
-        return np.asarray(own + shares_of(opinion.trust)[:, :, np.newaxis] * joint)
+        again = (self.prior_weight - 1.0) * self.prior_again(opinion)
+        return np.asarray(own + again + shares_of(opinion.trust)[:, :, np.newaxis] * joint)
+
+    def prior_again(self, opinion: Opinion) -> Array:
+        """The log prior once more, in parts of the kernels that are heard."""
+        share = opinion.familiar / opinion.familiar.shape[1]
+        return np.asarray(share[:, :, np.newaxis] * np.log(self.outcomes.prior))
 
     def decide(self, heard: Heard) -> Array:
         """Decisions, (n_samples, n_tasks) of the question."""
-        opinion = self.opinion(self.testimony(heard))
-        scores = np.einsum("i,niy->ny", self.weights, opinion.evidence)
-        scores += self.joint_weight * opinion.joint + np.log(self.outcomes.prior)
-        return self.outcomes.decide(scores)
+        terms = self.terms(self.opinion(self.testimony(heard)))
+        return self.outcomes.decide(terms.sum(axis=1) + np.log(self.outcomes.prior))
 
     def parts(self, heard: Heard) -> Array:
         """Part of each kernel in the decisions, (n_samples, n_kernels, n_tasks)."""

@@ -9,7 +9,7 @@ from lokl.trust.newton import minimize_in_box
 from lokl.trust.outcomes import softmax
 from lokl.trust.panel import Panel, Testimony
 
-# Pull towards one for each kernel and zero for all kernels together.
+# Pull towards one for each kernel and for the prior, zero for all kernels together.
 _PULL = 0.005
 # Samples as they are count so often, each copy with a wrong view once. The more the copies count,
 # the more timid the vote is about sound samples: at 2, by 3 to 6 points of probability.
@@ -36,8 +36,16 @@ def with_learned_weights(
         terms.append(_terms(panel, testimony.with_views_of(donors)))
     counts = np.array([_AS_THEY_ARE] + [1.0] * copies)
     share = np.outer(counts / counts.sum(), weight / weight.sum()).ravel()
-    joint = panel.joint is not None
-    start = np.append(np.ones(len(panel.weights)), np.zeros(int(joint)))
+    m = len(panel.weights)
+    # Kernels, what they know together, and how often the prior counts besides.
+    start = np.concatenate([np.ones(m), [0.0, 0.0]])
+    lower = np.concatenate([np.zeros(m), [0.0, -1.0]])
+    upper = np.full(m + 2, np.inf)
+    upper[m] = 0.0 if panel.joint is None else np.inf
+    if m == 1 or not panel.outcomes.shifts:
+        # One kernel predicts like its machine, which has an intercept of its own; and the mean of
+        # cells, which is what numbers are predicted by, suffers where likely cells count for more.
+        lower[m + 1] = upper[m + 1] = 0.0
     loss = _VoteLoss(
         np.concatenate(terms),
         np.tile(truth, len(terms)),
@@ -45,9 +53,13 @@ def with_learned_weights(
         np.log(panel.outcomes.prior),
         start,
     )
-    found = minimize_in_box(loss, start, np.zeros_like(start), np.full_like(start, np.inf))
-    m = len(panel.weights)
-    return replace(panel, weights=found[:m], joint_weight=float(found[m]) if joint else 0.0)
+    found = minimize_in_box(loss, start, lower, upper)
+    return replace(
+        panel,
+        weights=found[:m],
+        joint_weight=float(found[m]),
+        prior_weight=1.0 + float(found[m + 1]),
+    )
 
 
 def wrong_views(
@@ -86,11 +98,10 @@ def _by_quality(testimony: Testimony, truth: Array, weight: Array) -> Array:
 
 
 def _terms(panel: Panel, testimony: Testimony) -> Array:
-    """Evidence of all kernels, and of all together where they are asked."""
+    """Evidence of all kernels, of all together, and the prior once more."""
     opinion = panel.opinion(testimony)
-    if panel.joint is None:
-        return opinion.evidence
-    return np.concatenate([opinion.evidence, opinion.joint[:, np.newaxis]], axis=1)
+    again = panel.prior_again(opinion).sum(axis=1)
+    return np.concatenate([opinion.evidence, np.stack([opinion.joint, again], axis=1)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
