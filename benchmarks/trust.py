@@ -85,7 +85,9 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
             "confidence": np.round(p.max(axis=1), 4).tolist(),
             "right": (split.classes[p.argmax(axis=1)] == split.y_test).tolist(),
             "C": split.vote_cost,
-            "weights": np.round([*model.weights_, model.joint_weight_, model.prior_weight_], 3).tolist(),
+            "weights": np.round(
+                [*model.weights_, model.joint_weight_, model.prior_weight_], 3
+            ).tolist(),
         }
         if number == 0:
             moved = np.abs(split.vote(seed=1).trust(Z) - model.trust(Z))
