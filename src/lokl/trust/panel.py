@@ -149,9 +149,13 @@ class Panel:
         return np.asarray(own + again + shares_of(opinion.trust)[:, :, np.newaxis] * joint)
 
     def prior_again(self, opinion: Opinion) -> Array:
-        """The log prior once more, in parts of the kernels that are heard."""
+        """The log prior once more, in parts of the kernels that are heard.
+
+        It is centred, which no probability depends on: of equally frequent outcomes it says nothing.
+        """
         share = opinion.familiar / opinion.familiar.shape[1]
-        return np.asarray(share[:, :, np.newaxis] * np.log(self.outcomes.prior))
+        log = np.log(self.outcomes.prior)
+        return np.asarray(share[:, :, np.newaxis] * (log - log.mean()))
 
     def decide(self, heard: Heard) -> Array:
         """Decisions, (n_samples, n_tasks) of the question."""
