@@ -7,14 +7,12 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.comparison.finish import Finished
 from lokl.comparison.results import Results
-from lokl.inspection.answers import ViewAnswers
+from lokl.inspection.answers import DISAGREE, ViewAnswers
 
 # Trust from which on a view counts, and the share of it that an equal part is taken for.
 _TRUSTED, _ABOUT = 0.5, 0.9
 # Shares that differ by less between samples are the same.
 _SAME = 1e-3
-# Views that disagree by so much or more tell different stories.
-_DISAGREE = 0.5
 _THIRDS = ("low values", "middle values", "high values")
 
 
@@ -59,7 +57,7 @@ def disagreeing(results: Results) -> list[str]:
     told = None if results.chosen is None else results.held_out(results.chosen.name, 0)
     if told is None or told.probabilities is None or len(told.views) < 2:
         return []
-    rows = np.flatnonzero(_differ(told) & (told.disagreement >= _DISAGREE))
+    rows = np.flatnonzero(_differ(told) & (told.disagreement >= DISAGREE))
     order = rows[np.argsort(-told.disagreement[rows], kind="stable")]
     return [results.table.ids[row] for row in order]
 

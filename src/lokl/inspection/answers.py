@@ -21,6 +21,9 @@ from lokl.inspection.kernel_views import (
     views_of,
 )
 
+# Views of a sample that contradict each other as far as this tell different stories.
+DISAGREE = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class ViewAnswers:

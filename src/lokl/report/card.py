@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lokl.inspection.answers import DISAGREE
 from lokl.report.content import Cases
-from lokl.report.words import DISAGREE, FAMILIAR, Words, chance
+from lokl.report.words import FAMILIAR, Words, chance
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl.inspection.answers import DISAGREE
 from lokl.report.content import Cases, Report
 from lokl.report.maps import COLOURS, LEVELS, MOST_ROWS, Places
 from lokl.report.packing import counts, numbers, shares
 from lokl.report.svg import SYMBOLS
-from lokl.report.words import DISAGREE, FAMILIAR, Words
+from lokl.report.words import FAMILIAR, Words
 
 # Neighbours of a sample that are told.
 _NEAR = 3

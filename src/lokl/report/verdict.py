@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lokl.inspection.answers import DISAGREE
 from lokl.report.content import Candidate, Cases, Interval, Report
 from lokl.report.numbers import wilson
 from lokl.report.reliability import Reliability
-from lokl.report.words import DISAGREE, Words, count, percent, sentence
+from lokl.report.words import Words, count, percent, sentence
 
 
 @dataclass(frozen=True)

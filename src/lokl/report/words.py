@@ -9,8 +9,6 @@ from lokl._arrays import Array
 from lokl.report.content import Cases, Report
 from lokl.report.numbers import Scale, decimals, fixed
 
-# Views that contradict each other as far as this are worth a badge.
-DISAGREE = 0.5
 # Views in which a sample is less like those of training than this are told.
 FAMILIAR = 0.5
 

@@ -151,7 +151,7 @@ class Panel:
     def prior_again(self, opinion: Opinion) -> Array:
         """The log prior once more, in parts of the kernels that are heard.
 
-        It is centred, which no probability depends on: of equally frequent outcomes it says nothing.
+        It is centred, which changes no probability: of equally frequent outcomes it says nothing.
         """
         share = opinion.familiar / opinion.familiar.shape[1]
         log = np.log(self.outcomes.prior)
