@@ -141,10 +141,14 @@ def test_all_results_are_drawn_against_the_published():
     records = [record("SwMKL, literal", 0.77, "paper"), record("SwMKL", 0.7, "lokl")]
     records += [record("LD-MKL, margin 0", 0.7, "lokl")]
     tables = [make_table(name, records) for name in ("table2", "table4")]
-    panels = agreement_figure(tables).axes
+    figure = agreement_figure(tables)
+    panels = figure.axes
     assert [axes.get_title() for axes in panels] == [table.title for table in tables]
-    texts = [text.get_text() for text in panels[0].get_legend().get_texts()]
-    assert texts == ["paper", "lokl"]
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["reading paper", "reading lokl", "SwMKL"]
+    # Of Diabetes, 7 points are more than two deviations of 2.7.
+    assert [text.get_text() for text in panels[0].texts] == ["Diabetes"]
     points = [bars.lines[0].get_xydata().tolist() for bars in panels[0].containers]
     assert points == [[[77.0, 77.0]], [[77.0, 70.0]]]
 
