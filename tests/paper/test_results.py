@@ -17,6 +17,7 @@ RESULTS = DOCS / "results"
 TABLES = {
     "results": (2016, ("table2", "table2-nested", "table3", "table4")),
     "results/adult": (0, ("table2", "table3", "table4")),
+    "results/adult2016": (2016, ("table2", "table4")),
 }
 
 
