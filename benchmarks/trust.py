@@ -71,10 +71,11 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
         accuracy[kind] = 100.0 * float(np.mean(predict(Z) == split.y_test))
         if model is not None and kind in ("swap", "noise"):
             found[kind] = detection(model.trust(Z), part.spoiled)
+        if model is not None and kind == "swap":
             # As far as one could get by what views say if the true class were known.
             truth = np.searchsorted(split.classes, split.y_test)
             said = model.opinions(Z)[np.arange(len(Z)), :, truth]
-            found[f"{kind}, class known"] = detection(said, part.spoiled)
+            found["swap, class known"] = detection(said, part.spoiled)
     record = {"set": name, "split": number, "method": method, "accuracy": accuracy}
     record |= {"cpu seconds": round(seconds, 2), "views": len(split.views)}
     if model is not None:

@@ -145,22 +145,25 @@ class Panel:
         """
         joint = self.joint_weight * opinion.joint[:, np.newaxis]
         own = self.weights[:, np.newaxis] * opinion.evidence
-        again = (self.prior_weight - 1.0) * self.prior_again(opinion)
-        return np.asarray(own + again + shares_of(opinion.trust)[:, :, np.newaxis] * joint)
+        again = (self.prior_weight - 1.0) * self.prior_again(opinion)[:, np.newaxis]
+        own += shares_of(opinion.familiar)[:, :, np.newaxis] * again
+        return np.asarray(own + shares_of(opinion.trust)[:, :, np.newaxis] * joint)
 
     def prior_again(self, opinion: Opinion) -> Array:
-        """The log prior once more, in parts of the kernels that are heard.
+        """The log prior once more, as far as kernels are heard, (n_samples, n_outcomes).
 
         It is centred, which changes no probability: of equally frequent outcomes it says nothing.
         """
-        share = opinion.familiar / opinion.familiar.shape[1]
         log = np.log(self.outcomes.prior)
-        return np.asarray(share[:, :, np.newaxis] * (log - log.mean()))
+        return np.outer(opinion.familiar.mean(axis=1), log - log.mean())
 
     def decide(self, heard: Heard) -> Array:
         """Decisions, (n_samples, n_tasks) of the question."""
-        terms = self.terms(self.opinion(self.testimony(heard)))
-        return self.outcomes.decide(terms.sum(axis=1) + np.log(self.outcomes.prior))
+        opinion = self.opinion(self.testimony(heard))
+        scores = np.einsum("i,niy->ny", self.weights, opinion.evidence)
+        scores += (self.prior_weight - 1.0) * self.prior_again(opinion)
+        scores += self.joint_weight * opinion.joint + np.log(self.outcomes.prior)
+        return self.outcomes.decide(scores)
 
     def parts(self, heard: Heard) -> Array:
         """Part of each kernel in the decisions, (n_samples, n_kernels, n_tasks)."""
@@ -187,6 +190,6 @@ class Panel:
 
 
 def shares_of(trust: Array) -> Array:
-    """Trust as shares that sum to one, or 0 where there is none."""
+    """Trust, or familiarity, as shares that sum to one, or 0 where there is none."""
     total = trust.sum(axis=1, keepdims=True)
     return np.divide(trust, total, out=np.zeros_like(trust), where=total > 0)

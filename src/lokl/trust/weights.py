@@ -100,8 +100,8 @@ def _by_quality(testimony: Testimony, truth: Array, weight: Array) -> Array:
 def _terms(panel: Panel, testimony: Testimony) -> Array:
     """Evidence of all kernels, of all together, and the prior once more."""
     opinion = panel.opinion(testimony)
-    again = panel.prior_again(opinion).sum(axis=1)
-    return np.concatenate([opinion.evidence, np.stack([opinion.joint, again], axis=1)], axis=1)
+    others = np.stack([opinion.joint, panel.prior_again(opinion)], axis=1)
+    return np.concatenate([opinion.evidence, others], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
