@@ -143,20 +143,20 @@ class _Search:
             self.memory = min(1.0, self.memory + 0.025)
 
     def _along(self, direction: Array, slope: float) -> tuple[Evaluation | None, float]:
-        """First point along a direction that is good enough, and the first trial's objective."""
-        current, step, first = self.current, 1.0, None
+        """First point along a direction that is good enough, and the first trial's objective.
+
+        Machines of other trials are given up as soon as their objective is too high, so that no
+        more is known of it; the next ones start from the last that were good.
+        """
+        step, seen = 1.0, []
         while step >= _TINIEST_STEP:
-            found = self.objective.evaluate(current.params + step * direction)
-            first = found.objective if first is None else first
-            if found.objective <= self.reference + _SUFFICIENT * step * slope:
-                return found, first
-            shorter = 0.5 * step
-            if step > 0.1:
-                curvature = found.objective - current.objective - step * slope
-                lowest = -0.5 * step**2 * slope / curvature if curvature > 0 else 0.0
-                shorter = lowest if 0.1 < lowest < 0.9 * step else shorter
-            step = shorter
-        return None, current.objective if first is None else first
+            enough = self.reference + _SUFFICIENT * step * slope
+            found = self.objective.at(self.current.params + step * direction, enough)
+            seen.append(enough if found is None else found.objective)
+            if found is not None:
+                return found, seen[0]
+            step *= 0.5
+        return None, seen[0]
 
 
 def _first_length(gradient: Array) -> float:

@@ -94,6 +94,8 @@ class WeightObjective(Objective[WeightEvaluation]):
     def at(self, params: Array, ceiling: float = float("inf")) -> WeightEvaluation | None:
         weights = self.weights(params)
         penalty = self.penalty(weights)
+        if penalty > ceiling:
+            return None
         gram = self.gram.regated(weigh(self.base, weights))
         limit = ceiling - penalty if np.isfinite(penalty) else ceiling
         solution = self.machines.solve_below(gram, limit)
