@@ -11,6 +11,7 @@ from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
 from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
 from lokl.solvers.limits import enough_fetches, enough_patience
+from lokl.solvers.mwu import least
 
 
 def blobs(n=80, seed=0, apart=0.7):
@@ -287,3 +288,12 @@ def test_a_tiny_matrix_is_held_whole_whatever_the_budget(step, monkeypatch):
     found = MWU(0.01, step=step).solve(small, problem)
     # Values of single rows and of the whole differ in the last digit.
     np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
+
+
+@given(size=st.integers(1, 3000), count=st.integers(1, 40), seed=st.integers(0, 1000))
+def test_the_least_of_many_values_are_those_of_a_full_sort(size, count, seed):
+    # Rounded, so that some values are equal.
+    values = np.round(np.random.RandomState(seed).normal(size=size), 2)
+    found = least(values, count)
+    assert len(set(found)) == len(found) == min(size, count)
+    np.testing.assert_array_equal(np.sort(values[found]), np.sort(values)[:count])

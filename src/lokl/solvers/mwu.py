@@ -1,6 +1,7 @@
 """Multiplicative weights: the squared hinge to a certified gap, in memory of a few rows."""
 
 import logging
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -267,7 +268,19 @@ def with_next(first: int, second: int, ahead: list[Array], capacity: int) -> Arr
 
 
 def least(values: Array, count: int) -> Array:
-    """Positions of the smallest values."""
+    """Positions of the smallest values.
+
+    Few of many: they are in those blocks that have the smallest minima, and in what is left over
+    behind the last block.
+    """
     if len(values) <= count:
         return np.arange(len(values))
-    return np.argpartition(values, count)[:count]
+    width = math.isqrt(len(values) // count)
+    blocks = len(values) // width
+    minima = values[: blocks * width].reshape(blocks, width).min(axis=1)
+    best = np.argpartition(minima, count)[:count] if blocks > count else np.arange(blocks)
+    inside = (best[:, np.newaxis] * width + np.arange(width)).ravel()
+    candidates = np.append(inside, np.arange(blocks * width, len(values)))
+    if len(candidates) <= count:
+        return candidates
+    return np.asarray(candidates[np.argpartition(values[candidates], count)[:count]])

@@ -122,6 +122,7 @@ class _Rounds:
         # Before the first round all gradients are zero: the samples nearest the origin begin.
         self.g = gram.diag() + problem.ridge
         self.rounds = 0
+        self._sides = [np.flatnonzero(self.sign == side) for side in (1.0, -1.0)]
         self.fetches, self.most_fetches = 0, enough_fetches(n)
         fit = int(cache_size * _MEGABYTE // (m * n * gram.dtype.itemsize))
         self._cache = RowCache(n, m * n, max(fit, 2), gram.dtype)
@@ -141,8 +142,7 @@ class _Rounds:
                 self._fetch(first, second)
 
     def _fetch(self, first: int, second: int) -> None:
-        sides = [np.flatnonzero(self.sign == side) for side in (1.0, -1.0)]
-        ahead = [own[least(self.g[own], _AHEAD)] for own in sides]
+        ahead = [own[least(self.g[own], _AHEAD)] for own in self._sides]
         index = with_next(first, second, ahead, self._cache.capacity)
         slots, missing = self._cache.place(index)
         m, n = self.v.shape
