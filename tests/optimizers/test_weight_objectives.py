@@ -21,7 +21,7 @@ from lokl.optimizers import (
     reduced_gradient,
     spectral,
 )
-from lokl.optimizers.reduced_gradient import Planes
+from lokl.optimizers.planes import Planes
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
 
 PENALTIES = [

@@ -6,6 +6,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.optimizers.objective import Step
+from lokl.optimizers.planes import Planes
 from lokl.optimizers.weight_objective import Simplex, WeightEvaluation
 
 # The search along a direction ends with this share of what the planes say can be gained.
@@ -38,44 +39,6 @@ def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Step]:
         if found.objective >= current.objective - _NOISE * abs(current.objective):
             return
         current = found
-
-
-class Planes:
-    """What every machine solved so far says about all other weights.
-
-    Coefficients `u` that are feasible once are so always, so the optimum at weights ``d`` is at
-    least ``linear(u) - d'S(u) / 2``: a plane below a convex function.
-    """
-
-    def __init__(self) -> None:
-        self._linear: list[float] = []
-        self._forms: list[Array] = []
-
-    def add(self, objective: float, weights: Array, forms: Array) -> None:
-        """Remember the machines that were solved at some weights."""
-        self._linear.append(objective + 0.5 * float(weights @ forms))
-        self._forms.append(forms)
-
-    def along(self, start: Array, D: Array, longest: float) -> tuple[float, float]:
-        """Where on ``start + s D`` the planes are lowest, and how low."""
-        forms = np.array(self._forms)
-        heights = np.array(self._linear) - 0.5 * forms @ start
-        slopes = -0.5 * forms @ D
-        s = 0.0
-        while True:
-            # The steepest of the planes that are highest here; the next one to rise above it.
-            top = float((heights + s * slopes).max())
-            touching = heights + s * slopes >= top - 1e-12 * abs(top)
-            slope = float(slopes[touching].max())
-            if slope >= 0.0:
-                return s, top
-            steeper = slopes > slope
-            with np.errstate(divide="ignore", invalid="ignore"):
-                crossing = (top - s * slope - heights[steeper]) / (slopes[steeper] - slope)
-            crossing = crossing[crossing > s]
-            if not len(crossing) or crossing.min() >= longest:
-                return longest, float((heights + longest * slopes).max())
-            s = float(crossing.min())
 
 
 class _Search:
