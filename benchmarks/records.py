@@ -1,44 +1,49 @@
-"""Work that a long benchmark has finished, as lines of a file: a run that was cut off goes on."""
+"""Work that a long benchmark has finished: a run that was cut off goes on."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from lokl import _records
 
-@dataclass
-class Records:
-    """What is finished, in memory and in a file that only grows.
+
+class Records(_records.Records):
+    """Records of one setting, in a file that other settings share.
 
     Parameters
     ----------
     path : Path or None
         None keeps nothing beyond the run.
+    names : tuple of str
+        What tells the work of two records apart.
     setting : dict
         Values that every record has; records of other settings are in the file and not seen.
     """
 
-    path: Path | None
-    setting: dict[str, Any] = field(default_factory=dict)
-    found: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self, path: Path | None, names: tuple[str, ...], setting: dict[str, Any]):
+        self.names = names
+        self.setting = setting
+        # Removed together with this object.
+        self._folder = TemporaryDirectory() if path is None else None
+        super().__init__(path if self._folder is None else Path(self._folder.name) / "records")
 
-    def __post_init__(self) -> None:
-        if self.path is not None and self.path.exists():
-            lines = self.path.read_text().splitlines()
-            self.found = [record for record in map(json.loads, lines) if self._is_ours(record)]
+    def key_of(self, record: dict[str, Any]) -> str:
+        return json.dumps([record[name] for name in (*self.names, *self.setting)])
 
-    def _is_ours(self, record: dict[str, Any]) -> bool:
-        return all(record.get(name) == value for name, value in self.setting.items())
+    def check(self, record: Any) -> None:
+        lacking = [name for name in (*self.names, *self.setting) if name not in record]
+        if lacking:
+            raise ValueError(f"it lacks {', '.join(lacking)}")
 
     def has(self, **wanted: Any) -> bool:
-        """Whether a record with these values is there."""
-        return any(
-            all(record[name] == value for name, value in wanted.items()) for record in self.found
-        )
+        """Whether this work is finished."""
+        return self.get(self.key_of({**wanted, **self.setting})) is not None
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        """Records of this setting."""
+        return [r for r in self if all(r[name] == value for name, value in self.setting.items())]
 
     def add(self, record: dict[str, Any]) -> None:
-        record = {**record, **self.setting}
-        self.found.append(record)
-        if self.path is not None:
-            with self.path.open("a") as stream:
-                stream.write(json.dumps(record) + "\n")
+        super().add({**record, **self.setting})

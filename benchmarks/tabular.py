@@ -113,7 +113,8 @@ def finish(name: str, options: TabularOptions, records: Records) -> str:
 
 
 def run(options: TabularOptions, report: Report) -> None:
-    records = Records(options.records, {"rows": options.rows or MOST_ROWS})
+    about = ("set", "split", "contestant")
+    records = Records(options.records, about, {"rows": options.rows or MOST_ROWS})
     accuracy, times, ranks, versus = [], [], [], []
     for name in options.sets.split(","):
         try:

@@ -142,7 +142,7 @@ def run(options: TrustOptions, report: Report) -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message=".*lack a view.*")
     warnings.filterwarnings("ignore", message="the best .* of the grid")
-    records = Records(options.records, {"fixed": options.fixed})
+    records = Records(options.records, ("set", "split", "method"), {"fixed": options.fixed})
     names, methods = options.sets.split(","), options.methods.split(",")
     if not options.tables:
         plan = Plan({name: load_set(name) for name in names}, options.splits)
