@@ -77,6 +77,8 @@ def fit(
         settings = settings.changed(seed=seed)
         table = settings.read()
         tell(table.notes)
+        if chosen is not None and method is None and jobs != -1:
+            tell((f"{chosen} is fitted in one thread, as it was compared: --jobs changes nothing",))
         # All cores is also the default of the model, which the file then does not say.
         n_jobs = None if jobs == -1 else jobs
         save(_learned(table, settings, method, cost, chosen, time_limit, n_jobs), output)
