@@ -9,6 +9,13 @@ from lokl.paper.tables import Entry, ResultTable
 
 # Shapes of methods, in the order in which they are met.
 _SHAPES = "osD^vPX*<>"
+# Half the width of a point, in pixels, and places for a name around it, the near ones first.
+_HALF = 4.0
+_AROUND = [
+    (far * x, far * y)
+    for far in (4.0, 9.0, 15.0)
+    for x, y in ((1, -1), (1, 1), (-1, 1), (-1, -1), (1.4, 0), (-1.4, 0), (0, 1.4), (0, -1.4))
+]
 
 
 def agreement_figure(tables: Sequence[ResultTable]) -> Any:
@@ -19,15 +26,19 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
     the name of its set.
     """
     plt = pyplot()
-    figure, panels = plt.subplots(
-        1, len(tables), figsize=(5.0 * len(tables), 5.4), squeeze=False, constrained_layout=True
+    # Two panels in a row; one that is left has a row for itself.
+    places = list(range(len(tables)))
+    rows = [[*places[k : k + 2], *places[k : k + 1]][:2] for k in range(0, len(places), 2)]
+    figure, panels = plt.subplot_mosaic(
+        rows, figsize=(10.0, 5.0 * len(rows) + 0.5), layout="constrained"
     )
     shapes: dict[str, str] = {}
-    for axes, table in zip(panels[0], tables, strict=True):
+    for place, table in enumerate(tables):
+        axes = panels[place]
         drawn = [e for e in table.entries if e.counted and e.mean is not None]
         for entry in drawn:
             shape = shapes.setdefault(_name(entry), _SHAPES[len(shapes) % len(_SHAPES)])
-            _draw(axes, entry, f"C{list(READINGS).index(entry.reading)}", shape)
+            _draw(axes, entry, shape)
         axes.set(title=table.title, xlabel="published", ylabel="ours")
         if drawn:
             equal = drawn[0].published
@@ -35,6 +46,10 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
             # Room for a name beside the last point.
             axes.margins(x=0.1)
     _explain(figure, plt, shapes)
+    # Where names have room is known once everything else has its place.
+    figure.draw_without_rendering()
+    for place, table in enumerate(tables):
+        _name_sets(panels[place], [e for e in table.entries if e.counted and e.mean is not None])
     return figure
 
 
@@ -43,7 +58,11 @@ def _name(entry: Entry) -> str:
     return entry.method.partition(",")[0]
 
 
-def _draw(axes: Any, entry: Entry, colour: str, shape: str) -> None:
+def _colour(entry: Entry) -> str:
+    return f"C{list(READINGS).index(entry.reading)}"
+
+
+def _draw(axes: Any, entry: Entry, shape: str) -> None:
     axes.errorbar(
         [entry.published],
         [entry.mean],
@@ -53,17 +72,51 @@ def _draw(axes: Any, entry: Entry, colour: str, shape: str) -> None:
         markersize=5,
         elinewidth=0.7,
         alpha=0.75,
-        color=colour,
+        color=_colour(entry),
     )
-    if entry.within == 3:
-        axes.annotate(
+
+
+def _name_sets(axes: Any, drawn: Sequence[Entry]) -> None:
+    """Name the sets of far-off results, each where it hides least of points and other names."""
+    points = axes.transData.transform([(e.published, e.mean) for e in drawn]) if drawn else []
+    taken = [(x - _HALF, y - _HALF, x + _HALF, y + _HALF) for x, y in points]
+    inside = axes.bbox.extents
+    for entry in drawn:
+        if entry.within != 3:
+            continue
+        name = axes.annotate(
             entry.set,
             (entry.published, entry.mean),
-            xytext=(5, -9),
+            xytext=(0, 0),
             textcoords="offset points",
-            fontsize=7,
-            color=colour,
+            fontsize=8,
+            color=_colour(entry),
         )
+        name.set_in_layout(False)
+        choices = []
+        for k, (x, y) in enumerate(_AROUND):
+            _put(name, x, y)
+            box = tuple(name.get_window_extent().extents)
+            outside = _shared(box, box) - _shared(box, inside)
+            choices.append((outside + sum(_shared(box, other) for other in taken), k, box))
+        _, best, box = min(choices)
+        _put(name, *_AROUND[best])
+        taken.append(box)
+
+
+def _put(name: Any, x: float, y: float) -> None:
+    """Move a name to one side of its point, in points of the page."""
+    name.xyann = (x, y)
+    name.set(
+        ha="left" if x > 0 else "right" if x < 0 else "center",
+        va="bottom" if y > 0 else "top" if y < 0 else "center",
+    )
+
+
+def _shared(a: Sequence[float], b: Sequence[float]) -> float:
+    """Area of the overlap of two boxes, each from left and bottom to right and top."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return max(width, 0.0) * max(height, 0.0)
 
 
 def _explain(figure: Any, plt: Any, shapes: dict[str, str]) -> None:
@@ -76,4 +129,5 @@ def _explain(figure: Any, plt: Any, shapes: dict[str, str]) -> None:
         plt.Line2D([], [], marker=shape, linestyle="", color="0.4", label=method)
         for method, shape in shapes.items()
     ]
-    figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), frameon=False)
+    two_rows = (len(keys) + 1) // 2
+    figure.legend(handles=keys, loc="outside lower center", ncols=two_rows, frameon=False)
