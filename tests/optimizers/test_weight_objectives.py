@@ -64,6 +64,23 @@ def test_the_gradient_in_the_weights(penalty, regression):
     np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
 
 
+@penalties
+def test_weights_that_cost_too_much_are_given_up_and_forgotten(penalty):
+    *_, parts = case()
+    objective = Penalised(**parts, regularizer=penalty, strength=0.7)
+    good, other = penalty.start(3), penalty.project(np.array([0.9, 0.3, 0.1]))
+    known = objective.evaluate(good)
+    start = list(parts["machines"]._last)
+    value = objective.evaluate(other).objective
+    objective.evaluate(good)
+    for ceiling in (-1e9, 0.5 * value, value - 1e-6 * abs(value)):
+        assert objective.at(other, ceiling) is None
+        # The next machines do not begin where these were left.
+        np.testing.assert_allclose(parts["machines"]._last, start, atol=1e-8)
+    assert objective.at(other, value + 1e-6 * abs(value)).objective == pytest.approx(value)
+    assert objective.evaluate(good).objective == pytest.approx(known.objective, rel=1e-9)
+
+
 @pytest.mark.parametrize("regression", [False, True])
 def test_the_gradient_in_the_exponents(regression):
     X, _, _, parts = case(regression=regression)

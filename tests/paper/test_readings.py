@@ -153,6 +153,24 @@ def test_all_results_are_drawn_against_the_published():
     assert points == [[[77.0, 77.0]], [[77.0, 70.0]]]
 
 
+def test_names_of_far_off_results_do_not_hide_each_other():
+    """Both readings of a method at nearly the same place, and three panels in two rows."""
+    records = [
+        {**record(method, 0.6 + 0.01 * k, reading), "data": data}
+        for k, data in enumerate(("diabetes_scale", "german.numer_scale"))
+        for method, reading in (("SwMKL, literal", "paper"), ("SwMKL", "lokl"))
+    ]
+    figure = agreement_figure([make_table("table2", records)] * 3)
+    figure.canvas.draw()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert sorted(text.get_text() for text in axes.texts) == ["Diabetes"] * 2 + ["German"] * 2
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    first, second, wide = (axes.get_position() for axes in figure.axes)
+    assert wide.width > first.width + second.width
+    assert wide.y1 < first.y0
+
+
 def test_the_command_shows_both_readings_side_by_side(tmp_path, lokl_data):
     where = ["--quick", "--repeats", "1", "--jobs", "1", "-o", str(tmp_path)]
     methods = ["--datasets", "Liver", "--methods", "UNIFORM"]

@@ -145,18 +145,18 @@ class _Search:
     def _along(self, direction: Array, slope: float) -> tuple[Evaluation | None, float]:
         """First point along a direction that is good enough, and the first trial's objective.
 
-        Machines of other trials are given up as soon as their objective is too high, so that no
-        more is known of it; the next ones start from the last that were good.
+        Machines of other trials are given up as soon as their objective is too high, so that of
+        the first one only what it exceeds may be known; the next ones start from the last machines
+        that were good.
         """
-        step, seen = 1.0, []
+        step, first = 1.0, self.reference + _SUFFICIENT * slope
         while step >= _TINIEST_STEP:
             enough = self.reference + _SUFFICIENT * step * slope
             found = self.objective.at(self.current.params + step * direction, enough)
-            seen.append(enough if found is None else found.objective)
             if found is not None:
-                return found, seen[0]
+                return found, found.objective if step == 1.0 else first
             step *= 0.5
-        return None, seen[0]
+        return None, first
 
 
 def _first_length(gradient: Array) -> float:

@@ -26,16 +26,16 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
     the name of its set.
     """
     plt = pyplot()
-    # Two panels in a row; one that is left has a row for itself.
-    places = list(range(len(tables)))
-    rows = [[*places[k : k + 2], *places[k : k + 1]][:2] for k in range(0, len(places), 2)]
+    # Two panels in a row; a last one that is alone takes both places.
+    last = len(tables) - 1
+    rows = [[k, min(k + 1, last)] for k in range(0, len(tables), 2)]
     figure, panels = plt.subplot_mosaic(
         rows, figsize=(10.0, 5.0 * len(rows) + 0.5), layout="constrained"
     )
     shapes: dict[str, str] = {}
-    for place, table in enumerate(tables):
-        axes = panels[place]
-        drawn = [e for e in table.entries if e.counted and e.mean is not None]
+    shown = [[e for e in table.entries if e.counted and e.mean is not None] for table in tables]
+    for k, (table, drawn) in enumerate(zip(tables, shown, strict=True)):
+        axes = panels[k]
         for entry in drawn:
             shape = shapes.setdefault(_name(entry), _SHAPES[len(shapes) % len(_SHAPES)])
             _draw(axes, entry, shape)
@@ -48,8 +48,8 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
     _explain(figure, plt, shapes)
     # Where names have room is known once everything else has its place.
     figure.draw_without_rendering()
-    for place, table in enumerate(tables):
-        _name_sets(panels[place], [e for e in table.entries if e.counted and e.mean is not None])
+    for k, drawn in enumerate(shown):
+        _name_sets(panels[k], drawn)
     return figure
 
 
@@ -129,5 +129,6 @@ def _explain(figure: Any, plt: Any, shapes: dict[str, str]) -> None:
         plt.Line2D([], [], marker=shape, linestyle="", color="0.4", label=method)
         for method, shape in shapes.items()
     ]
-    two_rows = (len(keys) + 1) // 2
-    figure.legend(handles=keys, loc="outside lower center", ncols=two_rows, frameon=False)
+    # In two rows.
+    columns = (len(keys) + 1) // 2
+    figure.legend(handles=keys, loc="outside lower center", ncols=columns, frameon=False)

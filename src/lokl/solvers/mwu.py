@@ -189,6 +189,7 @@ class _Hulls:
         self.gram = gram
         self.problem = problem
         self.sign = sign
+        self._sides = [np.flatnonzero(sign == side) for side in (1.0, -1.0)]
         # The loops are compiled for arrays that can be written to.
         self.diag = gram.diag().copy()
         self.alpha = np.zeros(gram.n_samples)
@@ -239,8 +240,7 @@ class _Hulls:
     def _wanted(self, first: int, second: int) -> Array:
         """Rows that are missing now, and those that will be asked for next."""
         ahead = []
-        for side in (1.0, -1.0):
-            own = np.flatnonzero(self.sign == side)
+        for own in self._sides:
             active = own[self.alpha[own] > 0]
             ahead += [own[least(self.g[own], _AHEAD)], active[least(-self.g[active], _AHEAD)]]
         return with_next(first, second, ahead, self.gram.storable)
@@ -278,9 +278,7 @@ def least(values: Array, count: int) -> Array:
     width = math.isqrt(len(values) // count)
     blocks = len(values) // width
     minima = values[: blocks * width].reshape(blocks, width).min(axis=1)
-    best = np.argpartition(minima, count)[:count] if blocks > count else np.arange(blocks)
+    best = np.argpartition(minima, min(count, blocks) - 1)[:count]
     inside = (best[:, np.newaxis] * width + np.arange(width)).ravel()
     candidates = np.append(inside, np.arange(blocks * width, len(values)))
-    if len(candidates) <= count:
-        return candidates
-    return np.asarray(candidates[np.argpartition(values[candidates], count)[:count]])
+    return np.asarray(candidates[np.argpartition(values[candidates], count - 1)[:count]])
