@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
@@ -67,13 +68,53 @@ def test_the_winner_explains_itself():
     names = model.kernel_names_
     assert model.gate(table).shape == (len(y), len(names))
     parts = model.contributions(table)
-    decision = parts.sum(axis=2) + model.best_estimator_[-1].intercept_
+    decision = parts.sum(axis=2) + model.intercept_
     np.testing.assert_allclose(decision, model.decision_function(table), atol=1e-8)
     shown = model.gate(table.iloc[:3], labels=True)
     assert list(shown.index) == ["wine 0", "wine 1", "wine 2"]
     assert list(shown.columns) == list(names)
     assert not hasattr(model, "trust")
     assert list(model.feature_names_in_) == list(table.columns)
+
+
+WHAT_A_VOTE_SAYS = ("trust", "disagreement", "familiarity", "opinions")
+
+
+def test_what_the_winner_has_learned_and_says_is_that_of_the_whole():
+    samples, labels, views, _ = make_views(80, random_state=0)
+    model = quick(methods=["TrustedVote"], views=views).fit(samples, labels)
+    vote, prepared = model.best_estimator_[-1], model.best_estimator_[:-1].transform(samples)
+    learned = [name for name in vote._results if name.endswith("_")]
+    assert {"intercept_", "support_", "experts_", "weights_"} <= set(learned)
+    for name in learned:
+        np.testing.assert_equal(getattr(model, name), getattr(vote, name), name)
+    for name in WHAT_A_VOTE_SAYS:
+        own = getattr(model, name)(samples)
+        np.testing.assert_array_equal(own, getattr(vote, name)(prepared), name)
+    table = pd.DataFrame(samples, index=[f"sample {i}" for i in range(len(labels))])
+    for name in WHAT_A_VOTE_SAYS[:3]:
+        shown = getattr(model, name)(table, labels=True)
+        assert list(shown.index) == list(table.index)
+        np.testing.assert_array_equal(shown, getattr(model, name)(samples))
+
+
+def test_what_the_winner_has_not_is_missed_by_name():
+    model = quick().fit(X, y)
+    for name in (*WHAT_A_VOTE_SAYS, "experts_", "feature_names_in_"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(model, name)
+    with pytest.raises(NotFittedError):
+        _ = quick().intercept_
+    with pytest.raises(NotFittedError):
+        _ = quick().leaderboard_
+
+
+def test_support_is_told_by_rows_as_they_were_given():
+    weight = np.random.RandomState(0).randint(0, 2, len(y)).astype(float)
+    model = quick().fit(X, y, sample_weight=weight)
+    assert (weight[model.support_] > 0).all()
+    read = model.best_estimator_[:-1].transform(X)
+    np.testing.assert_array_equal(read[model.support_], model.support_vectors_)
 
 
 def judged(level, scores, cost=1.0):
@@ -216,4 +257,8 @@ def test_where_time_is_too_short_the_last_fit_learns_from_fewer_samples():
         with pytest.warns(UserWarning, match="learned from 5.. of them; raise time_limit"):
             model.fit(data, labels)
     assert 495 <= model.n_samples_fit_ <= 505
+    # Support is told by rows of all samples, also of those that were left out.
+    read = model.best_estimator_[:-1].transform(data)
+    np.testing.assert_array_equal(read[model.support_], model.support_vectors_)
+    assert model.support_.max() >= model.n_samples_fit_
     assert model.score(data, labels) > 0.9

@@ -147,6 +147,9 @@ def test_nan_without_views_is_told_with_the_remedy():
         model.predict(spoilt(np.nan))
     with pytest.raises(ValueError, match=r"contains NaN.*; impute the values, .*SimpleImputer$"):
         GMKLClassifier(combine="product").fit(spoilt(np.nan), Y)
+    named = pd.DataFrame(spoilt(np.nan)).add_prefix("gene ")
+    with pytest.raises(ValueError, match="row 3, column 'gene 1'"):
+        UniformMKLClassifier().fit(named, Y)
     with pytest.raises(ValueError, match="contains NaN; impute"):
         model.predict(sparse.csr_matrix(spoilt(np.nan)))
 

@@ -36,6 +36,8 @@ class Arena:
     scorer : callable
     prepare : PrepareColumns
     n_jobs, verbose : as in ``KernelSearchCV``
+    rows : array
+        Numbers of the samples among those that were given.
     """
 
     X: Any
@@ -46,6 +48,7 @@ class Arena:
     prepare: PrepareColumns
     n_jobs: int | None
     verbose: int
+    rows: Array
     # Methods share the prepared samples.
     workers: list[Worker] = field(default_factory=new_workers)
 
@@ -54,7 +57,7 @@ class Arena:
         return int(self.X.shape[0])
 
     def part(self, rows: Array) -> "Arena":
-        """Some of the samples, in the same folds."""
+        """Some of the samples, in the same folds; a fold that has none of them is left out."""
         place = np.full(self.n_rows, -1)
         place[rows] = np.arange(len(rows))
         cut = [tuple(place[side][place[side] >= 0] for side in split) for split in self.splits]
@@ -64,6 +67,7 @@ class Arena:
             y=self.y[rows],
             weight=None if self.weight is None else self.weight[rows],
             splits=[(train, test) for train, test in cut if len(train) and len(test)],
+            rows=self.rows[rows],
         )
 
     def judge(self, candidates: Iterable[Candidate], seconds: float | None) -> list[Judged]:
@@ -84,13 +88,10 @@ class Arena:
             ]
         return judged
 
-    def fitted(self, candidate: Candidate, rows: Array | None = None) -> Pipeline:
-        """Fit a candidate on all samples, or on some."""
-        arena = self if rows is None else replace(self, X=self.X[rows], y=self.y[rows])
-        if rows is not None and self.weight is not None:
-            arena = replace(arena, weight=self.weight[rows])
-        model = arena._pipeline(candidate).set_params(**candidate.parameters)
-        return model.fit(arena.X, arena.y, **arena._fit_params(candidate))
+    def fitted(self, candidate: Candidate) -> Pipeline:
+        """Fit a candidate on all samples."""
+        model = self._pipeline(candidate).set_params(**candidate.parameters)
+        return model.fit(self.X, self.y, **self._fit_params(candidate))
 
     def calibration(self, judged: Judged) -> Calibration | None:
         """From held-out decisions of a candidate to probabilities; None where they are unknown."""

@@ -171,25 +171,28 @@ class AutoMKL(Explained):
             tournament = self._tournament(X, numbers, y, sample_weight, groups, reader, deadline)
             tournament.play()
             winner = tournament.winner()
-            fitted, count = tournament.fitted(winner)
+            fitted, rows = tournament.fitted(winner)
             results = {
                 **told,
-                **self._known(reader, fitted),
+                **self._known(reader, fitted, rows),
                 "calibration_": tournament.calibration(winner),
                 "best_score_": winner.mean,
                 "best_method_": winner.candidate.method,
-                "n_samples_fit_": count,
                 "_rows": tournament.board.rows(),
             }
         publish(self, results)
         return self
 
-    def _known(self, reader: ReadColumns, fitted: Pipeline) -> dict[str, Any]:
+    def _known(self, reader: ReadColumns, fitted: Pipeline, rows: Array) -> dict[str, Any]:
+        """What is known of a winner that has learned from some rows."""
         known = {
             "best_estimator_": Pipeline([("read", reader), *fitted.steps]),
             "kernel_names_": getattr(fitted[-1], "kernel_names_", None),
+            "n_samples_fit_": len(rows),
             "n_features_in_": reader.n_features_in_,
         }
+        if hasattr(fitted[-1], "support_"):
+            known["support_"] = rows[fitted[-1].support_]
         if hasattr(reader, "feature_names_in_"):
             known["feature_names_in_"] = reader.feature_names_in_
         return known
@@ -218,6 +221,7 @@ class AutoMKL(Explained):
             self._preparation(places),
             self.n_jobs,
             self.verbose,
+            np.arange(len(y)),
         )
         if (weight <= 0).any():
             # A weight of zero is the same as no row at all.
@@ -289,32 +293,57 @@ class AutoMKL(Explained):
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
         return self._answer(question, X, labels=labels)
 
+    def __getattr__(self, name: str) -> Any:
+        """What the winner has learned, such as ``intercept_``, is known of the whole."""
+        if name.startswith("_") or not name.endswith("_") or name in COLUMNS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        check_is_fitted(self)
+        return getattr(self.best_estimator_[-1], name)
+
     @available_if(_has("trust"))
-    def trust(self, X: Any) -> Array:
+    def trust(self, X: Any, *, labels: bool = False) -> Any:
         """Probability that each kernel speaks to the matter: ``trust`` of the winner.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
         """
-        return np.asarray(self._answer("trust", X))
+        return self._answer("trust", X, labels=labels)
 
     @available_if(_has("disagreement"))
-    def disagreement(self, X: Any) -> Array:
+    def disagreement(self, X: Any, *, labels: bool = False) -> Any:
         """How far kernels contradict each other at each sample: ``disagreement`` of the winner.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a series (pandas) with the index of `X`.
         """
-        return np.asarray(self._answer("disagreement", X))
+        return self._answer("disagreement", X, labels=labels)
+
+    @available_if(_has("familiarity"))
+    def familiarity(self, X: Any, *, labels: bool = False) -> Any:
+        """How far each kernel has seen samples like these: ``familiarity`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+        """
+        return self._answer("familiarity", X, labels=labels)
 
     @classmethod
     def _described(cls) -> Attributes:
         return {
             "best_estimator_": (
                 "Pipeline",
-                "The winner, fitted on all samples: reading, preparation, model.",
+                "The winner, fitted on all samples: reading, preparation, model. What the model "
+                "has learned, such as ``intercept_`` or ``weights_``, is found here, too; its "
+                "kernels and support vectors are those of prepared columns.",
             ),
             "best_method_": ("str", "Its method, as in ``leaderboard_``."),
             "best_score_": ("float", "Its mean held-out score."),
@@ -325,6 +354,10 @@ class AutoMKL(Explained):
             ),
             "kernel_names_": ("list of str or None", "Kernels of the winner."),
             "n_samples_fit_": ("int", "Samples that the winner learned from."),
+            "support_": (
+                "array of shape (n_support,)",
+                "Rows of the training samples, as given, that carry the winner, where it has any.",
+            ),
             **COLUMNS,
         }
 

@@ -108,6 +108,20 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
         """
         return np.asarray(self._answer("decision_function", X))
 
+    @available_if(_has("opinions"))
+    def opinions(self, X: Any) -> Array:
+        """Probability of each class by the word of each kernel alone: ``opinions`` of the winner.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        opinions : array of shape (n_samples, n_kernels, n_classes)
+        """
+        return np.asarray(self._answer("opinions", X))
+
     def _has_probabilities(self) -> bool:
         known = getattr(self, "calibration_", None) is not None
         return known or self._wins_with("predict_proba")

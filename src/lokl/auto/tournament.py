@@ -68,21 +68,22 @@ class Tournament:
         assert found is not None
         return found
 
-    def fitted(self, winner: Judged) -> tuple[Pipeline, int]:
-        """Fit the winner on all samples, or on as many as time allows; return how many."""
-        n, rows = self.arena.n_rows, None
+    def fitted(self, winner: Judged) -> tuple[Pipeline, Array]:
+        """Fit the winner on all samples, or on as many as time allows; return which."""
+        arena, n = self.arena, self.arena.n_rows
         expected = self._final_seconds(winner)
         left = max(self.deadline.left, 0.05 * (self.deadline.limit or 0.0))
         if expected > left:
             count = max(int(n * np.sqrt(left / expected)), min(n, 500))
             if count < n:
-                rows = some_rows(self.arena.y, count, self.is_classifier, self.rng)
+                rows = some_rows(arena.y, count, self.is_classifier, self.rng)
+                arena = arena.part(rows)
                 tell(
                     "fewer samples than given",
                     f"time_limit={self.deadline.limit:g} seconds are too few for a fit on all {n} "
                     f"samples: the model learned from {len(rows)} of them; raise time_limit",
                 )
-        return self.arena.fitted(winner.candidate, rows), n if rows is None else len(rows)
+        return arena.fitted(winner.candidate), arena.rows
 
     def _search(self, arena: Arena) -> None:
         for stage in self._stages(arena):

@@ -35,7 +35,7 @@ def check_samples(
         else:
             X = validate_data(estimator, X, **options)
     if not missing:
-        _refuse_nan(X, views)
+        _refuse_nan(X, views, getattr(estimator, "feature_names_in_", None))
     return (_canonical(X), y) if fitting else _canonical(X)
 
 
@@ -56,7 +56,8 @@ def _is_table(value: Any) -> bool:
     return len(getattr(value, "shape", ())) == 2
 
 
-def _refuse_nan(X: Any, views: bool) -> None:
+def _refuse_nan(X: Any, views: bool, names: Array | None) -> None:
+    """Raise where a value is NaN; columns are told by their names, if they have any."""
     values = X.data if is_sparse(X) else X
     # A sum is NaN where an entry is, and much cheaper than looking at each of them.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -71,7 +72,7 @@ def _refuse_nan(X: Any, views: bool) -> None:
     where = ""
     if not is_sparse(X):
         row, column = np.argwhere(np.isnan(X))[0]
-        where = f" (row {row}, column {column})"
+        where = f" (row {row}, column {column if names is None else repr(names[column])})"
     raise ValueError(
         f"Input X contains NaN{where}; impute the values, for example with "
         f"sklearn.impute.SimpleImputer{remedy}"
