@@ -19,9 +19,11 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
+from lokl.estimators._base import success
 from lokl.estimators._base.earlier import Earlier, Guide
 from lokl.estimators._base.line import fit_line
-from lokl.kernels import RBF, Linear, rbf_ladder
+from lokl.estimators._base.success import regress
+from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
 COSTS = (0.3, 1.0, 5.0, 20.0)
 # Relative gaps that leave decisions to three digits.
@@ -120,6 +122,42 @@ def test_missing_views(name):
 def test_any_order_of_costs(name, costs, seed):
     X, y = two_regions(40, seed=seed, flip=0.2)
     check_line(members(name, costs), X, y, atol=1e-2)
+
+
+def kernels_in_part(name):
+    """Lists of kernels, of which each has something in common with the one before it."""
+    first = RBF(0.1) if name.startswith("GMKL") else Linear()
+    second = [RBF(0.5), RBF(2.0), RBF(2.0), Polynomial(2)]
+    lists = [[first, own] for own in second] + [[RBF(1.0), second[-1]], [second[-1], RBF(1.0)]]
+    return [*lists, [first], [first, second[0], second[1]]]
+
+
+@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
+def test_kernels_may_differ_in_part(name):
+    X, y = two_regions(60, flip=0.1)
+    if name in REGRESSORS:
+        y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    lists = kernels_in_part(name)
+    estimators = [members(name, (1.0,), kernels)[0] for kernels in lists]
+    # The same kernels at another cost, in between.
+    estimators[2].set_params(C=4.0)
+    check_line(estimators, X, y, new=two_regions(30, seed=1)[0])
+
+
+@pytest.mark.parametrize("name", ["LDMKLClassifier", "SwMKLClassifier"])
+def test_a_kernel_that_stays_is_regressed_once(name, monkeypatch):
+    X, y = two_regions(60, flip=0.1)
+    regressed = []
+
+    def noted(machine, gram, kernel):
+        regressed.append(kernel)
+        return regress(machine, gram, kernel)
+
+    monkeypatch.setattr(success, "regress", noted)
+    lists = [{"stays": Linear(), "changes": RBF(gamma)} for gamma in (0.5, 1.0, 2.0)]
+    for _ in fit_line([make(name, kernels) for kernels in lists], X, y):
+        pass
+    assert sorted(regressed) == ["changes", "changes", "changes", "stays"]
 
 
 @pytest.mark.parametrize("name", ["UniformMKLClassifier", "EasyMKLClassifier", "CLMKLClassifier"])

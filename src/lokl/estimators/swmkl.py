@@ -92,12 +92,9 @@ class _SwMKL(SuccessLearner):
         for i, own in enumerate(judged):
             success[own.alone.rows, i] = own.success
         # What is laid out for single kernels is done with: its memory goes to the combined one.
+        share = memory_left(judged)
         del judged, own
-        gram = training.gram(
-            H,
-            share=memory_left(training),
-            pair_normalized=self.psd in _PAIRS,
-        )
+        gram = training.gram(H, share=share, pair_normalized=self.psd in _PAIRS)
         if self.psd == "clip":
             solution = _clipped(training, gram)
         elif self.psd == "shift":

@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from lokl._memory import Peak
 from lokl._threads import one_thread
 from lokl.datasets import load
+from lokl.estimators._base.line import fit_line
 from lokl.paper.methods import GAMMAS, build
 from lokl.paper.readings import FIRST_READING, READINGS
 
@@ -193,9 +194,13 @@ def _samples(name: str, rows: int | None, seed: int) -> tuple[Any, Any]:
 
 def _nested(cell: Cell, X: Any, y: Any) -> float:
     """Width with the best accuracy on held-out fifths of the training part."""
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=cell.seed).split(X, y))
-    scores = []
-    for gamma in GAMMAS:
-        model = build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
-        scores.append(np.mean([model.fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]))
+    folds = StratifiedKFold(5, shuffle=True, random_state=cell.seed)
+    scores = np.zeros(len(GAMMAS))
+    for kept, left in folds.split(X, y):
+        widths = [
+            build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
+            for gamma in GAMMAS
+        ]
+        fits = fit_line(widths, X[kept], y[kept])
+        scores += [model.score(X[left], y[left]) for model in fits]
     return GAMMAS[int(np.argmax(scores))]

@@ -1,6 +1,6 @@
 """What earlier fits on the same samples have left for the next."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -46,9 +46,10 @@ class Guide:
 class Earlier:
     """Parts, machines and weights of the fits before this one in a line; nothing in other fits.
 
-    Fits of a line differ only in what errors cost. What does not depend on that is made once, as a
+    Fits of a line differ in what errors cost. What does not depend on that is made once, as a
     *part*; what does is a *start*: where the last fit ended, the next begins. A fit whose answer
-    depends on where it begins takes no start.
+    depends on where it begins takes no start. Where fits differ in some of their kernels as well,
+    what is left about the others, each by itself, still holds.
     """
 
     lasting: bool = False  # whether fits follow that may use it
@@ -56,6 +57,16 @@ class Earlier:
     _parts: dict[Hashable, _Made] = field(default_factory=dict)
     _machines: dict[Hashable, Machines] = field(default_factory=dict)
     _ended: dict[Hashable, Any] = field(default_factory=dict)
+    _alone: dict[int, "Earlier"] = field(default_factory=dict)  # by the number of a kernel
+
+    def of_kernel(self, number: int) -> "Earlier":
+        """Return what fits have left about one kernel by itself, whatever the others are."""
+        return self._alone.setdefault(number, Earlier(lasting=True)) if self.lasting else self
+
+    def for_kernels(self, numbers: Iterable[int]) -> "Earlier":
+        """Return what is left for fits that have only these kernels in common with the last."""
+        alone = {i: self._alone[i] for i in numbers if i in self._alone}
+        return Earlier(self.lasting, self.guide, _alone=alone)
 
     def part(
         self,

@@ -1,4 +1,4 @@
-"""Fits on the same samples that differ in what errors cost, each from what the last one left."""
+"""Fits on the same samples that differ in cost or kernels, each from what the last one left."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,6 +9,7 @@ from lokl.estimators._base.alike import alike
 from lokl.estimators._base.earlier import Earlier, Guide
 from lokl.estimators._base.learner import Learner
 from lokl.estimators._base.refit import all_or_nothing
+from lokl.kernels import Kernel
 
 # Settings in which estimators of one line may differ.
 _COSTS = ("C", "epsilon", "class_weight")
@@ -27,9 +28,10 @@ def fit_line(
 
     Estimators of one method that differ only in `C`, `epsilon` or `class_weight` share samples,
     kernels, stored rows and all that does not depend on the cost, and each starts from where the
-    last one ended; rising costs are the fastest order. Every model is the one that `fit` would
-    give, up to the tolerance of the solver, with the same warnings. An estimator that differs in
-    more from the one before it begins anew.
+    last one ended; rising costs are the fastest order. Where some of their kernels differ, too,
+    methods that train every kernel by itself keep what they know of the others. Every model is the
+    one that `fit` would give, up to the tolerance of the solver, with the same warnings. An
+    estimator that differs in more from the one before it begins anew.
 
     Parameters
     ----------
@@ -85,17 +87,20 @@ class _Line:
 
     def read(self, estimator: Any) -> Any:
         """Check the data, or take what an estimator like this one has checked."""
-        settings = _other_settings(estimator)
-        if self._data is not None and alike(self._settings, settings):
+        last, before, settings = self._data, self._settings, _other_settings(estimator)
+        if last is not None and alike(before, settings):
             estimator._check()
-            estimator._see(self._data)
-        else:
-            # What is stored goes before the new comes.
-            self._data = None
-            checked = estimator._read(*self._given)
-            self._settings = settings
-            earlier = Earlier(lasting=True, guide=self._guide)
-            self._data = replace(checked, earlier=earlier, tolerance=self._tolerance)
+            estimator._see(last)
+            return last
+        kernels, earlier = {}, Earlier(lasting=True, guide=self._guide)
+        if last is not None and alike(_apart_from_kernels(before), _apart_from_kernels(settings)):
+            kernels = last.kernels
+            earlier = last.earlier.for_kernels(range(len(kernels)))
+        # What is stored goes before the new comes.
+        self._data, self._settings, last = None, settings, None
+        checked = estimator._read(*self._given)
+        earlier = earlier.for_kernels(_in_common(kernels, checked.kernels))
+        self._data = replace(checked, earlier=earlier, tolerance=self._tolerance)
         return self._data
 
 
@@ -108,3 +113,18 @@ def _other_settings(estimator: Any) -> dict[str, Any]:
     """All that estimators of one line have in common."""
     settings = estimator.get_params(deep=False)
     return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}
+
+
+def _apart_from_kernels(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name != "kernels"}
+
+
+def _in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
+    """Numbers of the kernels that two fits have in common; none where there are more or fewer.
+
+    What is stored about a kernel takes its share of the memory, which depends on their number.
+    """
+    if len(before) != len(now):
+        return []
+    pairs = zip(before.items(), now.items(), strict=True)
+    return [i for i, (old, new) in enumerate(pairs) if alike(old, new)]

@@ -144,7 +144,7 @@ class _Judge:
         gram, kept = self._gram(i)
         problems = [problem.take(rows) for problem in training.problems]
         machines = Machines(self.solver, problems)
-        machines = training.earlier.resumed(("alone", i), machines, same_matrix=True)
+        machines = training.earlier.of_kernel(i).resumed("machines", machines, same_matrix=True)
         solution = machines.solve(gram)
         decision = solution.decision
         if self.learner.success == "cv":
@@ -162,7 +162,7 @@ class _Judge:
 
         if training.earlier.lasting:
             smaller = self.solver.with_share_of_memory(_FOR_KERNELS_ALONE / training.n_kernels)
-            gram = training.earlier.part(("matrix alone", i), lambda: make(smaller))
+            gram = training.earlier.of_kernel(i).part("matrix", lambda: make(smaller))
             if gram.fits:
                 return gram, True
         return make(self.solver), False
@@ -174,14 +174,14 @@ class _Judge:
         kernel = value_of(self.learner, "success_kernel")
         if isinstance(kernel, Kernel):
             gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
-        name, key = training.names[alone.number], ("success", alone.number)
+        name, earlier = training.names[alone.number], training.earlier.of_kernel(alone.number)
 
         def make() -> tuple[Array, Expansion]:
             machine = success_machine(self.solver, success, weight)
-            return regress(training.earlier.resumed(key, machine), gram, name)
+            return regress(earlier.resumed("regression", machine), gram, name)
 
         # At many costs a machine is right about the same samples.
-        regressed, regressor = training.earlier.part(key, make, given=success)
+        regressed, regressor = earlier.part("success", make, given=success)
         _release(alone, gram)
         return JudgedKernel(alone, success, regressed, regressor)
 
@@ -192,9 +192,9 @@ def _release(alone: KernelAlone, gram: GatedGram) -> None:
         gram.release()
 
 
-def memory_left(training: Training) -> float:
+def memory_left(judged: Sequence[JudgedKernel]) -> float:
     """Share of the memory that kernels alone leave to the rest of a fit."""
-    return 1.0 - _FOR_KERNELS_ALONE if training.earlier.lasting else 1.0
+    return 1.0 - _FOR_KERNELS_ALONE if any(own.alone.kept for own in judged) else 1.0
 
 
 def success_machine(solver: Solver, values: Array, weight: Array) -> Machines:
