@@ -136,6 +136,7 @@ WRONG = {"uniform mix": {"probabilities": [[0.4, 0.3, 0.3]] * 15}}
     [
         ("LOKL002", "the best cost C of uniform mix lies on the edge", {}, NOISE),
         ("LOKL003", "uniform mix is not clearly better than left alone", {"left": 0.8}, {}),
+        ("LOKL003", "uniform mix is clearly worse than left alone", {"left": 0.95}, {}),
         ("LOKL004", "uniform mix is clearly worse than majority class", {"guess": 0.95}, {}),
         ("LOKL005", "uniform mix is not clearly better than guessing", {"guess": 0.79}, {}),
         ("LOKL008", "the machine is saturated", {}, NOISE),

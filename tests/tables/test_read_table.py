@@ -103,6 +103,10 @@ def test_patterns_name_the_views_of_one_file(tmp_path):
     assert table.views == {"blood": ["b_iron", "b_sugar", "age"], "pulse": ["p_rest"]}
     assert "in no view, left out: note" in table.notes
     assert "note" not in table.frame.columns
+    # A column that has another use cannot be part of a view, and that is told.
+    table = read_table([str(path)], groups="age", views={"blood": "b_*, age", "pulse": "p_*"})
+    assert table.views == {"blood": ["b_iron", "b_sugar"], "pulse": ["p_rest"]}
+    assert "view blood: age is not learned from" in table.notes
 
 
 def test_columns_that_teach_nothing_are_left_out_with_a_word(tmp_path):

@@ -34,6 +34,11 @@ def test_a_missing_file(tmp_path):
     assert told([path]).startswith(f"{path} is neither a file nor a data set; give a path, or")
 
 
+def test_a_name_that_is_nearly_that_of_a_data_set():
+    text = told(["digitss"])
+    assert text.startswith("digitss is neither a file nor a data set; did you mean digits? Else")
+
+
 def test_a_folder(tmp_path):
     assert told([tmp_path]) == f"{tmp_path} is a folder; name a file in it"
 
@@ -220,6 +225,10 @@ def test_views_that_do_not_divide_the_columns(file):
     assert told([path], views={"x": "a*", "y": "a1,b"}) == "column a1 is in two views, x and y"
     assert told([path], views={"x": "c*"}) == (
         f"view x: no column of {path} is like c*; there are a1, a2, b"
+    )
+    # A slip is told, though the rest of the pattern is right.
+    assert told([path], target="b", views={"x": "a1,a3"}) == (
+        f"view x: no column of {path} is like a3; there are a1, a2"
     )
     other = file("u.csv", "c\n1\n7\n3\n")
     assert told([path, other], views={"x": "a*"}).startswith("--view divides one file; each of")

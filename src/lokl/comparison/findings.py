@@ -79,10 +79,8 @@ def _no_better_than_a_view(results: Results) -> str:
     gap = results.difference(chosen, single)
     if gap[1] > 0:
         return ""
-    return (
-        f"{chosen.name} is not clearly better than {single.name} (difference "
-        f"{_points(results, gap)})"
-    )
+    words = "clearly worse than" if gap[2] < 0 else "not clearly better than"
+    return f"{chosen.name} is {words} {single.name} (difference {_points(results, gap)})"
 
 
 def _no_better_than_a_baseline(results: Results) -> str:

@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,10 @@ def _data_set(name: str) -> Source:
     from lokl.datasets import DatasetError, available, load
 
     if name not in available():
-        known = "a path, or a name that `lokl datasets list` shows"
-        raise TableError(f"{name} is neither a file nor a data set; give {known}")
+        known = "give a path, or a name that `lokl datasets list` shows"
+        close = get_close_matches(name, available(), 1)
+        hint = f"did you mean {close[0]}? Else {known}" if close else known
+        raise TableError(f"{name} is neither a file nor a data set; {hint}")
     try:
         bunch = load(name)
     except (DatasetError, ImportError) as reason:

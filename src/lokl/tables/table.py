@@ -146,6 +146,8 @@ def read_table(
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
     files, taken = _joined(*find_columns(asked, read, how), on)
+    if len(read) == 1:
+        _check_patterns(views or {}, read[0], list(files[0].frame.columns))
     table = replace(_features(files[: len(read)], views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
@@ -263,7 +265,7 @@ def _features(
 def _views(
     tables: Sequence[Source], patterns: Mapping[str, str], columns: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Return columns of each view, and a note about those that are in none."""
+    """Return columns of each view, and notes about what is in none."""
     if len(tables) > 1:
         if patterns:
             raise TableError("--view divides one file; each of several files is a view already")
@@ -274,20 +276,43 @@ def _views(
         return {view: own for view, own in inside.items() if own} or {name: everything}, []
     views: dict[str, list[str]] = {}
     owner: dict[str, str] = {}
+    told: list[str] = []
     for view, pattern in patterns.items():
-        parts = [part.strip() for part in pattern.split(",")]
+        parts = _parts(pattern)
         views[view] = [c for c in everything if any(fnmatchcase(c, part) for part in parts)]
         if not views[view]:
             raise TableError(
                 f"view {view}: no column of {tables[0].label} is like {pattern}; there are "
                 f"{listed(everything)}"
             )
+        # The target, ids and groups, or a column that tells nothing.
+        idle = [part for part in parts if not any(fnmatchcase(c, part) for c in everything)]
+        told += [f"view {view}: {part} is not learned from" for part in idle]
         for column in views[view]:
             if column in owner:
                 raise TableError(f"column {column} is in two views, {owner[column]} and {view}")
             owner[column] = view
     rest = [column for column in everything if column not in owner]
-    return views, [f"in no view, left out: {listed(rest)}"] if rest else []
+    return views, [*told, f"in no view, left out: {listed(rest)}"] if rest else told
+
+
+def _parts(pattern: str) -> list[str]:
+    """Patterns that are told in one, divided by commas."""
+    return [part.strip() for part in pattern.split(",")]
+
+
+def _check_patterns(patterns: Mapping[str, str], source: Source, free: list[str]) -> None:
+    """Raise where a part of a view's pattern is like no column of the file: it may be a slip.
+
+    `free` are the columns that are neither target nor ids nor groups.
+    """
+    for view, pattern in patterns.items():
+        for part in _parts(pattern):
+            if not any(fnmatchcase(column, part) for column in source.frame.columns):
+                raise TableError(
+                    f"view {view}: no column of {source.label} is like {part}; there are "
+                    f"{listed(free)}"
+                )
 
 
 def _labelled(table: Table, values: Any, task: str | None) -> Table:
