@@ -146,8 +146,7 @@ def read_table(
     read = read_files(sources, how)
     asked = {"--target": target or _own_target(read), "--groups": groups}
     files, taken = _joined(*find_columns(asked, read, how), on)
-    if len(read) == 1:
-        _check_patterns(views or {}, read[0], list(files[0].frame.columns))
+    _check_patterns(views or {}, read, list(files[0].frame.columns))
     table = replace(_features(files[: len(read)], views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
@@ -301,18 +300,18 @@ def _parts(pattern: str) -> list[str]:
     return [part.strip() for part in pattern.split(",")]
 
 
-def _check_patterns(patterns: Mapping[str, str], source: Source, free: list[str]) -> None:
-    """Raise where a part of a view's pattern is like no column of the file: it may be a slip.
+def _check_patterns(patterns: Mapping[str, str], read: Sequence[Source], free: list[str]) -> None:
+    """Raise where a part of a view's pattern is like no column of one file: it may be a slip.
 
     `free` are the columns that are neither target nor ids nor groups.
     """
-    for view, pattern in patterns.items():
-        for part in _parts(pattern):
-            if not any(fnmatchcase(column, part) for column in source.frame.columns):
-                raise TableError(
-                    f"view {view}: no column of {source.label} is like {part}; there are "
-                    f"{listed(free)}"
-                )
+    parts = [(view, part) for view, pattern in patterns.items() for part in _parts(pattern)]
+    for view, part in parts if len(read) == 1 else ():
+        if not any(fnmatchcase(column, part) for column in read[0].frame.columns):
+            raise TableError(
+                f"view {view}: no column of {read[0].label} is like {part}; there are "
+                f"{listed(free)}"
+            )
 
 
 def _labelled(table: Table, values: Any, task: str | None) -> Table:
