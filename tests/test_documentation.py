@@ -6,6 +6,7 @@ import pkgutil
 import re
 import shlex
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 from typer.testing import CliRunner
@@ -38,7 +39,18 @@ def check_told(shown, printed, page):
         assert all(abs(float(a) - float(b)) <= NEAR * max(1, abs(float(a))) for a, b in pairs), own
 
 
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Hide clients that workers inside of this process have made in other tests.
+
+    Who reads a page has none, and Dask would run everything on a cluster of another test.
+    """
+    client = pytest.importorskip("distributed.client")
+    monkeypatch.setattr(client, "_global_clients", WeakValueDictionary())
+
+
 @pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("no_cluster")
 def test_python_blocks_run_one_after_the_other_and_print_what_is_shown(
     page, capsys, tmp_path, monkeypatch
 ):

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 
 import dask
 import dask.array as da
@@ -69,16 +70,24 @@ def test_nothing_is_left_on_the_workers(threads):
     assert left == []
 
 
+def soon(condition):
+    """Whether something comes true: what workers tell the scheduler takes its time."""
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
 def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
     model = classifier().fit(X, Y)
     data = chunked(FRESH, 10)
+    processes.wait_for_workers(2, timeout=60)
     small = distributed.predict(model, data, client=processes)
     monkeypatch.setattr(answers, "_LARGE", 0)
     large = distributed.predict(model, data, client=processes)
     # The model itself is not in the graph, but on all workers.
     assert len(pickle.dumps(dict(large.dask))) < len(pickle.dumps(dict(small.dask))) / 2
-    holders = processes.who_has().values()
-    assert any(len(workers) == 2 for workers in holders)
+    assert soon(lambda: any(len(own) == 2 for own in processes.who_has().values()))
     for answer in (small, large):
         found = processes.compute(answer).result()
         np.testing.assert_array_equal(found, model.predict(FRESH))
