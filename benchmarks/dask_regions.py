@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import MissingDataError, Options, Report, agreement, main
-from lokl import RegionClassifier, UniformMKLClassifier, distributed
-from lokl.distributed.sizes import pickled_size
+from lokl import (
+    RegionClassifier,
+    UniformMKLClassifier,
+    distributed,
+)
 from lokl.kernels import RBF
+from lokl.regions.dask.blocks import pickled_size
 
 FEATURES, CENTRES = 50, 40
 # Rows that are made at a time, from the number of their block: they do not depend on chunks.

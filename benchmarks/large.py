@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lokl._memory import Peak
+from lokl._environment import Peak
 
 
 @dataclass

@@ -14,7 +14,10 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common import Options, Report, load, main
 from lokl import LDMKLClassifier
-from lokl.kernels import RBF, Linear
+from lokl.kernels import (
+    RBF,
+    Linear,
+)
 
 SPLITS = 3
 GAMMA = 0.25

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Options, Report, Timing, fresh_process, load_a9a, main, signs
-from lokl._memory import Peak
+from lokl._environment import Peak
 
 GAMMA, EPSILON = 1 / 16, 0.01
 SIZES = (3000, 6000, 12_000, 24_000)
@@ -17,7 +17,10 @@ WORKING = 100
 
 
 def solvers() -> dict[str, Any]:
-    from lokl.solvers import MWU, Exact
+    from lokl.solvers import (
+        MWU,
+        Exact,
+    )
 
     return {
         "MWU": MWU(EPSILON),
@@ -30,7 +33,10 @@ def solvers() -> dict[str, Any]:
 def measure(name: str, count: int, rows: int | None) -> None:
     """Solve once and write what it took: the whole life of a fresh process."""
     from lokl.kernels import RBF
-    from lokl.solvers import hinge, squared_hinge
+    from lokl.solvers import (
+        hinge,
+        squared_hinge,
+    )
 
     X, _, y, _ = load_a9a(rows)
     X, target = X[:count], signs(y[:count])
@@ -61,7 +67,11 @@ def measure(name: str, count: int, rows: int | None) -> None:
 def measure_kernels(rows: int | None) -> None:
     """The same for MWUMKL with eleven kernels."""
     from lokl import MWUMKLClassifier
-    from lokl.kernels import Linear, Polynomial, rbf_ladder
+    from lokl.kernels import (
+        Linear,
+        Polynomial,
+        rbf_ladder,
+    )
 
     X, X_test, y, y_test = load_a9a(rows)
     simple = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag")]

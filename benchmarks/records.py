@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lokl import _records
+from lokl.study import records as _records
 
 
 class Records(_records.Records):

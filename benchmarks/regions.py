@@ -14,7 +14,11 @@ from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.common import Options, Report, load, main
 from benchmarks.large import Data, measured
-from lokl import LpMKLClassifier, RegionClassifier, UniformMKLClassifier
+from lokl import (
+    LpMKLClassifier,
+    RegionClassifier,
+    UniformMKLClassifier,
+)
 from lokl.kernels import RBF
 
 SHARE = 0.8

@@ -10,9 +10,9 @@ from sklearn.svm import SVC
 
 from benchmarks.common import Options, Ratio, Report, load_a9a, main
 from lokl import UniformMKLClassifier
-from lokl._memory import Peak
+from lokl._environment import Peak
 from lokl.kernels import RBF
-from lokl.selection import KernelSearchCV
+from lokl.search import KernelSearchCV
 
 COSTS, WIDTHS = np.logspace(-2, 1, 7), np.logspace(-3, 0, 7)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -15,8 +15,12 @@ from lokl import (
     SwMKLClassifier,
     UniformMKLClassifier,
 )
-from lokl.kernels import RBF, Linear, Polynomial
-from lokl.selection import KernelSearchCV
+from lokl.kernels import (
+    RBF,
+    Linear,
+    Polynomial,
+)
+from lokl.search import KernelSearchCV
 
 COSTS = 2.0 ** np.arange(-3, 5)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -10,7 +10,7 @@ from benchmarks.common import MissingDataError, Options, Report, load, main, rac
 from benchmarks.many_sets import SMALL
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF
-from lokl.selection import KernelSearchCV
+from lokl.search import KernelSearchCV
 
 COSTS, WIDTHS = np.logspace(-2, 3, 10), np.logspace(-3, 1, 10)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)

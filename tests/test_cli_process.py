@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lokl.paper import Cell, RecordFile
+from lokl.paper import (
+    Cell,
+    RecordFile,
+)
 
 LOKL = [sys.executable, "-m", "lokl"]
 SMALL = ["table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL", "--jobs", "1"]

@@ -3,8 +3,11 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import UniformMKLClassifier, UniformMKLRegressor
-from lokl.comparison import compare
+from lokl import (
+    UniformMKLClassifier,
+    UniformMKLRegressor,
+)
+from lokl.study import compare
 
 
 def test_every_model_is_scored_once_in_order():

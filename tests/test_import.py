@@ -28,9 +28,9 @@ def test_import_is_silent_and_brings_no_heavy_module():
     "code",
     [
         "from lokl import *",
-        "import lokl.kernels, lokl.gates, lokl.gram, lokl.solvers, lokl.estimators",
+        "import lokl.kernels, lokl.gates, lokl.gram, lokl.solvers, lokl.methods",
         "import lokl; lokl.UniformMKLClassifier(['rbf']).get_params()",
-        "import lokl.selection; lokl.selection.KernelSearchCV",
+        "import lokl.search; lokl.search.KernelSearchCV",
         "import lokl.datasets; lokl.datasets.info('a9a'); lokl.datasets.make_views()",
     ],
 )
@@ -54,7 +54,7 @@ def test_every_public_name_is_there_and_listed():
 
 
 def test_estimators_are_the_same_object_by_every_way():
-    from lokl import estimators
+    from lokl import methods as estimators
 
     for name in estimators.__all__:
         assert getattr(lokl, name) is getattr(estimators, name)

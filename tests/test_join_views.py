@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import lokl
-from lokl import LMKLClassifier, UniformMKLClassifier, join_views
-from lokl.kernels import RBF, Linear, per_view
-from lokl.selection import CalibratedMKLClassifier
+from lokl import (
+    LMKLClassifier,
+    UniformMKLClassifier,
+    join_views,
+)
+from lokl.kernels import (
+    RBF,
+    Linear,
+    per_view,
+)
+from lokl.search import CalibratedMKLClassifier
 
 
 def frame(ids, columns, seed=0):

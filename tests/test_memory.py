@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from lokl._memory import Peak
+from lokl._environment import Peak
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted anew on Linux")
 

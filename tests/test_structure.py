@@ -11,8 +11,11 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import lokl
-from lokl import estimators
-from lokl._methods import ABILITIES, METHODS
+from lokl import methods as estimators
+from lokl._methods import (
+    ABILITIES,
+    METHODS,
+)
 
 SOURCE = Path(lokl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -11,9 +11,18 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from lokl import TrustedVoteClassifier
-from lokl.datasets import load, spoil_views
-from lokl.inspection import plot_sample, plot_trust
-from lokl.kernels import RBF, per_view
+from lokl.datasets import (
+    load,
+    spoil_views,
+)
+from lokl.explain import (
+    plot_sample,
+    plot_trust,
+)
+from lokl.kernels import (
+    RBF,
+    per_view,
+)
 
 FOLDER = Path(__file__).parent
 # Few enough that single samples can be seen.

@@ -6,24 +6,24 @@ from lokl._exports import lazy_exports
 from lokl._methods import METHODS
 
 if TYPE_CHECKING:
-    from lokl._views import join_views as join_views
-    from lokl.auto import AutoMKLClassifier as AutoMKLClassifier
-    from lokl.auto import AutoMKLRegressor as AutoMKLRegressor
-    from lokl.estimators import *  # noqa: F403
-    from lokl.files import load as load
-    from lokl.files import save as save
+    from lokl.methods import *  # noqa: F403
+    from lokl.persistence import load as load
+    from lokl.persistence import save as save
     from lokl.regions import RegionClassifier as RegionClassifier
     from lokl.regions import RegionRegressor as RegionRegressor
+    from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
+    from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
+    from lokl.tables.views import join_views as join_views
 
 __version__ = "0.1.0"
 
 _modules = {name: method.module for method in METHODS for name in method.classes}
 _modules |= {
-    "join_views": "lokl._views",
-    "load": "lokl.files.models",
-    "save": "lokl.files.models",
-    "AutoMKLClassifier": "lokl.auto.classifier",
-    "AutoMKLRegressor": "lokl.auto.regressor",
+    "join_views": "lokl.tables.views",
+    "load": "lokl.persistence",
+    "save": "lokl.persistence",
+    "AutoMKLClassifier": "lokl.search.auto",
+    "AutoMKLRegressor": "lokl.search.auto",
     "RegionClassifier": "lokl.regions.estimators",
     "RegionRegressor": "lokl.regions.estimators",
 }

@@ -34,7 +34,9 @@ class Method:
     @property
     def module(self) -> str:
         """Where the classes are defined."""
-        return f"lokl.estimators.{self.stem.lower()}"
+        if self.stem == "TrustedVote":
+            return "lokl.methods.trusted_vote.estimator"
+        return f"lokl.methods.{self.stem.lower()}"
 
     @property
     def classifier(self) -> str:

@@ -2,10 +2,14 @@
 
 Numba's own parallel regions abort when joblib threads enter them; plain threads do not. Tasks
 handed to the pool never wait for other tasks, so callers may be threads themselves.
+
+Work on kernels that do not depend on each other, in threads that share the memory.
+
+Independent pieces of work in threads of their own, each of which works in one thread.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -15,7 +19,14 @@ from typing import Any
 import joblib
 import numpy as np
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import (
+    Array,
+    is_sparse,
+)
+from lokl._warnings import (
+    apart,
+    together,
+)
 
 # Rows of a product that are worth a thread of their own.
 _ROWS_A_PRODUCT = 32
@@ -251,3 +262,34 @@ def one_thread() -> Iterator[None]:
             yield
         finally:
             _alone.change(-1)
+
+
+def jobs_for(n_jobs: int | None, n_kernels: int) -> int:
+    """How many kernels are worked on at a time."""
+    jobs = 1 if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+    return min(jobs, n_kernels)
+
+
+def in_threads(jobs: int, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Any:
+    """Results of a function for several arguments; warnings are told by this thread."""
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
+    returned = parallel(joblib.delayed(apart)(function, *arguments) for arguments in calls)
+    return [together(own) for own in returned]
+
+
+def side_by_side(calls: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
+    """Results of some calls, begun in their order, at most `threads` at a time.
+
+    Inside a call everything is done in one thread, also where calls follow one another: results do
+    not depend on the number of threads.
+    """
+    with one_thread():
+        if threads <= 1 or len(calls) <= 1:
+            return [call() for call in calls]
+        pool = ThreadPoolExecutor(min(threads, len(calls)), thread_name_prefix="lokl-regions")
+        try:
+            waiting = [pool.submit(apart, call) for call in calls]
+            return [together(one.result()) for one in waiting]
+        finally:
+            # Also after an error or Ctrl-C: nobody computes once this call has returned.
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -16,10 +16,14 @@ import pytest
 from dataset_cases import TEXT, tiny
 
 import lokl
-from lokl.datasets import DatasetError, MissingDatasetError, fetch, load
-from lokl.datasets.download import download
+from lokl.datasets import (
+    DatasetError,
+    MissingDatasetError,
+    fetch,
+    load,
+)
+from lokl.datasets.download import cache_folder, download
 from lokl.datasets.registry import RECORDS
-from lokl.datasets.storage import cache_folder
 
 COMPRESS = {
     "": bytes,

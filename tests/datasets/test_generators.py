@@ -6,9 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lokl import LMKLClassifier, UniformMKLClassifier
-from lokl.datasets import info, load, make_two_regions, make_views, spoil_views
-from lokl.kernels import RBF, Linear, per_view
+from lokl import (
+    LMKLClassifier,
+    UniformMKLClassifier,
+)
+from lokl.datasets import (
+    info,
+    load,
+    make_two_regions,
+    make_views,
+    spoil_views,
+)
+from lokl.kernels import (
+    RBF,
+    Linear,
+    per_view,
+)
 
 
 @given(

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from lokl.datasets.formats import libsvm
+from lokl.datasets.readers import libsvm
 
 values = st.floats(-1e12, 1e12, allow_nan=False) | st.just(0.0)
 

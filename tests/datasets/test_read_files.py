@@ -17,9 +17,12 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from lokl.datasets import DatasetError, load, read
-from lokl.datasets.filling import Filling
-from lokl.datasets.libsvm_text import line_blocks
+from lokl.datasets import (
+    DatasetError,
+    load,
+    read,
+)
+from lokl.datasets.readers import Filling, line_blocks
 from lokl.datasets.registry import RECORDS
 
 RNG = np.random.RandomState(0)
@@ -131,7 +134,7 @@ def test_named_sets_are_read_in_blocks_too(tmp_path, monkeypatch):
     record = tiny(text=path.read_bytes())
     monkeypatch.setitem(RECORDS, "tiny", type(record)(**{**vars(record), "n": 8_000, "d": 12}))
     monkeypatch.setenv("LOKL_DATA", str(tmp_path))
-    monkeypatch.setattr("lokl.datasets.formats.BLOCK_SIZE", BLOCK)
+    monkeypatch.setattr("lokl.datasets.readers.BLOCK_SIZE", BLOCK)
     found = load("tiny")
     np.testing.assert_array_equal(found.data, VALUES)
     assert found.checked

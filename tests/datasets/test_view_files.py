@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from lokl.datasets import DatasetError, info, load
+from lokl.datasets import (
+    DatasetError,
+    info,
+    load,
+)
 from lokl.datasets.registry import RECORDS
 
 

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import lokl.gates
-from lokl._arrays import as_dense
-from lokl._samples import Samples
+from lokl._arrays import Samples, as_dense
 from lokl.gates import (
     Constant,
     Gate,
@@ -24,8 +23,8 @@ from lokl.gates import (
     Softmax,
     Weighted,
 )
+from lokl.gates.base import share_missing
 from lokl.gates.representation import Standardized
-from lokl.gates.weighted import share_missing
 
 
 def side(samples):

@@ -10,7 +10,11 @@ from scipy import sparse
 
 from lokl import _threads
 from lokl.gram import layouts
-from lokl.gram.layouts import Dense, Panels, Sparse
+from lokl.gram.layouts import (
+    Dense,
+    Panels,
+    Sparse,
+)
 from lokl.kernels import (
     RBF,
     Callable,

@@ -19,11 +19,27 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from lokl import CLMKLClassifier
-from lokl.gram import GatedGram, InnerProducts
-from lokl.gram.block_gram import BlockGram, ranks_of
-from lokl.kernels import RBF, Linear, rbf_ladder
-from lokl.solvers import MWU, Exact
-from lokl.solvers.problem import hinge, squared_hinge
+from lokl.gram import (
+    GatedGram,
+    InnerProducts,
+)
+from lokl.gram.block_gram import (
+    BlockGram,
+    ranks_of,
+)
+from lokl.kernels import (
+    RBF,
+    Linear,
+    rbf_ladder,
+)
+from lokl.solvers import (
+    MWU,
+    Exact,
+)
+from lokl.solvers.problem import (
+    hinge,
+    squared_hinge,
+)
 
 seeds = st.integers(0, 2**16)
 sizes = st.integers(1, 20)
@@ -145,7 +161,7 @@ def test_hard_clusters_are_learned_alike_with_and_without_blocks(n):
     told = model.decision_function(fresh), model.contributions(fresh), model.weights_
     with (
         patch.object(InnerProducts, "gated", without_blocks),
-        patch("lokl.gram.expansion.ranks_of", lambda gates: None),
+        patch("lokl.gram.gated_kernel.ranks_of", lambda gates: None),
     ):
         model.fit(X, y)
         plain = model.decision_function(fresh), model.contributions(fresh), model.weights_

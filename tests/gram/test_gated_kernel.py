@@ -14,10 +14,21 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
 
-from lokl.gates import Constant, Gaussian, Sigmoid, Softmax
+from lokl.gates import (
+    Constant,
+    Gaussian,
+    Sigmoid,
+    Softmax,
+)
 from lokl.gram import GatedKernel
-from lokl.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
-from lokl.kernels.presence import split_missing
+from lokl.kernels import (
+    RBF,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
+from lokl.kernels.samples import split_missing
 
 KERNELS = [RBF(0.3), RBF(0.6), Polynomial(2).on([0, 2]), Laplacian(0.2), Linear().normalized()]
 VIEWS = [RBF(0.3).on([0, 1]), Linear().on([2]), Laplacian(0.5).on([3, 4]), RBF(0.6).on([0, 1])]

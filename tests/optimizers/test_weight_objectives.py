@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lokl.gram import GatedGram, InnerProducts
-from lokl.kernels import RBF, Linear, Polynomial
+from lokl.gram import (
+    GatedGram,
+    InnerProducts,
+)
+from lokl.kernels import (
+    RBF,
+    Linear,
+    Polynomial,
+)
 from lokl.optimizers import (
     Entropy,
     HalfSquaredNorm,
@@ -21,8 +28,13 @@ from lokl.optimizers import (
     reduced_gradient,
     spectral,
 )
-from lokl.optimizers.planes import Planes
-from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
+from lokl.optimizers.reduced_gradient import Planes
+from lokl.solvers import (
+    Exact,
+    Machines,
+    epsilon_insensitive,
+    hinge,
+)
 
 PENALTIES = [
     SumOfWeights(),

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lokl.paper import RecordFile, make_table, recorded_cells
-from lokl.paper.readings import READINGS
+from lokl.paper import (
+    RecordFile,
+    make_table,
+    recorded_cells,
+)
+from lokl.paper.methods import READINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "results"

@@ -29,7 +29,11 @@ from lokl.paper import (
     make_table,
     recorded_cells,
 )
-from lokl.paper.methods import DICTIONARIES, GAMMAS, method_names
+from lokl.paper.methods import (
+    DICTIONARIES,
+    GAMMAS,
+    method_names,
+)
 from lokl.paper.plan import SEED
 from lokl.paper.published import breaks_bold_rule
 
@@ -360,7 +364,7 @@ SMALL = ["reproduce", "table2", "--quick", "--datasets", "Liver", "--methods", "
 def test_when_time_is_over_what_is_recorded_is_shown(tmp_path, lokl_data, monkeypatch):
     over = [*SMALL, "--jobs", "1", "--time-limit", "60", "-o", str(tmp_path)]
     answers = iter([True, True] + [False] * 50)
-    monkeypatch.setattr("lokl._processes.until", lambda seconds: lambda: next(answers))
+    monkeypatch.setattr("lokl.study.records.until", lambda seconds: lambda: next(answers))
     first = runner.invoke(app, [*over, "--json"])
     assert first.exit_code == 0, first.output
     assert json.loads(first.stdout)["entries"]

@@ -24,9 +24,15 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.kernels import RBF, per_view
-from lokl.regions.fitting import regions_in_memory, with_share_of_memory
-from lokl.selection import CalibratedMKLClassifier
+from lokl.kernels import (
+    RBF,
+    per_view,
+)
+from lokl.regions.fitting import (
+    regions_in_memory,
+    with_share_of_memory,
+)
+from lokl.search import CalibratedMKLClassifier
 from lokl.solvers import Exact
 
 X, Y = make_moons(240, noise=0.25, random_state=0)

@@ -20,8 +20,14 @@ from lokl import (
     TrustedVoteClassifier,
     UniformMKLClassifier,
 )
-from lokl.kernels import RBF, per_view
-from lokl.selection import CalibratedMKLClassifier, KernelSearchCV
+from lokl.kernels import (
+    RBF,
+    per_view,
+)
+from lokl.search import (
+    CalibratedMKLClassifier,
+    KernelSearchCV,
+)
 
 X, Y = make_moons(240, noise=0.25, random_state=0)
 FRESH = make_moons(60, noise=0.3, random_state=1)[0]

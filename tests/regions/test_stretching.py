@@ -12,10 +12,23 @@ from scipy.optimize import approx_fprime
 from sklearn.datasets import make_friedman1
 
 import lokl
-from lokl import RegionClassifier, RegionRegressor, UniformMKLClassifier, UniformMKLRegressor
-from lokl.kernels import RBF, per_view
-from lokl.regions import stretching
-from lokl.regions.stretching import Neighbourhood, learn_stretch, standardizing, stretched
+from lokl import (
+    RegionClassifier,
+    RegionRegressor,
+    UniformMKLClassifier,
+    UniformMKLRegressor,
+)
+from lokl.kernels import (
+    RBF,
+    per_view,
+)
+from lokl.regions import scaling as stretching
+from lokl.regions.scaling import (
+    Neighbourhood,
+    learn_stretch,
+    standardizing,
+    stretched,
+)
 
 X, TARGET = make_friedman1(1500, n_features=9, noise=0.5, random_state=0)
 Y = np.where(np.median(TARGET) < TARGET, "high", "low")

@@ -13,14 +13,27 @@ from scipy.stats import binomtest
 from study_cases import like_a_study
 
 import lokl.report
-from lokl.report import Candidate, Interval, Report
-from lokl.report.colours import ramp
-from lokl.report.numbers import Scale, decimals, fixed, mean_interval, seconds, significant, wilson
+from lokl.report import (
+    Candidate,
+    Interval,
+    Report,
+)
+from lokl.report.figures import Axis, ramp
+from lokl.report.formatting import (
+    Scale,
+    Words,
+    attention,
+    decimals,
+    fixed,
+    mean_interval,
+    seconds,
+    short,
+    significant,
+    wilson,
+)
 from lokl.report.reliability import reliability
-from lokl.report.svg import Axis
-from lokl.report.verdict import verdict
-from lokl.report.words import Words, attention, short
-from lokl.selection import expected_calibration_error
+from lokl.report.sections import verdict
+from lokl.search import expected_calibration_error
 
 
 @given(n=st.integers(1, 500), part=st.floats(0, 1))

@@ -8,8 +8,11 @@ from scipy import sparse
 
 from lokl.gram import GatedGram
 from lokl.kernels import RBF
-from lokl.solvers import Exact, squared_hinge
-from lokl.solvers.duplicates import Distinct
+from lokl.solvers import (
+    Exact,
+    squared_hinge,
+)
+from lokl.solvers.exact import Distinct
 
 
 def case(n, seed):

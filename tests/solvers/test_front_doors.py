@@ -7,7 +7,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from solver_cases import samples, signs, stored, whole_gram
 
 from lokl.gram import GatedGram
-from lokl.kernels import RBF, Linear, Precomputed
+from lokl.kernels import (
+    RBF,
+    Linear,
+    Precomputed,
+)
 from lokl.solvers import (
     Exact,
     LibSVM,

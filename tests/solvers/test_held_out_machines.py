@@ -3,12 +3,24 @@
 import numpy as np
 import pytest
 
-from lokl._notices import Collected
+from lokl._warnings import Collected
 from lokl.gram import GatedGram
-from lokl.kernels import RBF, Sigmoid
-from lokl.solvers import Exact, Machines, Solver, hinge
-from lokl.solvers.held_out import folds_for, held_out_decisions, held_out_machines
-from lokl.solvers.parts import solve_on_stored
+from lokl.kernels import (
+    RBF,
+    Sigmoid,
+)
+from lokl.solvers import (
+    Exact,
+    Machines,
+    Solver,
+    hinge,
+)
+from lokl.solvers.cost_path import solve_on_stored
+from lokl.solvers.machines import (
+    folds_for,
+    held_out_decisions,
+    held_out_machines,
+)
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])

@@ -9,9 +9,19 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl.gram import GatedGram
-from lokl.kernels import RBF, Linear, Polynomial
-from lokl.solvers import MWU, squared_hinge
-from lokl.solvers.mwu_kernels import _Rounds, kernel_shares
+from lokl.kernels import (
+    RBF,
+    Linear,
+    Polynomial,
+)
+from lokl.solvers import (
+    MWU,
+    squared_hinge,
+)
+from lokl.solvers.mwu import (
+    _Rounds,
+    kernel_shares,
+)
 
 
 def case(n=40, seed=0, kernels=None):
@@ -154,7 +164,7 @@ def test_a_machine_under_learned_shares_is_that_of_the_single_kernel_solver():
 
 
 def test_rows_that_are_computed_again_and_again_end_the_rounds(monkeypatch):
-    monkeypatch.setattr("lokl.solvers.mwu_kernels.enough_fetches", lambda n_samples: 5)
+    monkeypatch.setattr("lokl.solvers.mwu.enough_fetches", lambda n_samples: 5)
     gram, _, y = case(60)
     message = r"stopped after \d+ rounds .*; cache_size=0\.001 MB held so few rows"
     with pytest.warns(ConvergenceWarning, match=message):

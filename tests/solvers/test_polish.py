@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solver_cases import LOSSES, gradient, make, mixed_cost, solve
 
-from lokl.solvers.polish import polish
+from lokl.solvers.free_set import polish
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)

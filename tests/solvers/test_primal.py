@@ -19,12 +19,27 @@ from solver_cases import (
 )
 
 from lokl.gram import GatedGram
-from lokl.kernels import RBF, Laplacian, Linear, Polynomial
-from lokl.solvers import Exact, Primal, epsilon_insensitive, hinge, solve_svc, solve_svr
+from lokl.kernels import (
+    RBF,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
+from lokl.solvers import (
+    Exact,
+    Primal,
+    epsilon_insensitive,
+    hinge,
+    solve_svc,
+    solve_svr,
+)
 from lokl.solvers import _descent as loops
 from lokl.solvers import _proximal as answers
-from lokl.solvers.descent import balanced, descend
-from lokl.solvers.proximal import Newton
+from lokl.solvers.primal import (
+    Newton,
+    balanced,
+    descend,
+)
 
 seeds = st.integers(0, 2**16)
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -227,7 +242,7 @@ def test_features_that_do_not_fit_give_the_answer_of_those_that_do(loss):
 @pytest.mark.parametrize("squared", [True, False])
 @pytest.mark.parametrize("rows", [8, 4096])
 def test_any_preconditioner_gives_the_same_answer(rows, squared, monkeypatch):
-    monkeypatch.setattr("lokl.solvers.proximal._MOST_ROWS", rows)
+    monkeypatch.setattr("lokl.solvers.primal._MOST_ROWS", rows)
     solver, gram, score = made(cache_size=COMPUTED, n=200, rank=40)
     loss = "squared hinge" if squared else "hinge"
     problem = LOSSES[loss](score, 1.0)

@@ -8,12 +8,20 @@ from table_cases import larger
 
 import lokl
 from lokl._methods import METHODS
-from lokl.files import info
-from lokl.tables import TableError, TablePreparation, read_table
-from lokl.tables.learning import estimator_class, learn, places_in, preparation_for
-from lokl.tables.new import read_new
-from lokl.tables.preparation import frequent_words
-from lokl.tables.schema import schema_of
+from lokl.persistence import info
+from lokl.tables import (
+    TableError,
+    TablePreparation,
+    read_table,
+)
+from lokl.tables.learning import (
+    estimator_class,
+    learn,
+    places_in,
+    preparation_for,
+)
+from lokl.tables.prediction_input import read_new
+from lokl.tables.preparation import frequent_words, schema_of
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
 from lokl.cli.explain import explain
 from lokl.cli.fit import fit
-from lokl.cli.info import info
-from lokl.cli.predict import predict
+from lokl.cli.predict import info, predict
 from lokl.cli.reproduce import reproduce
 
 app = typer.Typer(

@@ -22,8 +22,12 @@ def list_sets(
 
     Example: lokl datasets list --json
     """
-    from lokl.datasets import DatasetError, available, info
-    from lokl.datasets.storage import locate
+    from lokl.datasets import (
+        DatasetError,
+        available,
+        info,
+    )
+    from lokl.datasets.download import locate
 
     rows = []
     for name in available():
@@ -56,8 +60,12 @@ def fetch_sets(
 
     Example: lokl datasets fetch a9a w8a
     """
-    from lokl.datasets import DatasetError, fetch, info
-    from lokl.datasets.progress import download_bar
+    from lokl.datasets import (
+        DatasetError,
+        fetch,
+        info,
+    )
+    from lokl.datasets.download import download_bar
 
     try:
         # All names first: a misspelt last one is reported before the first download.

@@ -6,7 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.given import AsJson, Jobs, explained
+from lokl.cli.options import (
+    AsJson,
+    Jobs,
+    explained,
+)
 
 Methods = Annotated[
     bool,
@@ -52,13 +56,16 @@ def demo(
     Example: lokl demo -o lokl_demo
     """
     if methods or data:
-        from lokl.cli.demo_methods import SETS, demo_methods
+        from lokl.cli.demo_methods import (
+            SETS,
+            demo_methods,
+        )
 
         demo_methods(data or list(SETS[:3]), repeats, seed, as_json, figure, draw)
         return
     told = []
     with explained():
-        from lokl.comparison.demo import demo_tables
+        from lokl.study.demo import demo_tables
 
         for example in demo_tables(output, seed):
             told.append(_shown(example, jobs, quiet=as_json))
@@ -68,13 +75,18 @@ def demo(
 
 def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
     """Run one comparison, show it and one of its samples."""
-    from lokl.cli.compare import run_comparison
-    from lokl.cli.compared import show_results, wrapped
+    from lokl.cli.compare import (
+        run_comparison,
+        show_results,
+        wrapped,
+    )
     from lokl.cli.explain import story_lines
-    from lokl.comparison.candidates import VOTE
-    from lokl.comparison.run import Comparison
-    from lokl.comparison.summary import as_dict, disagreeing
-    from lokl.comparison.winner import fit_candidate
+    from lokl.study.candidates import VOTE, fit_candidate
+    from lokl.study.outputs import (
+        as_dict,
+        disagreeing,
+    )
+    from lokl.study.run import Comparison
     from lokl.tables.answers import story
 
     if not quiet:

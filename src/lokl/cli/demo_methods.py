@@ -55,9 +55,9 @@ def _models() -> dict[str, Any]:
 
 def _compare(name: str, repeats: int, seed: int) -> tuple[str, list[Any]]:
     """Return a line about a data set, and the scores of all models on it."""
-    from lokl.comparison import compare
     from lokl.datasets import load
-    from lokl.datasets.progress import progress_bar
+    from lokl.datasets.download import progress_bar
+    from lokl.study import compare
 
     bunch, models, scores = load(name), _models(), []
     with warnings.catch_warnings(), progress_bar() as progress:
@@ -93,7 +93,7 @@ def _table(title: str, scores: list[Any], repeats: int) -> Table:
 
 def _can_draw(path: Path) -> bool:
     """Look for what keeps a figure from being written, before minutes of work on it."""
-    from lokl.inspection.plotting import pyplot
+    from lokl.explain.displays import pyplot
 
     try:
         pyplot()
@@ -122,10 +122,17 @@ def _cannot_write(path: Path, reason: OSError) -> NoReturn:
 
 def _draw(path: Path, seed: int) -> None:
     """Draw two regions that need different kernels, and which kernel models trust in each."""
-    from lokl import LDMKLClassifier, LMKLClassifier, UniformMKLClassifier
+    from lokl import (
+        LDMKLClassifier,
+        LMKLClassifier,
+        UniformMKLClassifier,
+    )
     from lokl.datasets import make_two_regions
-    from lokl.inspection import plot_regions
-    from lokl.kernels import RBF, Polynomial
+    from lokl.explain import plot_regions
+    from lokl.kernels import (
+        RBF,
+        Polynomial,
+    )
 
     X, y = make_two_regions(random_state=seed)
     kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}

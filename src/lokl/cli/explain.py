@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.given import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
+from lokl.cli.options import (
+    AsJson,
+    Data,
+    Delimiter,
+    ModelFile,
+    Na,
+    On,
+    explained,
+    tell,
+)
 from lokl.cli.terminal import stop
 
 # Signs of the longest bar.
@@ -48,11 +57,11 @@ def explain(
     if sample is None and output is None:
         stop("lokl: tell about whom? Give --sample ID, --output report.html, or both", 2)
     with explained():
-        from lokl._writing import check_writable
-        from lokl.files import load
+        from lokl._files import check_writable
+        from lokl.persistence import load
         from lokl.tables.answers import story
-        from lokl.tables.new import read_new
-        from lokl.tables.schema import schema_of
+        from lokl.tables.prediction_input import read_new
+        from lokl.tables.preparation import schema_of
 
         if output is not None:
             check_writable(output)
@@ -71,8 +80,8 @@ def explain(
 
 
 def _write_report(fitted: Any, table: Any, model: Path, data: list[str], output: Path) -> None:
-    from lokl.comparison.about import report_about
     from lokl.report import write
+    from lokl.study.outputs import report_about
 
     again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
     write(report_about(fitted, table, model.name, again), output)

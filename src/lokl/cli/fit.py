@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.given import (
+from lokl.cli.options import (
     AsJson,
     Data,
     Delimiter,
@@ -69,8 +69,11 @@ def fit(
         stop("lokl: --cost is that of a method; name one with --method, or leave it out", 2)
     given = (target, on, view, groups, kind, task, positive, na, delimiter)
     with explained():
-        from lokl._writing import check_writable
-        from lokl.files import info, save
+        from lokl._files import check_writable
+        from lokl.persistence import (
+            info,
+            save,
+        )
 
         check_writable(output)
         settings, _, chosen = asked(data, *given)
@@ -95,7 +98,7 @@ def _learned(
     n_jobs: int | None,
 ) -> Any:
     if method is None and chosen is not None:
-        from lokl.comparison.winner import fit_candidate
+        from lokl.study.candidates import fit_candidate
 
         return fit_candidate(table, chosen, settings.seed, limit)
     from lokl.tables.learning import learn

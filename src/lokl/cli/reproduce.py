@@ -10,8 +10,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from lokl.cli.given import Jobs, TimeLimit
-from lokl.cli.terminal import show_table, stop
+from lokl.cli.options import (
+    Jobs,
+    TimeLimit,
+)
+from lokl.cli.terminal import (
+    show_table,
+    stop,
+)
 
 
 def _each_names_something(values: list[str] | None) -> list[str] | None:
@@ -181,7 +187,7 @@ def _finish(
     Returns what they contain, and how many fits the tables stand on, failed ones included, and how
     many of those failed.
     """
-    from lokl._processes import until
+    from lokl.study.records import until
 
     results: list[dict[str, Any]] = []
     fits = failures = 0
@@ -229,7 +235,7 @@ def _explained(experiment: Any) -> Iterator[None]:
 
 def _run(experiment: Any, name: str, jobs: int, backend: str, go_on: Any) -> Any:
     """Do the fits of a table behind a progress bar."""
-    from lokl.datasets.progress import progress_bar
+    from lokl.datasets.download import progress_bar
 
     with progress_bar() as progress:
         task = progress.add_task(name, total=experiment.count_missing(name))

@@ -1,18 +1,182 @@
-"""Downloads into the cache: checked first, then put in place in one step."""
+"""The progress bar of fits and downloads, in terminals only.
 
+Where data sets lie on this machine, and their contents without compression.
+
+Downloads into the cache: checked first, then put in place in one step.
+"""
+
+import bz2
 import contextlib
+import gzip
+import hashlib
 import logging
+import lzma
 import os
 import uuid
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lokl.datasets.errors import DatasetError, MissingDatasetError
-from lokl.datasets.progress import download_bar
-from lokl.datasets.registry import Record, info
-from lokl.datasets.storage import cache_folder, digest, locate, read
+from lokl.datasets.errors import (
+    DatasetError,
+    MissingDatasetError,
+)
+from lokl.datasets.registry import (
+    Record,
+    info,
+)
+
+
+def progress_bar(*, of_bytes: bool = False) -> Any:
+    """Return rich's display of progress on standard error, which must be entered.
+
+    It shows nothing unless standard error is a terminal: a log has no use for it. It counts steps,
+    or the bytes of a download.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    columns: list[Any] = [progress.MofNCompleteColumn(), progress.TimeElapsedColumn()]
+    if of_bytes:
+        columns = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *columns,
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+class Bar:
+    """A bar with the methods that pooch calls during a download."""
+
+    def __init__(self, progress: Any, name: str):
+        self._progress = progress
+        self._name = name
+        self._task: Any = None
+
+    @property
+    def moved(self) -> bool:
+        return self._task is not None
+
+    @property
+    def total(self) -> int:
+        return 0
+
+    @total.setter
+    def total(self, size: int) -> None:
+        # Begun here: what needs no download shows no bar. A server may not tell the size.
+        self._task = self._progress.add_task(f"downloading {self._name}", total=size or None)
+
+    def update(self, count: int) -> None:
+        self._progress.advance(self._task, count)
+
+    def reset(self) -> None:
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        self._progress.stop_task(self._task)
+
+
+@contextmanager
+def download_bar(name: str) -> Iterator[Bar]:
+    """Yield a bar for the download of a data set."""
+    with progress_bar(of_bytes=True) as progress:
+        yield Bar(progress, name)
+
+
+_OPEN: dict[str, Any] = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+
+
+def data_folder() -> Path | None:
+    """Return the user's own folder of data sets, which LOKL_DATA names."""
+    name = os.environ.get("LOKL_DATA")
+    if not name:
+        return None
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        raise MissingDatasetError(f"LOKL_DATA is {name!r}, which is not a folder")
+    return folder
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of downloads, which may not exist yet.
+
+    None where LOKL_CACHE is not set and pooch, which knows the usual place, is not installed.
+    """
+    name = os.environ.get("LOKL_CACHE")
+    if name:
+        return Path(name).expanduser()
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("lokl"))
+
+
+def locate(record: Record) -> tuple[str, tuple[Path, ...]]:
+    """Return the place of a data set, and the paths of its files.
+
+    The place is "scikit-learn", of which it is a part without files, "LOKL_DATA", "cache", or empty
+    where it is not on this machine.
+    """
+    if record.format == "scikit-learn":
+        return "scikit-learn", ()
+    own = data_folder()
+    if own and (paths := find(record, own)):
+        return "LOKL_DATA", paths
+    # Asked for last: it may import pooch.
+    cache = cache_folder()
+    if cache and (paths := find(record, cache)):
+        return "cache", paths
+    return "", ()
+
+
+def find(record: Record, folder: Path) -> tuple[Path, ...]:
+    """Return the paths of all files of a record; no paths where one is missing."""
+    found = []
+    for file in record.files:
+        there = [path for end in _OPEN if (path := folder / (file + end)).is_file()]
+        if not there:
+            return ()
+        found.append(there[0])
+    return tuple(found)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed by the ending of its name; what fails in the block names it."""
+    try:
+        with _OPEN.get(path.suffix, open)(path, "rb") as stream:
+            yield stream
+    except DatasetError:
+        raise
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as reason:
+        raise DatasetError(f"cannot read {path}: {reason}") from reason
+
+
+def read(path: Path) -> bytes:
+    """Return the contents of a file, decompressed by the ending of its name."""
+    with opened(path) as stream:
+        return bytes(stream.read())
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the ending of a name is that of a compression."""
+    return path.suffix != "" and path.suffix in _OPEN
+
+
+def digest(contents: Iterable[bytes]) -> str:
+    """Return the sha256 of several contents, joined."""
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
 
 logger = logging.getLogger("lokl")
 

@@ -1,13 +1,12 @@
 """Gates: where each kernel is trusted."""
 
-from lokl.gates.base import Gate, GateOn
-from lokl.gates.constant import Constant
-from lokl.gates.gaussian import Gaussian
-from lokl.gates.groups import Groups
-from lokl.gates.represented import Represented
-from lokl.gates.sigmoid import Sigmoid
-from lokl.gates.softmax import Softmax
-from lokl.gates.weighted import Weighted
+from lokl.gates.base import (
+    Gate,
+    GateOn,
+    Weighted,
+)
+from lokl.gates.functions import Constant, Gaussian, Groups, Sigmoid, Softmax
+from lokl.gates.representation import Represented
 
 __all__ = [
     "Constant",

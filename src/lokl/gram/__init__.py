@@ -51,13 +51,15 @@ values with the landmarks, and columns into features by a triangular matrix of e
 features of all samples fit into the memory they are stored, else columns are computed tile by tile.
 """
 
-from lokl.gram.expansion import Expansion
 from lokl.gram.gated_gram import GatedGram
-from lokl.gram.gated_kernel import GatedKernel
+from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.low_rank import LowRank, LowRankProducts
-from lokl.gram.low_rank_gram import LowRankGram
-from lokl.gram.low_rank_kernel import LowRankKernel
+from lokl.gram.low_rank import (
+    LowRank,
+    LowRankGram,
+    LowRankKernel,
+    LowRankProducts,
+)
 
 __all__ = [
     "Expansion",

@@ -1,5 +1,3 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time; mypy cannot follow intrinsics and overloads.
 """Compiled loops that turn inner products into rows of one gated Gram matrix.
 
 Columns are cut into tiles short enough to stay in the first-level cache while all kernels of a
@@ -17,6 +15,10 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time; mypy cannot follow intrinsics and overloads.
+
 
 # Numba keeps compiled loops on disk until the file in which they are defined changes, and looks at
 # no other. Hence everything they are made of stands here, also what other files define as well.

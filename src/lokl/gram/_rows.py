@@ -1,11 +1,13 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled loops that move rows and sum them up, whatever is in them."""
 
 from collections import namedtuple
 
 import numpy as np
 from numba import njit
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {

@@ -17,11 +17,18 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
-from lokl._notices import tell
-from lokl._threads import in_parallel, in_shares, multiply
+from lokl._threads import (
+    in_parallel,
+    in_shares,
+    multiply,
+)
+from lokl._warnings import tell
 from lokl.gram import mixing
-from lokl.gram.plan import Plan, Points
-from lokl.gram.tiles import apart
+from lokl.gram.mixing import sum_kernels_apart
+from lokl.gram.plan import (
+    Plan,
+    Points,
+)
 from lokl.kernels.base import GAUSSIAN
 
 # Pivots of a kernel's own factor, relative to its largest entry, below which features would be
@@ -130,7 +137,7 @@ class FeatureMap(ABC):
         out = np.zeros((points.n_samples, self.plan.n_kernels, *loads.shape[1:]))
 
         def visit(part: slice, tile: Array, _: Array) -> None:
-            out[part] = apart(tile, self.starts, loads)
+            out[part] = sum_kernels_apart(tile, self.starts, loads)
 
         self.sweep(points, visit, np.empty(0))
         return out

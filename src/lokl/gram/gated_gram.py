@@ -7,20 +7,30 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import Array, column, is_sparse, read_only
+from lokl._arrays import (
+    Array,
+    column,
+    is_sparse,
+    read_only,
+)
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, multiply
+from lokl._threads import (
+    in_parallel,
+    multiply,
+)
 from lokl.gates.base import Gate
 from lokl.gram import mixing
-from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
-from lokl.gram.layouts import TILE
+from lokl.gram.inner_products import (
+    GramMemory,
+    InnerProducts,
+    frozen,
+)
+from lokl.gram.layouts import TILE, RowCache
 from lokl.gram.plan import Points
-from lokl.gram.row_cache import RowCache
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:
-    from lokl.gram.expansion import Expansion
-    from lokl.gram.gated_kernel import GatedKernel
+    from lokl.gram.gated_kernel import Expansion, GatedKernel
 
 _rows = CompiledModule("lokl.gram._rows")
 
@@ -120,7 +130,7 @@ class GatedGram:
 
     def expansion(self, kernel: "GatedKernel", coef: Array, intercept: Array) -> "Expansion":
         """Return the function of any sample with coefficients (n_samples, n_functions)."""
-        from lokl.gram.expansion import SupportExpansion
+        from lokl.gram.gated_kernel import SupportExpansion
 
         support = support_of(coef)
         return SupportExpansion(kernel, intercept, self.points.take(support), coef[support])

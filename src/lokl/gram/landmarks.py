@@ -8,17 +8,27 @@ and at the columns of the samples that it draws, and at nothing else.
 Samples are drawn in blocks: many proposals at once, of which those are rejected that the accepted
 ones before them explain. What is accepted is distributed as if samples had been drawn one by one,
 and the columns of a block are updated by one matrix product.
+
+Kernel PCA: coordinates of samples that are known by kernel values only.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from lokl._arrays import Array
+from lokl._arrays import (
+    Array,
+    Samples,
+    sample_weight,
+)
 from lokl._threads import multiply
+from lokl.gates.representation import Standardized
 from lokl.gram import mixing
+from lokl.gram.gated_kernel import Expansion, average_kernel
 from lokl.gram.plan import Points
+from lokl.kernels.base import Kernel
 
 # Share of the landmarks that are proposed at once; at least, and at most.
 _SHARE, _FEWEST, _MOST = 0.1, 16, 256
@@ -101,3 +111,51 @@ def _accepted(block: Array, density: Array, rng: np.random.RandomState) -> Array
         row = left[k, k:] / np.sqrt(pivot)
         left[k:, k:] -= np.outer(row, row)
     return np.array(kept, dtype=np.intp)
+
+
+_LANDMARKS = 500
+# Directions with less than this share of the largest variance are rounding.
+_NOISE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores:
+    """Leading kernel-PCA scores under the average kernel, standardised."""
+
+    directions: Expansion  # scores of a sample
+    scale: Standardized
+
+    @classmethod
+    def learn(
+        cls,
+        kernels: Sequence[Kernel],
+        samples: Samples,
+        rng: np.random.RandomState,
+        n_components: int = 10,
+    ) -> "KernelScores":
+        """Learn directions from at most 500 samples, drawn by their weight."""
+        n, weight = samples.n_samples, sample_weight(samples)
+        kernel = average_kernel(kernels)
+        gram = kernel.gram(samples, dtype="float64")
+        chosen, share = np.arange(n), weight / weight.sum()
+        if n > _LANDMARKS:
+            chosen = np.sort(rng.choice(n, size=_LANDMARKS, replace=False, p=share))
+            share = np.full(_LANDMARKS, 1.0 / _LANDMARKS)
+        K = gram.block(chosen)
+        means = K @ share
+        centred = K - means - means[:, np.newaxis] + share @ means
+        root = np.sqrt(share)
+        values, vectors = np.linalg.eigh(root[:, np.newaxis] * centred * root)
+        keep = np.flatnonzero(values > _NOISE * values[-1])[::-1][:n_components]
+        loads = root[:, np.newaxis] * vectors[:, keep]
+        # Signs of eigenvectors are arbitrary: the largest score shall be positive. Scores, unlike
+        # loads, do not depend on whether a row is written twice or has a weight of 2.
+        scores = loads / share[:, np.newaxis]
+        loads *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(len(keep))])
+        coef = np.zeros((n, len(keep)))
+        coef[chosen] = loads - np.outer(share, loads.sum(axis=0))
+        directions = Expansion.make(kernel, gram, coef, np.zeros(len(keep)))
+        return cls(directions, Standardized.learn(directions(samples), weight))
+
+    def __call__(self, samples: Samples) -> Array:
+        return np.asarray(self.scale(self.directions(samples)))

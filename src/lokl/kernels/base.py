@@ -12,8 +12,12 @@ from lokl._arrays import Array
 from lokl._parameters import parameter_names
 
 if TYPE_CHECKING:
-    from lokl.kernels.composition import Product, Sum, View
-    from lokl.kernels.normalization import Normalized
+    from lokl.kernels.algebra import (
+        Normalized,
+        Product,
+        Sum,
+        View,
+    )
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
 
@@ -135,22 +139,22 @@ class Kernel(BaseEstimator, ABC):
 
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""
-        from lokl.kernels.composition import View
+        from lokl.kernels.algebra import View
 
         return View(self, columns)
 
     def normalized(self, how: Normalization = "unit_diag") -> "Normalized":
         """Return this kernel on a scale that training data fix; see :class:`Normalized`."""
-        from lokl.kernels.normalization import Normalized
+        from lokl.kernels.algebra import Normalized
 
         return Normalized(self, how)
 
     def __add__(self, other: Any) -> "Sum":
-        from lokl.kernels.composition import Sum
+        from lokl.kernels.algebra import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Any) -> "Product":
-        from lokl.kernels.composition import Product
+        from lokl.kernels.algebra import Product
 
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented

@@ -1,15 +1,91 @@
-"""Ready lists of kernels, and the names of those that are given to an estimator."""
+"""What may be given as a kernel: kernels, words, functions, kernels of Gaussian processes.
+
+Ready lists of kernels, and the names of those that are given to an estimator.
+
+Whether two bound kernels give the same values.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable as Function
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from lokl.kernels.base import Kernel
 from lokl.kernels.columns import column_names
-from lokl.kernels.dot import RBF, Linear, Polynomial
-from lokl.kernels.shorthand import as_kernel, is_one_kernel, refuse_matrix
+from lokl.kernels.distances import (
+    Chi2,
+    Laplacian,
+)
+from lokl.kernels.dot import (
+    RBF,
+    Cosine,
+    Linear,
+    Polynomial,
+    Sigmoid,
+)
+from lokl.kernels.stored import (
+    Callable,
+    GaussianProcess,
+    is_gaussian_process_kernel,
+)
+
+# Words stand for kernels that also suit columns which nobody scaled.
+_WORDS: dict[str, Function[[], Kernel]] = {
+    "linear": Linear,
+    "poly2": lambda: Polynomial(2, "scale"),
+    "poly3": lambda: Polynomial(3, "scale"),
+    "poly": lambda: Polynomial(3, "scale"),
+    "polynomial": lambda: Polynomial(3, "scale"),
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "cosine": Cosine,
+    "sigmoid": lambda: Sigmoid("scale"),
+    "chi2": Chi2,
+}
+WORDS = (*_WORDS, *sorted(PAIRWISE_KERNEL_FUNCTIONS.keys() - _WORDS.keys()))
+
+
+def is_one_kernel(value: Any) -> bool:
+    """Whether a value stands for one kernel, not for a list or mapping of them."""
+    if isinstance(value, str | Kernel) or is_gaussian_process_kernel(value):
+        return True
+    return callable(value) and not isinstance(value, type | Mapping | Iterable)
+
+
+def as_kernel(value: Any) -> Kernel:
+    """Return the kernel that a value stands for."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, str):
+        if value in _WORDS:
+            return _WORDS[value]()
+        if value in PAIRWISE_KERNEL_FUNCTIONS:
+            return Callable(PAIRWISE_KERNEL_FUNCTIONS[value])
+    if is_gaussian_process_kernel(value):
+        return GaussianProcess(value)
+    refuse_matrix(value)
+    if isinstance(value, type):
+        raise ValueError(f"unknown kernel {value!r}; give an object, {value.__name__}()")
+    if callable(value):
+        return Callable(value)
+    raise ValueError(
+        f"unknown kernel {value!r}; give a Kernel or one of {', '.join(WORDS)}; "
+        "a function of two arrays is a kernel, too"
+    )
+
+
+def refuse_matrix(value: Any) -> None:
+    """Raise where a matrix stands in the place of kernels."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not isinstance(value, Kernel):
+        raise ValueError(
+            f"a kernel matrix of shape {shape} is no kernel; kernels, X = "
+            "lokl.kernels.precomputed([gram]) gives kernels, and the samples that go with them"
+        )
 
 
 def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
@@ -70,3 +146,20 @@ def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:
             name = f"{label} #{number}"
         named[name] = kernel
     return named
+
+
+def same_kernels(left: Sequence[Kernel], right: Sequence[Kernel]) -> bool:
+    """Whether kernels are of the same kinds and have the same settings, one by one."""
+    return len(left) == len(right) and all(map(_same, left, right))
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    if isinstance(left, Kernel):
+        if type(left) is not type(right):
+            return False
+        own, other = left.get_params(deep=False), right.get_params(deep=False)
+        return all(_same(own[name], other[name]) for name in own)
+    # Settings are numbers, words, or arrays of them.
+    return bool(np.array_equal(left, right))

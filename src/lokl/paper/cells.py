@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from lokl._memory import Peak
+from lokl._environment import Peak
 from lokl._threads import one_thread
+from lokl.base.cost_path import fit_line
 from lokl.datasets import load
-from lokl.estimators._base.line import fit_line
-from lokl.paper.methods import GAMMAS, build
-from lokl.paper.readings import FIRST_READING, READINGS
+from lokl.paper.methods import (
+    FIRST_READING,
+    GAMMAS,
+    READINGS,
+    build,
+)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,25 @@
-"""Tables and figures of the paper in one folder: what they need, and what they became."""
+"""What results depend on beside their inputs: the machine and the versions.
 
+Records of finished cells.
+
+Files of results, each of them whole or as it was before.
+
+Cells, done in parallel and never twice.
+
+Tables and figures of the paper in one folder: what they need, and what they became.
+"""
+
+import io
 import json
+import math
+import os
+import platform
+import shlex
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,15 +27,32 @@ from typing import Any
 
 import joblib
 
-from lokl._lock import only_run
-from lokl._writing import replace_file
-from lokl.datasets import DatasetError, load
+from lokl._environment import (
+    system,
+    versions,
+)
+from lokl._files import only_run, replace_file
+from lokl._threads import one_thread
+from lokl.datasets import (
+    DatasetError,
+    load,
+)
 from lokl.datasets.download import fetch_missing
-from lokl.inspection.plotting import pyplot
-from lokl.paper.agreement import agreement_figure
-from lokl.paper.cells import Cell
-from lokl.paper.figures import figure1, figure2, measure_memory, with_least
-from lokl.paper.files import write_figure, write_table
+from lokl.explain.displays import pyplot
+from lokl.paper.cells import (
+    Cell,
+    check_record,
+    failed,
+    run_cell,
+    with_reading,
+)
+from lokl.paper.figures import (
+    agreement_figure,
+    figure1,
+    figure2,
+    measure_memory,
+    with_least,
+)
 from lokl.paper.plan import (
     FULL_RUN,
     TABLES,
@@ -31,9 +63,201 @@ from lokl.paper.plan import (
     recorded_cells,
 )
 from lokl.paper.published import SETS
-from lokl.paper.records import RecordFile
-from lokl.paper.runner import overhead, run
-from lokl.paper.tables import TIES, ResultTable, make_table
+from lokl.paper.tables import (
+    TIES,
+    ResultTable,
+    make_table,
+)
+from lokl.study.records import Records, by_processes
+
+
+def environment() -> dict[str, object]:
+    """Return machine, versions and command as plain values."""
+    return {
+        "command": shlex.join(["lokl", *sys.argv[1:]]),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": system(),
+        **versions(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+class RecordFile(Records):
+    """Records of cells as lines of JSON; see :class:`Records`."""
+
+    def key_of(self, record: dict[str, Any]) -> str:
+        return Cell.of(record).key
+
+    def check(self, record: Any) -> None:
+        check_record(record)
+
+    def as_now(self, record: Any) -> Any:
+        return with_reading(record)
+
+    def __contains__(self, cell: Cell) -> bool:
+        """Whether a cell is done; one that failed is not, so that it is tried again."""
+        record = self.get(cell.key)
+        return record is not None and record["error"] is None
+
+    def of(self, cell: Cell) -> dict[str, Any]:
+        """Return the record of a cell."""
+        record = self.get(cell.key)
+        if record is None:
+            raise KeyError(cell.key)
+        return record
+
+
+def write_table(folder: Path, name: str, table: ResultTable) -> None:
+    """Write a table as Markdown, CSV and JSON; the JSON says what its numbers depend on."""
+    for ending, text in (
+        ("md", table.markdown()),
+        ("csv", table.csv()),
+        ("json", json.dumps({**table.as_dict(), "environment": environment()}, indent=1)),
+    ):
+        replace_file(folder / f"{name}.{ending}", text.encode())
+
+
+def write_figure(folder: Path, name: str, figure: Any) -> list[str]:
+    """Write a figure as PNG and SVG, and return the paths."""
+    paths = [folder / f"{name}.{ending}" for ending in ("png", "svg")]
+    for path in paths:
+        stream = io.BytesIO()
+        figure.savefig(stream, format=path.suffix[1:], dpi=110)
+        replace_file(path, stream.getvalue())
+    return [str(path) for path in paths]
+
+
+Work = Callable[[Cell], dict[str, Any]]
+
+
+def run(
+    cells: Sequence[Cell],
+    records: RecordFile,
+    *,
+    jobs: int | None = None,
+    backend: str = "processes",
+    on_record: Callable[[dict[str, Any]], None] | None = None,
+    work: Work = run_cell,
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[dict[str, Any]]:
+    """Do the cells that have no record yet, and return the records that there are then.
+
+    Every record is written when its cell is done: an interrupted run loses only the cells that
+    were at work. A cell whose process dies, for lack of memory for example, is a failed cell.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    records : RecordFile
+    jobs : int or None, default=None
+        Processes; None is one, -1 all cores, or all workers of a cluster.
+    backend : str, default="processes"
+        ``"processes"`` of this machine; ``"dask"``, a Dask cluster on this machine for the time
+        of the run; or the address of a Dask scheduler, whose workers need lokl and the data.
+    on_record : callable, optional
+        Called with every new record.
+    work : callable, default=run_cell
+        Turns a cell into its record.
+    go_on : callable, optional
+        Asked before each cell; where it says no, no other cell is begun.
+    """
+    missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
+    # Cells of one split of a data set follow each other: a worker keeps the last split.
+    missing.sort(key=lambda cell: (cell.data, cell.split))
+    by_key = {cell.key: cell for cell in missing}
+    done = by_processes(by_key, jobs, work, records.key_of, _dead, go_on)
+    if backend != "processes":
+        done = _by_dask(missing, jobs, backend, work, go_on)
+    # Every cell limits itself to one thread; for cells in this process, once for all is cheaper.
+    with one_thread():
+        for record in done if missing else ():
+            records.add(record)
+            if on_record is not None:
+                on_record(record)
+    known = (records.get(cell.key) for cell in dict.fromkeys(cells))
+    return [record for record in known if record is not None]
+
+
+def _dead(cell: Cell, reason: Exception) -> dict[str, Any]:
+    return failed(cell, f"the process died, perhaps for lack of memory ({reason})")
+
+
+def _by_dask(
+    cells: Sequence[Cell],
+    jobs: int | None,
+    backend: str,
+    work: Work,
+    go_on: Callable[[], bool],
+) -> Iterator[dict[str, Any]]:
+    """Yield records as the workers of a cluster finish them."""
+    with _client(backend, jobs) as client:
+        from dask.distributed import as_completed
+
+        # Pure calls would bring back the result of a cell that failed before.
+        futures = client.map(work, cells, pure=False)
+        by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
+        for future in as_completed(futures):
+            reason = future.exception()
+            yield _dead(by_key[future.key], reason) if reason else future.result()
+            # The record is on the disk by now, so the scheduler need not keep it.
+            future.release()
+            if not go_on():
+                # What the workers have not begun is not begun any more.
+                client.cancel(futures)
+                return
+
+
+@contextmanager
+def _client(backend: str, jobs: int | None) -> Iterator[Any]:
+    """Connect to a cluster, or to one made for the purpose."""
+    try:
+        import dask
+        from dask.distributed import Client, LocalCluster
+    except ImportError as reason:
+        raise ImportError(
+            f"backend {backend!r} needs Dask; install it with: pip install 'lokl[dask]'"
+        ) from reason
+    if backend == "dask":
+        # One cell at a time for each worker: no other fit disturbs its time and memory, and when a
+        # process dies, it is known which cell was at work.
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.scheduler.worker-saturation": 1.0,
+        }
+        count = joblib.effective_n_jobs(jobs)
+        with (
+            dask.config.set(settings),
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(backend, timeout=10)
+    except (OSError, ValueError) as reason:
+        raise ValueError(
+            f"no Dask scheduler answers at {backend!r} ({reason}); backends are 'processes', "
+            "'dask' for a cluster on this machine, or an address such as tcp://host:8786"
+        ) from reason
+    with client:
+        yield client
+
+
+def overhead(records: Sequence[dict[str, Any]], seconds: float, jobs: int) -> float:
+    """Return what `jobs` processes spent beside fits and predictions, over the time of those."""
+    parts = ("select_seconds", "fit_seconds", "predict_seconds")
+    busy = math.fsum(r.get(part, 0.0) for r in records if not r["error"] for part in parts)
+    return jobs * seconds / busy - 1.0 if busy else math.nan
+
 
 # The last one is ours: all results against the published ones.
 _FIGURES = ("figure1", "figure2", "agreement")

@@ -7,9 +7,14 @@ from itertools import product
 from typing import Any
 
 from lokl.paper.cells import Cell
-from lokl.paper.methods import DICTIONARIES, GAMMAS, WITHOUT_GAMMA, method_names
+from lokl.paper.methods import (
+    DICTIONARIES,
+    GAMMAS,
+    READINGS,
+    WITHOUT_GAMMA,
+    method_names,
+)
 from lokl.paper.published import SETS
-from lokl.paper.readings import READINGS
 
 
 @dataclass(frozen=True)

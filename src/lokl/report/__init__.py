@@ -1,7 +1,7 @@
 """One self-contained HTML file about a model or a comparison of models."""
 
+from lokl.explain.similarity import Alignment
 from lokl.report.content import (
-    Alignment,
     Candidate,
     Cases,
     Finding,
@@ -21,7 +21,10 @@ from lokl.report.gather import (
     view_names,
     worth_of,
 )
-from lokl.report.page import render, write
+from lokl.report.page import (
+    render,
+    write,
+)
 
 __all__ = [
     "Alignment",

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl.explain.similarity import Alignment
 
 
 @dataclass(frozen=True)
@@ -213,22 +214,6 @@ class Source:
     columns: int | None = None
     missing: float | None = None
     sha256: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """How alike the kernels of views are: their centred alignment, from 0 to 1.
-
-    Attributes
-    ----------
-    between : array of shape (n_views, n_views)
-        NaN where too few samples have both views.
-    target : array of shape (n_views,) or None
-        With the kernel of the truth: samples of the same class, or of like values.
-    """
-
-    between: Array
-    target: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,45 @@
-"""From a fitted model and samples to the content of a report."""
+"""How something was made: versions, checksums, and rows that are on both sides of a split.
 
+From a fitted model and samples to the content of a report.
+"""
+
+import hashlib
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from lokl._arrays import Array
-from lokl._layers import unwrapped
-from lokl.inspection.alike import Likeness, likeness, nearest
-from lokl.inspection.answers import ViewAnswers, answers_by_view
-from lokl.inspection.kernel_views import KernelView, Views, views_of
-from lokl.inspection.worth import ViewValue, subsets_tried
-from lokl.report import facts
-from lokl.report.content import (
+from lokl._arrays import Array, is_sparse
+from lokl.base.delegation import unwrapped
+from lokl.explain.answers import (
+    ViewAnswers,
+    answers_by_view,
+)
+from lokl.explain.similarity import (
     Alignment,
+    Likeness,
+    alignment,
+    kernel_pca,
+    likeness,
+    nearest,
+    stacked,
+)
+from lokl.explain.view_value import (
+    ViewValue,
+    subsets_tried,
+)
+from lokl.explain.views import (
+    KernelView,
+    Views,
+    views_of,
+)
+from lokl.report import gather as facts
+from lokl.report.content import (
     Candidate,
     Cases,
     Interval,
@@ -24,7 +48,61 @@ from lokl.report.content import (
     Support,
     ViewWorth,
 )
-from lokl.report.likeness import alignment, kernel_pca, stacked
+
+_LIBRARIES = ("lokl", "numpy", "scipy", "scikit-learn", "numba")
+_BLOCK = 1 << 20
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on, by name."""
+    own = {"Python": platform.python_version()}
+    return {"versions": ", ".join(f"{name} {v}" for name, v in {**own, **_installed()}.items())}
+
+
+def _installed() -> dict[str, str]:
+    import lokl
+
+    return {name: lokl.__version__ if name == "lokl" else version(name) for name in _LIBRARIES}
+
+
+def sha256(path: str | Path) -> str:
+    """Return the checksum of a file."""
+    found = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while block := file.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def duplicates(learned: Any, asked: Any) -> int:
+    """Return how many of the samples that a model is asked about equal one it has learned from."""
+    known = set(_rows(learned))
+    return sum(row in known for row in _rows(asked))
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of samples of a table of any kind."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _rows(X: Any) -> list[bytes]:
+    """Return every row as something that equals only its like."""
+    if is_sparse(X):
+        rows = X.tocsr().copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        parts = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return [
+            rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].astype(float).tobytes()
+            for a, b in parts
+        ]
+    values = np.asarray(X)
+    if values.dtype.kind == "O":
+        return [repr(row.tolist()).encode() for row in values]
+    # Minus zero equals zero, and all NaN mean the same here.
+    values = np.where(np.isnan(values), np.nan, values.astype(float) + 0.0)
+    return [row.tobytes() for row in values]
+
 
 # Similar samples that are named.
 _NEAR = 3
@@ -197,7 +275,7 @@ def about(
     title : str, default=""
         Heading of the page; the name of the model if empty.
     value : ViewValue, default=None
-        What :func:`lokl.inspection.view_value` says of the views: scores of each alone, without
+        What :func:`lokl.explain.view_value` says of the views: scores of each alone, without
         it, and of sets of views.
     leaderboard : sequence of Candidate, default=()
         Other models on the same samples, best first.

@@ -8,15 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from lokl._writing import replace_file
-from lokl.report import sections, svg
-from lokl.report.card import card
-from lokl.report.colours import class_styles
-from lokl.report.content import Cases, Report
-from lokl.report.data import as_json, page_data
-from lokl.report.maps import (
+from lokl._files import replace_file
+from lokl.report import (
+    figures as svg,
+)
+from lokl.report import (
+    sections,
+)
+from lokl.report.content import (
+    Cases,
+    Report,
+)
+from lokl.report.data import (
+    as_json,
+    page_data,
+)
+from lokl.report.figures import (
     MOST_SYMBOLS,
     Places,
+    class_styles,
     colour_of,
     in_order,
     leading,
@@ -24,9 +34,18 @@ from lokl.report.maps import (
     trust_map,
     where_map,
 )
+from lokl.report.formatting import (
+    Words,
+    attention,
+    count,
+    short,
+)
 from lokl.report.reliability import reliability
-from lokl.report.verdict import tiles, verdict
-from lokl.report.words import Words, attention, count, short
+from lokl.report.sections import (
+    card,
+    tiles,
+    verdict,
+)
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")

@@ -1,19 +1,309 @@
-"""What each part of the page shows: numbers as words, and pictures."""
+"""Dots with their intervals, on one line for each row of a table.
 
-from collections.abc import Iterable, Mapping
+One sample: from the prior over the views to the decision.
+
+What each part of the page shows: numbers as words, and pictures.
+
+The answer in two sentences, and the numbers behind it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.report import curves
-from lokl.report.content import Alignment, Candidate, Cases, Interval, Report, ViewWorth
-from lokl.report.maps import COLOURS
-from lokl.report.numbers import Scale, mean_interval, seconds
+from lokl.explain.answers import DISAGREE
+from lokl.explain.similarity import Alignment
+from lokl.report import figures as curves
+from lokl.report.content import (
+    Candidate,
+    Cases,
+    Interval,
+    Report,
+    ViewWorth,
+)
+from lokl.report.figures import (
+    COLOURS,
+    Axis,
+    circle,
+    drawing,
+    line,
+    polyline,
+    text,
+)
+from lokl.report.formatting import (
+    FAMILIAR,
+    Scale,
+    Words,
+    attention,
+    chance,
+    count,
+    mean_interval,
+    percent,
+    seconds,
+    sentence,
+    wilson,
+)
 from lokl.report.reliability import Reliability
-from lokl.report.strips import Column, Told
-from lokl.report.words import Words, attention, chance, percent
+
+# Size of a strip, and room at its ends for half a dot.
+_WIDE, _TALL, _ROOM = 120.0, 18.0, 7.0
+# Signs that fit side by side on it.
+_SIGNS = 18
+# Values that are farther from the best than so many times the middle one are not drawn to scale.
+_FAR = 4.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """A number in words, as a picture, and as it sorts."""
+
+    mean: str
+    limits: str
+    picture: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """Numbers of one kind: the same digits behind the point, and one line for all dots."""
+
+    scale: Scale
+    places: int
+    axis: Axis
+
+    @classmethod
+    def of(
+        cls,
+        values: Iterable[Interval | None],
+        scale: Scale,
+        also: Iterable[float] = (),
+        *,
+        near_best: bool = False,
+    ) -> "Column":
+        """Return a column that all values, their intervals and some other numbers fit on.
+
+        With `near_best`, a few values that are far below the others do not squeeze them.
+        """
+        known = [value for value in values if value is not None and isfinite(value.mean)]
+        ends = [e for v in known for e in (v.mean, v.low, v.high) if e is not None]
+        if near_best and known:
+            lowest = _lowest(known)
+            ends = [max(end, lowest) for end in ends]
+        return cls(scale, scale.places(known), Axis.over([*ends, *also], 4))
+
+    def told(self, value: Interval | None, css: str = "", mark: float | None = None) -> Told:
+        """Return a number of the column; `mark` is a thin line that it is compared with."""
+        return Told(
+            self.scale.mean(value, self.places),
+            self.scale.limits(value, self.places),
+            self._strip(value, css, mark),
+            value.mean if value is not None and isfinite(value.mean) else None,
+        )
+
+    @property
+    def head(self) -> str:
+        """Ticks of the line, for the head of the column."""
+        axis, factor = self.axis, self.scale.factor
+        shown = Axis(factor * axis.low, factor * axis.high, factor * axis.step)
+        parts = [line(_ROOM, _TALL - 1, _WIDE - _ROOM, _TALL - 1, "frame")]
+        words = [shown.shown(factor * tick) for tick in axis.ticks]
+        # Words that would run into each other are left out in turn.
+        every = 1 if sum(len(word) + 1 for word in words) <= _SIGNS else 2
+        for k, (tick, word) in enumerate(zip(axis.ticks, words, strict=True)):
+            x = self._at(tick)
+            anchor = "start" if x < 12 else "end" if x > _WIDE - 12 else "middle"
+            parts.append(line(x, _TALL - 4, x, _TALL, "frame"))
+            if k % every == 0:
+                parts.append(text(x, _TALL - 6, word, anchor, "tick"))
+        return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
+
+    def _at(self, value: float) -> float:
+        return _ROOM + (_WIDE - 2 * _ROOM) * self.axis.share(value)
+
+    def _strip(self, value: Interval | None, css: str, mark: float | None) -> str:
+        """Draw a dot; the number stands beside it, so that screen readers are spared it."""
+        parts, middle = [], _TALL / 2
+        if mark is not None and isfinite(mark):
+            parts.append(line(self._at(mark), 0, self._at(mark), _TALL, "mark"))
+        if value is None or not isfinite(value.mean):
+            return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
+        if value.mean < self.axis.low:
+            arrow = [(_ROOM + 1, middle - 5), (_ROOM - 5, middle), (_ROOM + 1, middle + 5)]
+            parts.append(polyline(arrow, f"away {css}"))
+            return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
+        if value.low is not None and value.high is not None:
+            low, high = self._at(value.low), self._at(value.high)
+            parts.append(line(low, middle, high, middle, f"whisker {css}"))
+            parts += [line(x, middle - 3, x, middle + 3, f"whisker {css}") for x in (low, high)]
+        parts.append(circle(self._at(value.mean), middle, 4.5, f"dot {css}"))
+        return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
+
+
+def _lowest(values: Sequence[Interval]) -> float:
+    """Return where the line ends, so that most values have room on it."""
+    means = sorted((value.mean for value in values), reverse=True)
+    reaches = sorted(means[0] - (v.mean if v.low is None else v.low) for v in values)
+    usual = max(reaches[len(reaches) // 2], means[0] - means[len(means) // 2])
+    if means[0] - means[-1] <= _FAR * usual or not usual:
+        return min((v.mean if v.low is None else v.low) for v in values)
+    near = [v for v in values if means[0] - v.mean <= _FAR * usual]
+    return min((v.mean if v.low is None else v.low) for v in near)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One bar of the way to a decision; places are in per cent of the width."""
+
+    left: float
+    width: float
+    pull: str
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A view that has its say."""
+
+    view: int
+    missing: bool
+    says: str
+    trust: str
+    step: Step
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A sample that is like the one on the card."""
+
+    name: str
+    case: bool  # whether it can be picked
+    words: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is told about one sample."""
+
+    name: str
+    says: str
+    truth: str
+    wrong: bool
+    disagreement: str  # empty where views agree
+    strange: str  # views that the sample is unlike what was learned from in; empty for none
+    axis: tuple[str, str]  # what bars to the left and to the right speak for
+    zero: float | None  # place of the line between both
+    start: Step
+    voices: list[Voice]
+    end: Step
+    neighbours: list[Neighbour]
+
+
+def card(cases: Cases, words: Words, names: list[str], k: int) -> Card:
+    """Tell about sample number k; `names` are those of the views."""
+    start, parts = float(cases.start[k]), np.where(cases.present[k], cases.parts[k], 0.0)
+    stops = start + np.concatenate([[0.0], np.cumsum(parts)])
+    # Numbers are far from zero, and only their changes count; decisions begin there.
+    ends = stops if not words.classes else np.append(stops, 0.0)
+    low, high = float(ends.min()), float(ends.max())
+    span = (high - low) or 1.0
+
+    def bar(a: float, b: float, pull: str) -> Step:
+        return Step(100 * (min(a, b) - low) / span, 100 * abs(b - a) / span, pull)
+
+    base = 0.0 if words.classes else None
+    end = float(stops[-1])
+    told = words.part if words.classes else words.outcome
+    differ = float(cases.disagreement[k])
+    return Card(
+        cases.ids[k],
+        headline(cases, words, k),
+        words.outcome(float(cases.truth[k])),
+        bool(cases.wrong[k]),
+        chance(differ) if np.isfinite(differ) and differ >= DISAGREE else "",
+        _strange(cases, names, k),
+        _axis(cases, words, k),
+        None if base is None else 100 * (base - low) / span,
+        bar(start if base is None else base, start, told(start)),
+        [
+            Voice(
+                v,
+                not bool(cases.present[k, v]),
+                _says(cases, words, k, v),
+                chance(float(cases.trust[k, v])),
+                bar(float(stops[v]), float(stops[v + 1]), words.part(float(parts[v]))),
+            )
+            for v in range(len(parts))
+        ],
+        bar(end if base is None else base, end, told(end)),
+        neighbours(cases, words, k),
+    )
+
+
+def headline(cases: Cases, words: Words, k: int) -> str:
+    """Return the answer with the probabilities of the likeliest classes."""
+    said = words.outcome(float(cases.predicted[k]))
+    if cases.probabilities is None:
+        return said
+    own = cases.probabilities[k]
+    predicted = int(cases.predicted[k])
+    others = [c for c in np.argsort(-own, kind="stable") if c != predicted][:3]
+    rest = ", ".join(f"{words.classes[c]} {chance(float(own[c]))}" for c in others)
+    return f"{said}, probability {chance(float(own[predicted]))} ({rest})"
+
+
+def _says(cases: Cases, words: Words, k: int, view: int) -> str:
+    said = words.outcome(float(cases.says[k, view]))
+    sure = float(cases.sure[k, view])
+    return f"{said} {chance(sure)}" if said and np.isfinite(sure) else said
+
+
+def _strange(cases: Cases, names: list[str], k: int) -> str:
+    if cases.familiar is None:
+        return ""
+    found = [
+        f"{name} {chance(float(known))}"
+        for name, known, here in zip(names, cases.familiar[k], cases.present[k], strict=True)
+        if here and known < FAMILIAR
+    ]
+    return ", ".join(found)
+
+
+def _axis(cases: Cases, words: Words, k: int) -> tuple[str, str]:
+    if not words.classes:
+        return "less", "more"
+    others = np.arange(len(words.classes)) != int(cases.predicted[k])
+    if cases.probabilities is None or len(words.classes) == 2:
+        names = [name for name, other in zip(words.classes, others, strict=True) if other]
+        rival = names[0] if len(names) == 1 else "the runner-up"
+    else:
+        chances = np.where(others, cases.probabilities[k], -1.0)
+        rival = words.classes[int(chances.argmax())]
+    return rival, words.classes[int(cases.predicted[k])]
+
+
+def neighbours(cases: Cases, words: Words, k: int) -> list[Neighbour]:
+    """Return the samples that are most like sample number k."""
+    if cases.support is not None:
+        known = set(cases.ids)
+        own = cases.support
+        return [
+            Neighbour(own.ids[j], own.ids[j] in known, _like(words.outcome(float(own.truth[j])), a))
+            for j, a in zip(own.near[k], own.alike[k], strict=True)
+        ]
+    return [
+        Neighbour(
+            cases.ids[j], True, words.outcome(float(cases.truth[j])) if cases.known[j] else ""
+        )
+        for j in cases.near[k]
+    ]
+
+
+def _like(outcome: str, alike: float) -> str:
+    return ", ".join(part for part in (outcome, f"alike {chance(alike)}") if part)
+
 
 # Samples in the list beside the card, and mistakes in theirs.
 _LISTED = 8
@@ -314,3 +604,170 @@ def _words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number at the head of the page.
+
+    Attributes
+    ----------
+    value, label, detail : str
+    select : str
+        Which samples it counts, in the language of the page's filters; empty where it counts none.
+    """
+
+    value: str
+    label: str
+    detail: str = ""
+    select: str = ""
+
+
+def verdict(report: Report, words: Words, found: Reliability | None) -> str:
+    """Return the sentences of the report, or make them from what it knows."""
+    if report.verdict:
+        return report.verdict
+    chosen, baseline = chosen_of(report), baseline_of(report)
+    if chosen is not None:
+        return _of_candidates(report, words, chosen, baseline)
+    if report.cases is None:
+        return "Nothing was asked yet. There are no samples in this report."
+    if found is None:
+        n = len(report.cases.ids)
+        return (
+            f"The model has answered about {count(n, 'sample')} whose truth is not known. "
+            "Nothing on this page can say how often it is right."
+        )
+    return _of_classes(report, found) if report.classes else _of_numbers(report.cases, words, found)
+
+
+def chosen_of(report: Report) -> Candidate | None:
+    """Return the candidate that was chosen and has a score."""
+    return next((row for row in report.leaderboard if row.chosen and row.score), None)
+
+
+def baseline_of(report: Report) -> Candidate | None:
+    """Return the best of the simple candidates."""
+    known = [row for row in report.leaderboard if row.baseline and row.score and not row.chosen]
+    return max(known, key=lambda row: row.score.mean if row.score else 0.0, default=None)
+
+
+def tiles(report: Report, words: Words, found: Reliability | None) -> list[Tile]:
+    """Return the numbers at the head of the page."""
+    made = [*_scores(report, words, found)]
+    cases = report.cases
+    if cases is None:
+        return made
+    if report.classes and found is not None:
+        wrong = int(cases.wrong.sum())
+        made.append(
+            Tile(
+                str(wrong),
+                "wrong answers",
+                f"of {found.n_samples}",
+                "answer=wrong" if wrong else "",
+            )
+        )
+    told = np.isfinite(cases.disagreement)
+    if told.any() and len(report.views) > 1:
+        differ = np.nan_to_num(cases.disagreement)
+        # The worst first, as the terminal names them.
+        order = np.argsort(-differ, kind="stable")
+        rows = order[differ[order] >= DISAGREE]
+        names = [cases.ids[k] for k in rows]
+        detail = sentence(names, 4) if names else f"of {len(cases.ids)}"
+        made.append(
+            Tile(
+                str(len(rows)),
+                "samples where views disagree",
+                detail,
+                "views=disagree" if names else "",
+            )
+        )
+    lacking = int((~cases.present.all(axis=1)).sum())
+    if lacking:
+        made.append(
+            Tile(str(lacking), "samples that lack a view", f"of {len(cases.ids)}", "lacks=any")
+        )
+    return made
+
+
+def _scores(report: Report, words: Words, found: Reliability | None) -> list[Tile]:
+    chosen, baseline = chosen_of(report), baseline_of(report)
+    sign = words.scale.sign
+    if chosen is not None and chosen.score is not None:
+        made = [
+            Tile(
+                words.scale.mean(chosen.score) + sign,
+                report.score_name,
+                _limits(words, chosen.score),
+            )
+        ]
+        if baseline is not None and baseline.score is not None:
+            detail = "; ".join(filter(None, [baseline.name, _limits(words, baseline.score)]))
+            made.append(Tile(words.scale.mean(baseline.score) + sign, "the best baseline", detail))
+        return made
+    if found is None or report.cases is None:
+        return []
+    if report.classes:
+        n = found.n_samples
+        limits = f"{percent(found.score.low, n)} to {percent(found.score.high, n)}, 95 % interval"
+        return [Tile(f"{percent(found.score.mean, n)} %", "right", limits)]
+    low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
+    return [Tile(words.error(found.score.mean), "mean error", f"{low} to {high}, 95 % interval")]
+
+
+def _limits(words: Words, value: Interval) -> str:
+    limits = words.scale.limits(value)
+    return f"{limits}, 95 % interval" if limits else ""
+
+
+def _of_candidates(
+    report: Report, words: Words, chosen: Candidate, baseline: Candidate | None
+) -> str:
+    limits = words.scale.limits(chosen.score)
+    between = f" ({limits}, 95 % interval)" if limits else ""
+    first = (
+        f"The chosen model ({chosen.name}) reaches {words.scale.mean(chosen.score)}"
+        f"{words.scale.sign} {report.score_name}{between} on samples that it has not learned from."
+    )
+    if baseline is None:
+        return f"{first} It was not compared with anything simple."
+    second = (
+        f"The best baseline ({baseline.name}) reaches {words.scale.mean(baseline.score)}"
+        f"{words.scale.sign}"
+    )
+    behind = baseline.behind
+    if behind is None or behind.low is None or behind.high is None:
+        return f"{first} {second}."
+    clear = "which is not clearly less"
+    if behind.low > 0:
+        clear = "which is clearly less"
+    elif behind.high < 0:
+        clear = "which is clearly more"
+    difference = f"{words.scale.mean(behind)}, interval {words.scale.limits(behind)}"
+    return f"{first} {second}, {clear} (difference {difference})."
+
+
+def _of_classes(report: Report, found: Reliability) -> str:
+    counts = np.array(found.confusion).sum(axis=1)
+    most = int(counts.argmax())
+    n = found.n_samples
+    share = wilson(int(counts[most]), n).mean
+    low, high = percent(found.score.low, n), percent(found.score.high, n)
+    return (
+        f"The model is right about {percent(found.score.mean, n)} % of {count(n, 'sample')} "
+        f"({low} to {high}, 95 % interval). Always naming the most frequent class, "
+        f"{report.classes[most]}, would be right about {percent(share, n)} %."
+    )
+
+
+def _of_numbers(cases: Cases, words: Words, found: Reliability) -> str:
+    truth = cases.truth[cases.known].astype(float)
+    plain = float(np.abs(truth - np.median(truth)).mean())
+    low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
+    return (
+        f"The model is off by {words.error(found.score.mean)} on average ({low} to {high}, 95 % "
+        f"interval) over {count(found.n_samples, 'sample')}. Always naming their median would be "
+        f"off by {words.error(plain)}."
+    )

@@ -1,11 +1,13 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled steps of all free coefficients together, on a stored matrix."""
 
 import numpy as np
 from numba import njit
 
 from lokl.gram._rows import subtract_rows
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Functions that only loops call are compiled without what would unpack their arguments, and nothing
 # is compiled to be called from C.

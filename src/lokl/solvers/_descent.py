@@ -1,10 +1,12 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled passes of dual coordinate descent over stored features."""
 
 from collections import namedtuple
 
 from numba import njit
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {"sweep": "coordinate descent"}

@@ -1,11 +1,13 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled rounds of the multiplicative-weights solver, on rows that are in memory."""
 
 from collections import namedtuple
 
 import numpy as np
 from numba import njit
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {

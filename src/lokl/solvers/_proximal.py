@@ -1,10 +1,12 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled answers of all samples to their decision values, for Newton's method in the primal."""
 
 from collections import namedtuple
 
 from numba import njit
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {"balance": "Newton's method"}

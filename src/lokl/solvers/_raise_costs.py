@@ -1,5 +1,3 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled choice of a start, after all costs have been raised."""
 
 import numpy as np
@@ -7,6 +5,10 @@ from numba import njit
 
 from lokl.gram._rows import subtract_rows
 from lokl.solvers._smo import _offsets
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Functions that only loops call are compiled without what would unpack their arguments, and nothing
 # is compiled to be called from C.

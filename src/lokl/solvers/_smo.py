@@ -1,10 +1,12 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled sequential minimal optimisation on one small matrix."""
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {"smo": "the exact solver"}

@@ -1,5 +1,3 @@
-# mypy: ignore-errors
-# Types here are numba's, read at compile time.
 """Compiled solver for machines on a matrix that is stored as a whole.
 
 One call solves one machine: it takes working sets, copies their small matrix out of the whole one,
@@ -11,8 +9,18 @@ import numpy as np
 from numba import njit
 
 from lokl.gram._rows import subtract_rows
-from lokl.solvers._climb import climb, copy_out
-from lokl.solvers._smo import _offsets, smo
+from lokl.solvers._climb import (
+    climb,
+    copy_out,
+)
+from lokl.solvers._smo import (
+    _offsets,
+    smo,
+)
+
+# mypy: ignore-errors
+# Types here are numba's, read at compile time.
+
 
 # Told to users while a loop is compiled.
 PURPOSES = {"solve_stored": "selection"}

@@ -1,14 +1,35 @@
-"""Solvers by their short names."""
+"""Solvers by their short names.
 
+Losses by their names, and which of them a solver minimises.
+
+One machine without an estimator around it.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from lokl._parameters import check_choice
+from lokl._threads import one_pool
+from lokl.gram import GatedGram
+from lokl.kernels import Precomputed
+from lokl.kernels.dictionaries import is_one_kernel, named_kernels
+from lokl.kernels.samples import read_samples
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
 from lokl.solvers.mwu import MWU
 from lokl.solvers.primal import Primal
+from lokl.solvers.problem import (
+    Dual,
+    Problem,
+    epsilon_insensitive,
+    hinge,
+    squared_hinge,
+)
 
 SOLVERS: dict[str, type[Any]] = {
     "exact": Exact,
@@ -44,3 +65,143 @@ def _refuse(solver: Solver, settings: dict[str, Any]) -> None:
                 f" and leave {' and '.join(name for name in settings if name not in known)} alone"
             )
     raise ValueError(f"{given} has no effect beside the object solver={solver!r}; {remedy}")
+
+
+# Of classifiers, the preferred one first.
+CLASSIFICATION: dict[str, Callable[[Any, Any], Problem]] = {
+    "hinge": hinge,
+    "squared_hinge": squared_hinge,
+}
+REGRESSION = "epsilon_insensitive"
+CHOICES = ("auto", *CLASSIFICATION)
+
+
+def classification_loss(loss: str, solver: Solver) -> str:
+    """Return the loss of a classifier: the one asked for, or the first that the solver knows.
+
+    A solver never changes the loss it was asked for: a pair that is impossible is an error.
+    """
+    check_choice("loss", loss, CHOICES)
+    known = [name for name in CLASSIFICATION if name in solver.losses]
+    if loss == "auto" and known:
+        return known[0]
+    if loss in known:
+        return loss
+    kind = type(solver).__name__
+    others = f"loss={known[0]!r}, or " if known else ""
+    raise ValueError(
+        f"loss={loss!r} and solver={solver!r} do not go together: {kind} minimises "
+        f"{', '.join(solver.losses)}; use {others}solver='exact'"
+    )
+
+
+def check_regression(solver: Solver) -> None:
+    """Raise where a solver does not know the loss of regressions."""
+    if REGRESSION not in solver.losses:
+        raise ValueError(
+            f"solver={solver!r} does not solve regressions: {type(solver).__name__} minimises "
+            f"{', '.join(solver.losses)}; use solver='exact'"
+        )
+
+
+def solve_svc(
+    kernel_or_gram: Any,
+    X: Any,
+    y: Any,
+    C: Any = 1.0,
+    *,
+    loss: str = "auto",
+    solver: Any = "exact",
+    start: Any = None,
+    **settings: Any,
+) -> Dual:
+    """Solve a two-class support vector machine.
+
+    Parameters
+    ----------
+    kernel_or_gram : kernel, list of kernels, array of shape (n, n) or GatedGram
+        A kernel is an object, a word or a function, as in ``kernels`` of an estimator.
+        Several kernels are averaged. With an array or a GatedGram, `X` is None.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+    y : array-like of shape (n_samples,)
+        Two distinct labels; the larger one is the positive class.
+    C : float or array of shape (n_samples,), default=1.0
+        Cost, also by sample; 0 leaves a sample out.
+    loss : {"auto", "hinge", "squared_hinge"}, default="auto"
+        "auto" is the hinge, and the squared hinge where the solver knows no other ("mwu").
+    solver : {"exact", "libsvm", "mwu", "primal"} or Solver, default="exact"
+    start : array of shape (n_samples,), optional
+        Signed coefficients to start from.
+    **settings
+        Of a solver given by name: ``tol``, ``cache_size``, ``max_iter``, ``dtype``. An object has
+        its own.
+
+    Returns
+    -------
+    Dual
+        Signed coefficients, intercept, objective, certified gap and number of steps.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import solve_svc
+    >>> dual = solve_svc(Linear(), [[-1.0], [1.0]], [-1, 1], C=10.0, tol=1e-8)
+    >>> dual.coef, dual.intercept
+    (array([-0.5,  0.5]), 0.0)
+    """
+    y = column_or_1d(y)
+    labels = np.unique(y)
+    if len(labels) != 2:
+        raise ValueError(f"solve_svc separates two classes, got {len(labels)}: {labels[:5]}")
+    machine = resolve_solver(solver, **settings)
+    make = CLASSIFICATION[classification_loss(loss, machine)]
+    problem = make(np.where(y == labels[1], 1.0, -1.0), C)
+    return _solve(kernel_or_gram, X, problem, machine, start)
+
+
+def solve_svr(
+    kernel_or_gram: Any,
+    X: Any,
+    y: Any,
+    C: Any = 1.0,
+    *,
+    epsilon: float = 0.1,
+    solver: Any = "exact",
+    start: Any = None,
+    **settings: Any,
+) -> Dual:
+    """Solve epsilon-insensitive support vector regression; parameters as in :func:`solve_svc`."""
+    machine = resolve_solver(solver, **settings)
+    check_regression(machine)
+    problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
+    return _solve(kernel_or_gram, X, problem, machine, start)
+
+
+def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start: Any) -> Dual:
+    if isinstance(kernel_or_gram, GatedGram):
+        gram = kernel_or_gram
+    else:
+        if is_one_kernel(kernel_or_gram) or isinstance(kernel_or_gram, list | dict):
+            named = named_kernels(kernel_or_gram)
+            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        else:
+            named = {"precomputed": Precomputed(kernel_or_gram)}
+            X = np.arange(len(kernel_or_gram), dtype=float)[:, np.newaxis]
+        check_consistent_length(X, problem.target)
+        with np.errstate(all="ignore"):
+            kernels = [kernel.bind(X) for kernel in named.values()]
+        X = read_samples(kernels, list(named), X, training=True).filled
+        gram = machine.inner_products(X).gated(kernels)
+    if gram.n_samples != len(problem.target):
+        raise ValueError(
+            f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"
+        )
+    if start is not None:
+        start = np.asarray(start, dtype=float)
+        if start.shape != problem.target.shape or not np.isfinite(start).all():
+            raise ValueError(
+                f"start has one finite coefficient for each of the {gram.n_samples} samples, "
+                f"got shape {start.shape}"
+            )
+    with one_pool(gram.n_samples):
+        return machine.solve(gram, problem, start)

@@ -1,5 +1,15 @@
-"""One machine after the other while costs rise, on one matrix."""
+"""Where to start a machine whose last solve was at another cost.
 
+One machine after the other while costs rise, on one matrix.
+
+Problems from which samples are absent, on one stored matrix, side by side in threads.
+
+The machine of all samples is near: most of its support is that of a part as well. So a part starts
+from its coefficients, in working sets that are little larger than its support. Each solve is one
+compiled call, which threads make at the same time.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -7,16 +17,73 @@ from typing import Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl._arrays import Array, read_only
+from lokl._arrays import (
+    Array,
+    read_only,
+)
 from lokl._compiled import CompiledModule
-from lokl._notices import tell
-from lokl._threads import one_pool
+from lokl._threads import in_parallel, one_pool
+from lokl._warnings import tell
 from lokl.gram import GatedGram
-from lokl.solvers.base import Solver
-from lokl.solvers.definiteness import is_indefinite, tell_of_indefinite_kernels
-from lokl.solvers.limits import enough_steps
-from lokl.solvers.problem import Dual, Problem
-from lokl.solvers.restart import restart
+from lokl.solvers.base import (
+    Solver,
+    enough_steps,
+    is_indefinite,
+    tell_of_indefinite_kernels,
+)
+from lokl.solvers.problem import (
+    Dual,
+    Problem,
+)
+
+# Share of the support at its bounds, below which most of a solution stays as it is.
+_FEW = 0.2
+
+
+def restart(last: Dual, before: Problem, now: Problem) -> Array:
+    """Coefficients for a problem, from the solution of one with other costs.
+
+    They are stretched by the best factor between 1 and the ratio of the costs, an exact search
+    along ``u``: the ratio where all samples are at their bounds, 1 where none is. The solver moves
+    them into the new boxes.
+    """
+    coef = last.coef
+    at_bound = (coef != 0) & ((coef == before.lower) | (coef == before.upper))
+    if at_bound.sum() < _FEW * np.count_nonzero(coef) and np.array_equal(before.ridge, now.ridge):
+        # The cost hardly touches this solution.
+        return coef
+    # The sum of the coefficients is zero, so that the intercept has no part in it.
+    curved = float(coef @ last.decision) + float(now.ridge @ coef**2)
+    gain = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
+    if curved <= 0.0 or gain <= 0.0:
+        return coef
+    ratio = _cost(now) / _cost(before)
+    return np.asarray(coef * np.clip(gain / curved, min(1.0, ratio), max(1.0, ratio)))
+
+
+def still_optimal(last: Dual, now: Problem, tolerance: float) -> Dual | None:
+    """Return a solution as that of a problem with other costs, where these do not change it.
+
+    So it is for rising costs once no sample is at its bound. Both problems are on the same matrix.
+    """
+    coef = last.coef
+    if not last.converged or (coef < now.lower).any() or (coef > now.upper).any():
+        return None
+    gradient = now.target - (last.decision - last.intercept) - now.ridge * coef
+    up, down = now.violations(coef, gradient)
+    if up.max(initial=-np.inf) - down.min(initial=np.inf) > tolerance:
+        return None
+    return now.dual(coef, gradient, 0, True)
+
+
+def _cost(problem: Problem) -> float:
+    """Cost of the samples on average: where there is no bound, it is in the ridge."""
+    bound = np.maximum(problem.upper, -problem.lower)
+    if np.isfinite(bound).all():
+        return float(bound.mean())
+    ridge = problem.ridge[problem.ridge > 0]
+    return float((1.0 / ridge).mean()) if len(ridge) else 1.0
+
 
 _stored = CompiledModule("lokl.solvers._stored")
 _raise_costs = CompiledModule("lokl.solvers._raise_costs")
@@ -176,3 +243,46 @@ class RowPath(Path):
             dual = self.solver.solve(self.gram, problem, start)
         self._last = dual, problem
         return Stop(dual.decision, dual.coef, dual.intercept, dual.n_iter, dual.converged)
+
+
+# Samples of a working set for each sample of the support; at least, and at most.
+_ROOM, _FEWEST, _MOST = 1.25, 192, 768
+
+
+def solve_on_stored(
+    matrix: Array, problems: Sequence[Problem], starts: Sequence[Array] | None, tol: float
+) -> list[Dual | None]:
+    """Solve problems; None stands for those that need another solver.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+    problems : sequence of Problem
+    starts : sequence of arrays or None
+        Coefficients to start from, one array for each problem.
+    tol : float
+        Violation of the optimality conditions that is left.
+    """
+    solved: list[Dual | None] = [None] * len(problems)
+
+    def some(begin: int, end: int) -> None:
+        for place in range(begin, end):
+            start = None if starts is None else starts[place]
+            solved[place] = _solve(matrix, problems[place], start, tol)
+
+    in_parallel(some, len(problems), 1)
+    return solved
+
+
+def _solve(matrix: Array, problem: Problem, start: Array | None, tol: float) -> Dual | None:
+    size = _MOST
+    if start is not None:
+        size = int(np.clip(_ROOM * np.count_nonzero(start), _FEWEST, _MOST))
+    path = CostPath(matrix, tol, size)
+    if start is not None:
+        path.start(problem, start)
+    stop = path.solve_if_sound(problem)
+    if stop is None:
+        return None
+    gradient = problem.target - stop.decision + stop.intercept - problem.ridge * stop.coef
+    return problem.dual(stop.coef, gradient, stop.steps, True, stop.intercept)

@@ -7,12 +7,26 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._layers import layers_with, unwrapped
-from lokl.inspection.alike import most_alike
-from lokl.inspection.answers import ViewAnswers, answers_by_view
-from lokl.inspection.kernel_views import by_view, present_in, trust_in_views, views_of
-from lokl.tables.errors import TableError
-from lokl.tables.schema import places_in_model, schema_of
+from lokl.base.delegation import (
+    layers_with,
+    unwrapped,
+)
+from lokl.explain.answers import (
+    ViewAnswers,
+    answers_by_view,
+)
+from lokl.explain.similarity import most_alike
+from lokl.explain.views import (
+    by_view,
+    present_in,
+    trust_in_views,
+    views_of,
+)
+from lokl.tables.preparation import (
+    places_in_model,
+    schema_of,
+)
+from lokl.tables.readers import TableError
 from lokl.tables.table import Table
 
 # Samples that are named as most alike.

@@ -5,14 +5,28 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from lokl import estimators
-from lokl._methods import METHODS, Method
-from lokl.auto import AutoMKLClassifier, AutoMKLRegressor
-from lokl.kernels import RBF, per_view, standard
-from lokl.selection import calibrated
+from lokl import methods
+from lokl._methods import (
+    METHODS,
+    Method,
+)
+from lokl.kernels import (
+    RBF,
+    per_view,
+    standard,
+)
+from lokl.search import calibrated
+from lokl.search.auto import (
+    AutoMKLClassifier,
+    AutoMKLRegressor,
+)
 from lokl.tables.columns import CATEGORICAL
-from lokl.tables.errors import TableError
-from lokl.tables.preparation import TablePreparation, frequent_words, places_of
+from lokl.tables.preparation import (
+    TablePreparation,
+    frequent_words,
+    places_of,
+)
+from lokl.tables.readers import TableError
 from lokl.tables.table import Table
 
 
@@ -115,7 +129,7 @@ def estimator_class(method: str, numbers: bool) -> Any:
     if not found:
         known = ", ".join(own.name for own in METHODS)
         raise TableError(f"unknown method {method!r}; known are {known}")
-    return getattr(estimators, _class_name(found[0], numbers))
+    return getattr(methods, _class_name(found[0], numbers))
 
 
 def names_of(method: Method) -> set[str]:

@@ -6,27 +6,33 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lokl._tables import need_pandas
+from lokl._frames import need_pandas
 from lokl.tables.columns import (
     CATEGORICAL,
     NUMERIC,
     as_kind,
-    kind_of,
-    listed,
-    refuse_infinite,
-    useless,
-)
-from lokl.tables.errors import TableError
-from lokl.tables.joining import outer_join, refuse_strangers, told_apart, with_ids
-from lokl.tables.preparation import MOST_WORDS
-from lokl.tables.sources import Source, read_source
-from lokl.tables.target import (
     as_labels,
     column_of,
     described,
     find_column,
+    kind_of,
+    listed,
     one_against_all,
+    refuse_infinite,
     task_of,
+    useless,
+)
+from lokl.tables.join import (
+    outer_join,
+    refuse_strangers,
+    told_apart,
+    with_ids,
+)
+from lokl.tables.preparation import MOST_WORDS
+from lokl.tables.readers import (
+    Source,
+    TableError,
+    read_source,
 )
 
 

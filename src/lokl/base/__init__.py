@@ -1,0 +1,27 @@
+"""What all methods share: settings, the way from data to a model, classes and targets."""
+
+from lokl.base.classifier import Classifier
+from lokl.base.estimator import Learner
+from lokl.base.regressor import Regressor
+from lokl.base.settings import (
+    setting,
+    settings,
+)
+from lokl.base.templates import (
+    FixedKernel,
+    Rounds,
+    Walk,
+)
+from lokl.base.training import Training
+
+__all__ = [
+    "Classifier",
+    "FixedKernel",
+    "Learner",
+    "Regressor",
+    "Rounds",
+    "Training",
+    "Walk",
+    "setting",
+    "settings",
+]

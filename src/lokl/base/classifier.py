@@ -1,0 +1,305 @@
+"""Classes: what labels there are, and which sample has which.
+
+Probabilities: one text for all who have them; of others, an error says who makes them.
+
+Classes: from labels to problems, and from decisions back to labels.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from lokl._arrays import Array
+from lokl._parameters import check_not_negative
+from lokl.base.diagnostics import warn_if_trust_misleads
+from lokl.base.estimator import (
+    Learner,
+    Stated,
+    all_or_nothing,
+)
+from lokl.base.model import Attributes, Model
+from lokl.base.settings import (
+    Rule,
+    one_of,
+    setting,
+    settings,
+)
+from lokl.base.training import Training, chosen_solver
+from lokl.base.validation import check_costs
+from lokl.solvers import Problem
+from lokl.solvers.by_name import (
+    CHOICES,
+    CLASSIFICATION,
+    classification_loss,
+)
+
+
+def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:
+    """Sort the classes; return them, the number of the class of every sample, and that of ties.
+
+    Parameters
+    ----------
+    who : str
+        The estimator that needs two classes, for the error.
+    y : array of labels
+    weight : array of shape (n_samples,)
+    """
+    y = column_or_1d(y, warn=True) if y.ndim == 2 else y
+    classes, codes = sorted_classes(y)
+    counts = np.bincount(codes, weights=weight, minlength=len(classes))
+    if (counts > 0).sum() < 2:
+        others = "; all other samples have a sample_weight of 0" if len(classes) > 1 else ""
+        raise ValueError(
+            f"{who} needs samples of two or more classes; the data has one class: "
+            f"{classes[int(np.argmax(counts))]}{others}"
+        )
+    # Decision values of exactly zero go to the larger class, the later one of equal classes.
+    tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
+    return classes, codes, tie
+
+
+def decided_classes(decision: Array, classes: Array, tie: int) -> Array:
+    """Return the classes that decisions (n_samples, n_tasks) are for."""
+    if decision.shape[1] > 1:
+        return np.asarray(classes[decision.argmax(axis=1)])
+    chosen = np.where(decision[:, 0] == 0, tie, decision[:, 0] > 0)
+    return np.asarray(classes[chosen.astype(np.intp)])
+
+
+def sorted_classes(y: Array) -> tuple[Array, Array]:
+    """Sort the classes; return them, and the number of the class of every sample."""
+    if y.dtype == object:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) > 1 and not all(isinstance(label, Real) for label in y):
+            raise ValueError(
+                f"labels are of several types that have no common order: {', '.join(kinds)}; "
+                "convert them to one type, for instance with y.astype(str)"
+            )
+        # Numbers as objects, as some tables have them, become numbers.
+        y = np.array(y.tolist())
+    # Whole numbers and words are labels without a doubt. Others are looked at by scikit-learn,
+    # which takes half a millisecond, as long as a small machine takes to learn.
+    discrete = y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
+    if not discrete:
+        check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    # All that can be said against these is that they are too many.
+    if discrete and 2 * len(classes) > len(y):
+        check_classification_targets(y)
+    return classes, codes
+
+
+def _are_known(model: Any) -> bool:
+    return bool(model._has_probabilities())
+
+
+class Probabilities:
+    """Probabilities of classes."""
+
+    def _has_probabilities(self) -> bool:
+        """Whether there are any; where it depends on a model inside, on that."""
+        return True
+
+    @abstractmethod
+    def _chances(self, X: Any, log: bool) -> Array:
+        """Probabilities of new samples or their logarithms, (n_samples, n_classes)."""
+
+    @available_if(_are_known)
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+            Rows sum to one; columns in the order of ``classes_``.
+        """
+        return np.asarray(self._chances(X, log=False))
+
+    @available_if(_are_known)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        logarithms : array of shape (n_samples, n_classes)
+            Finite also where probabilities are too small for a number, but minus infinity for
+            classes that are ruled out.
+        """
+        return np.asarray(self._chances(X, log=True))
+
+
+class NoProbabilities:
+    """A method that a model lacks, as ``hasattr`` and scikit-learn ask for it.
+
+    Who calls it learns what to use instead.
+    """
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: Any) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} has no {self.name}: decision values are no probabilities; use "
+            f"lokl.search.calibrated(model, X, y), which has {self.name}"
+        )
+
+
+def _check_class_weight(name: str, value: Any) -> None:
+    is_balanced = isinstance(value, str) and value == "balanced"
+    if value is not None and not is_balanced and not isinstance(value, Mapping):
+        raise ValueError(
+            f"{name} must be a dict of factors by class, such as {{0: 1.0, 1: 5.0}}, 'balanced' or "
+            f"None, got {value!r}"
+        )
+    if isinstance(value, Mapping):
+        for label, factor in value.items():
+            check_not_negative(f"{name} of class {label!r}", factor)
+
+
+@settings
+class Classifier(ClassifierMixin, Learner):
+    """Two classes by one machine, more by one machine for each class against the rest."""
+
+    loss: str = setting(
+        "auto",
+        one_of(*CHOICES),
+        'What an error beyond the margin costs: "hinge" grows with its size, "squared_hinge" with '
+        'its square. "auto" is the hinge, and the squared hinge where the solver knows no other '
+        '("mwu").',
+    )
+    class_weight: Any = setting(
+        None,
+        Rule('dict, "balanced" or None', _check_class_weight),
+        "Factors of `C` by class; classes that a dict does not name have 1.",
+    )
+
+    _is_common = True
+    _learned: ClassVar[Attributes] = {"classes_": ("array of shape (n_classes,)", "")}
+
+    # Methods with probabilities have methods of these names.
+    predict_proba: ClassVar[Any] = NoProbabilities()
+    predict_log_proba: ClassVar[Any] = NoProbabilities()
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from labelled samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type, two or more classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice, 0 like no row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_data(self._read(X, y, sample_weight))
+
+    def _fit_data(self, data: Any) -> Any:
+        training, model = self._fit_classes(data)
+        if self._trust_from_labels:
+            warn_if_trust_misleads(self, data, training, model)
+        return self
+
+    def _fit_classes(self, data: Any) -> tuple[Training, Model]:
+        """Learn from checked data, without a look at what was learned."""
+        targets, known = self._stated(data.y, data.weight)
+        return self._fit(data, targets, **known)
+
+    def _stated(self, y: Array, weight: Array) -> Stated:
+        classes, codes, tie = learned_classes(type(self).__name__, y, weight)
+        by_class = self._class_factors(classes, codes, weight)
+        cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
+        positive = [1] if len(classes) == 2 else range(len(classes))
+        targets = [(np.where(codes == c, 1.0, -1.0), cost) for c in positive]
+        return targets, {"classes_": classes, "_tie": tie}
+
+    def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
+        """Factor of the cost of every sample."""
+        if self.class_weight is None:
+            return np.ones(len(codes))
+        if isinstance(self.class_weight, str):
+            # Classes are counted with their weights, so that weights act like repeated rows.
+            counts = np.bincount(codes, weights=weight)
+            factors = np.divide(
+                weight.sum(),
+                (counts > 0).sum() * counts,
+                out=np.zeros_like(counts),
+                where=counts > 0,
+            )
+        else:
+            named = dict(self.class_weight)
+            factors = np.asarray(compute_class_weight(named, classes=classes, y=classes))
+        counted = np.bincount(codes, weights=weight * factors[codes]) > 0
+        if counted.sum() < 2:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} leaves {int(counted.sum())} of {len(classes)} "
+                "classes with a weight above zero; two or more are needed"
+            )
+        return np.asarray(factors[codes])
+
+    def _problem(self, target: Array, cost: Array) -> Problem:
+        return CLASSIFICATION[self._loss()](target, cost)
+
+    def _loss(self) -> str:
+        """Name of the loss that the machines minimise."""
+        return classification_loss(self.loss, chosen_solver(self))
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        self._loss()
+
+    def _is_flat(self) -> bool:
+        return len(self.classes_) == 2
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "class", self.classes_.tolist()
+
+    def decision_function(self, X: Any) -> Array:
+        """Signed distance from the boundary, in units of the margin.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
+            Positive values speak for ``classes_[1]``, or for the class of the column.
+        """
+        decision = self._decisions(X)
+        return decision[:, 0] if self._is_flat() else decision
+
+    def predict(self, X: Any) -> Array:
+        """Class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        return self._answers(self._decisions(X))
+
+    def _answers(self, decision: Array) -> Array:
+        return decided_classes(decision, self.classes_, self._tie)

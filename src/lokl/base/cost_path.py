@@ -1,0 +1,132 @@
+"""Fits on the same samples that differ in cost or kernels, each from what the last one left."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from lokl._parameters import check_positive
+from lokl.base.estimator import Learner, all_or_nothing
+from lokl.base.fit_cache import (
+    Earlier,
+    Guide,
+    alike,
+)
+from lokl.kernels import Kernel
+
+# Settings in which estimators of one line may differ.
+_COSTS = ("C", "epsilon", "class_weight")
+
+
+def fit_line(
+    estimators: Iterable[Learner],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    tolerance: float | None = None,
+    guide: Guide | None = None,
+) -> Iterator[Learner]:
+    """Fit estimators on the same samples one after the other, and yield each when it is fitted.
+
+    Estimators of one method that differ only in `C`, `epsilon` or `class_weight` share samples,
+    kernels, stored rows and all that does not depend on the cost, and each starts from where the
+    last one ended; rising costs are the fastest order. Where some of their kernels differ, too,
+    methods that train every kernel by itself keep what they know of the others. Every model is the
+    one that `fit` would give, up to the tolerance of the solver, with the same warnings. An
+    estimator that differs in more from the one before it begins anew.
+
+    Parameters
+    ----------
+    estimators : iterable of estimators
+    X, y, sample_weight
+        As for `fit`.
+    tolerance : float, optional
+        Tolerance of the solver where it is looser than that of the estimator: enough to tell which
+        cost is best, not for the model that is kept.
+    guide : Guide, optional
+        Between lines of the same estimators on other parts of the samples.
+
+    Returns
+    -------
+    iterator of estimators
+        Where a fit fails, ``next`` raises its error and leaves that estimator as it was; the
+        ``next`` after that goes on with the estimators that follow.
+    """
+    if tolerance is not None:
+        check_positive("tolerance", tolerance)
+    return _Line(estimators, (X, y, sample_weight), tolerance, guide)
+
+
+class _Line:
+    """The iterator; a generator would end with the first error."""
+
+    def __init__(
+        self,
+        estimators: Iterable[Learner],
+        given: Any,
+        tolerance: float | None,
+        guide: Guide | None,
+    ):
+        self._estimators = iter(estimators)
+        self._given = given
+        self._tolerance = 0.0 if tolerance is None else float(tolerance)
+        self._guide = guide
+        self._settings: Any = None  # of the estimators that share the data
+        self._data: Any = None
+
+    def __iter__(self) -> Iterator[Learner]:
+        return self
+
+    def __next__(self) -> Learner:
+        try:
+            estimator = next(self._estimators)
+        except StopIteration:
+            # Nobody will ask for what is stored.
+            self._data = None
+            raise
+        fitted: Learner = _fit(estimator, self)
+        return fitted
+
+    def read(self, estimator: Any) -> Any:
+        """Check the data, or take what an estimator like this one has checked."""
+        last, before, settings = self._data, self._settings, _other_settings(estimator)
+        if last is not None and alike(before, settings):
+            estimator._check()
+            estimator._see(last)
+            return last
+        kernels, earlier = {}, Earlier(lasting=True, guide=self._guide)
+        if last is not None and alike(_apart_from_kernels(before), _apart_from_kernels(settings)):
+            kernels = last.kernels
+            earlier = last.earlier.for_kernels(range(len(kernels)))
+        # What is stored goes before the new comes.
+        self._data, self._settings, last = None, settings, None
+        checked = estimator._read(*self._given)
+        earlier = earlier.for_kernels(_in_common(kernels, checked.kernels))
+        self._data = replace(checked, earlier=earlier, tolerance=self._tolerance)
+        return self._data
+
+
+@all_or_nothing
+def _fit(estimator: Any, line: _Line) -> Any:
+    return estimator._fit_data(line.read(estimator))
+
+
+def _other_settings(estimator: Any) -> dict[str, Any]:
+    """All that estimators of one line have in common."""
+    settings = estimator.get_params(deep=False)
+    return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}
+
+
+def _apart_from_kernels(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name != "kernels"}
+
+
+def _in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
+    """Numbers of the kernels that two fits have in common; none where there are more or fewer.
+
+    What is stored about a kernel takes its share of the memory, which depends on their number.
+    """
+    if len(before) != len(now):
+        return []
+    pairs = zip(before.items(), now.items(), strict=True)
+    return [i for i, (old, new) in enumerate(pairs) if alike(old, new)]

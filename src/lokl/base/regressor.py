@@ -1,0 +1,98 @@
+"""Numeric targets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from lokl._arrays import Array
+from lokl.base.estimator import (
+    Learner,
+    Stated,
+    all_or_nothing,
+)
+from lokl.base.settings import (
+    NOT_NEGATIVE,
+    setting,
+    settings,
+)
+from lokl.base.training import chosen_solver
+from lokl.base.validation import check_costs
+from lokl.solvers import (
+    Problem,
+    epsilon_insensitive,
+)
+from lokl.solvers.by_name import check_regression
+
+
+@settings
+class Regressor(RegressorMixin, Learner):
+    """Epsilon-insensitive regression, one machine for each target."""
+
+    epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
+
+    _is_common = True
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from samples with one or several numeric targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice, 0 like no row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_data(self._read(X, y, sample_weight))
+
+    def _fit_data(self, data: Any) -> Any:
+        targets, known = self._stated(data.y, data.weight)
+        self._fit(data, targets, **known)
+        return self
+
+    def _stated(self, y: Array, weight: Array) -> Stated:
+        y = np.asarray(y, dtype=np.float64)
+        columns = y[:, np.newaxis] if y.ndim == 1 else y
+        cost = check_costs(self.C, {"sample_weight": weight})
+        return [(column, cost) for column in columns.T], {"_one_target": y.ndim == 1}
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        check_regression(chosen_solver(self))
+
+    def _problem(self, target: Array, cost: Array) -> Problem:
+        return epsilon_insensitive(target, cost, self.epsilon)
+
+    def _is_flat(self) -> bool:
+        return self._one_target
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "target", range(len(self.intercept_))
+
+    def predict(self, X: Any) -> Array:
+        """Value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
+        """
+        return self._answers(self._decisions(X))
+
+    def _answers(self, decision: Array) -> Array:
+        return decision[:, 0] if self._one_target else decision
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

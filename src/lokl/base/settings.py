@@ -1,0 +1,329 @@
+"""Which values a setting may have: a check, and the words with which the reference says so.
+
+Settings that were renamed: the old name works for one more version, and says so.
+
+>>> from lokl.base.settings import POSITIVE
+>>> from lokl.base.settings import setting, settings
+>>> @settings
+... class Model:
+...     '''A model.'''
+...
+...     cost: float = setting(1.0, POSITIVE, "Cost of margin violations.")
+...     C: float = old_name("cost")
+>>> value_of(Model(C=2.0), "cost"), value_of(Model(cost=3.0), "cost")
+(2.0, 3.0)
+
+Settings of estimators: each is declared once, with its default, its rule and its text.
+
+>>> from lokl.base.settings import POSITIVE
+>>> @settings
+... class Model:
+...     '''A model.'''
+...
+...     C: float = setting(1.0, POSITIVE, "Cost of margin violations.")
+>>> Model(C=2.0).C
+2.0
+>>> Model.__doc__.splitlines()[4:]
+['C : float, default=1.0', '    Cost of margin violations.']
+"""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from numbers import Integral
+from types import MethodType
+from typing import Any, TypeVar, dataclass_transform
+
+from sklearn.utils import check_random_state
+
+from lokl._parameters import (
+    check_choice,
+    check_count,
+    check_norm,
+    check_not_negative,
+    check_positive,
+    check_share,
+)
+from lokl._warnings import tell
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Allowed values of a setting."""
+
+    words: str  # the type, as numpydoc writes it
+    check: Callable[[str, Any], Any] | None = (
+        None  # check(name, value) raises; None: checked when used
+    )
+
+
+def _check_doubt(name: str, value: Any) -> None:
+    if check_not_negative(name, value) >= 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
+
+
+def _check_rounds(name: str, value: Any) -> None:
+    if value != -1:
+        check_count(name, value)
+
+
+def _check_steps(name: str, value: Any) -> None:
+    check_count(name, value, -1)
+
+
+def _check_or_none(check: Callable[[str, Any], Any], name: str, value: Any) -> None:
+    if value is not None:
+        check(name, value)
+
+
+def _check_jobs(name: str, value: Any) -> None:
+    if value is not None and (not isinstance(value, Integral) or value == 0):
+        raise ValueError(
+            f"{name} must be a number of threads, a negative number (-1 for all processors) or "
+            f"None for one, got {value!r}"
+        )
+
+
+def _check_callback(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} must be a function of a step or None, got {value!r}")
+
+
+def _check_seed(name: str, value: Any) -> None:
+    # A generator that starts from a number takes long to make; what is a seed is told without.
+    if not (isinstance(value, Integral) and 0 <= int(value) < 2**32):
+        check_random_state(value)
+
+
+POSITIVE = Rule("float", check_positive)
+NOT_NEGATIVE = Rule("float", check_not_negative)
+SHARE = Rule("float", check_share)
+DOUBT = Rule("float", _check_doubt)
+NORM = Rule("float", check_norm)
+FLAG = Rule("bool")
+ROUNDS = Rule("int", _check_rounds)
+STEPS = Rule("int", _check_steps)
+JOBS = Rule("int or None", _check_jobs)
+CALLBACK = Rule("callable or None", _check_callback)
+SEED = Rule("int, RandomState or None", _check_seed)
+
+
+def one_of(*words: str) -> Rule:
+    """One of some words."""
+    return Rule(
+        "{" + ", ".join(f'"{word}"' for word in words) + "}", partial(check_choice, choices=words)
+    )
+
+
+def count(least: int = 1) -> Rule:
+    """A whole number of at least `least`."""
+    return Rule("int", partial(check_count, least=least))
+
+
+def or_none(rule: Rule) -> Rule:
+    """What a rule allows, or None."""
+    assert rule.check is not None
+    return Rule(f"{rule.words} or None", partial(_check_or_none, rule.check))
+
+
+def anything(words: str) -> Rule:
+    """Values that are checked when they are used."""
+    return Rule(words)
+
+
+# The default of an old name: as in scikit-learn, a value that nobody would choose.
+_NOT_GIVEN = "deprecated"
+
+
+def old_name(new: str) -> Any:
+    """Declare the name that a setting had before, beside the setting `new`."""
+    text = f"Old name of `{new}`: it works, with a FutureWarning, until the next version."
+    metadata = {"rule": Rule("object"), "text": text, "method_too": False, "new_name": new}
+    return field(default=_NOT_GIVEN, kw_only=True, metadata=metadata)
+
+
+def value_of(estimator: Any, name: str) -> Any:
+    """Return the value of a setting, under its old name where that was used."""
+    for own in _given(estimator):
+        if own.metadata["new_name"] == name:
+            return getattr(estimator, own.name)
+    return getattr(estimator, name)
+
+
+def check_old_names(estimator: Any) -> None:
+    """Warn where an old name was used; raise where both were, or where the value is wrong."""
+    declared = {known.name: known for known in fields(estimator)}
+    for old in _given(estimator):
+        new = declared[old.metadata["new_name"]]
+        given, value = getattr(estimator, new.name), getattr(estimator, old.name)
+        if given is not new.default and given != new.default:
+            raise ValueError(
+                f"{old.name}={value!r} and {new.name}={given!r} are two names of one setting; "
+                f"give {new.name} only"
+            )
+        tell(
+            f"old name {old.name}",
+            f"the setting {old.name} is now called {new.name}; the old name goes with the next "
+            "version",
+            FutureWarning,
+        )
+        check = new.metadata["rule"].check
+        if check is not None:
+            check(old.name, value)
+
+
+def _given(estimator: Any) -> Iterator[Field[Any]]:
+    """Old names that were used."""
+    for known in fields(estimator):
+        if "new_name" in known.metadata:
+            value = getattr(estimator, known.name)
+            if not (isinstance(value, str) and value == _NOT_GIVEN):
+                yield known
+
+
+Class = TypeVar("Class", bound=type)
+
+_WIDTH = 100
+_SECTION = re.compile(r"^(Notes|References|Examples)\n-+$", flags=re.MULTILINE)
+
+
+def setting(
+    default: Any, rule: Rule, text: str, *, kw_only: bool = True, method_too: bool = False
+) -> Any:
+    """Declare a setting of an estimator, which is a field of its dataclass.
+
+    Parameters
+    ----------
+    default : object
+        ``MISSING`` of :mod:`dataclasses` where it must be given.
+    rule : Rule
+        Allowed values.
+    text : str
+        What it means, for ``help()`` and the reference.
+    kw_only : bool, default=True
+        Whether it must be given by name.
+    method_too : bool, default=False
+        Whether a base class has a method of this name: the constructor and ``get_params`` then
+        know the setting, attribute access gives the method, of the class and of its models.
+    """
+    metadata = {"rule": rule, "text": text, "method_too": method_too}
+    return field(default=default, kw_only=kw_only, metadata=metadata)
+
+
+class _SettingAndMethod:
+    """``LMKLClassifier(gate="sigmoid")`` sets the kind of gate, ``model.gate(X)`` asks it."""
+
+    def __init__(self, name: str, method: Any):
+        self.name = name
+        self.method = method
+
+    def __set__(self, model: Any, value: Any) -> None:
+        vars(model)[self.name] = value
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        return self.method if model is None else MethodType(self.method, model)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting, old_name))
+def settings(cls: Class) -> Class:
+    """Make constructor and documentation of a class out of its settings.
+
+    A plain value for a setting of a base class changes its default only.
+    """
+    inherited = {known.name: known for known in _settings_of(cls)}
+    for name in inspect.get_annotations(cls):
+        value = cls.__dict__.get(name)
+        if isinstance(value, Field):
+            # Classes may share a declaration, but dataclasses write into it.
+            setattr(cls, name, copy(value))
+        elif name in inherited:
+            known = inherited[name]
+            changed = field(default=value, kw_only=known.kw_only, metadata=known.metadata)
+            setattr(cls, name, changed)
+    made: Any = dataclass(eq=False, repr=False)(cls)
+    for own in _settings_of(made):
+        if own.metadata.get("method_too") and own.name in cls.__dict__:
+            method = getattr(super(made, made), own.name)
+            setattr(made, own.name, _SettingAndMethod(own.name, method))
+    if made.__doc__ and not made.__name__.startswith("_"):
+        made.__doc__ = _document(made)
+    return made
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise where a setting is out of range; the error names it, its value and the remedy."""
+    # Not by get_params, which reads the constructor's signature each time.
+    values = vars(estimator)
+    for declared in _settings_of(type(estimator)):
+        check = declared.metadata["rule"].check
+        if check is not None:
+            check(declared.name, values[declared.name])
+    check_old_names(estimator)
+
+
+def _settings_of(cls: Any) -> list[Field[Any]]:
+    if not hasattr(cls, "__dataclass_fields__"):
+        return []
+    return [known for known in fields(cls) if "rule" in known.metadata]
+
+
+def _document(cls: Any) -> str:
+    """The class's own words, then all settings and attributes, then its notes and examples."""
+    own = inspect.cleandoc(cls.__doc__)
+    found = _SECTION.search(own)
+    end = found.start() if found else len(own)
+    settings = [
+        (f"{known.name} : {known.metadata['rule'].words}{_default(known)}", _text(known))
+        for known in _in_reading_order(cls)
+    ]
+    attributes = [
+        (f"{name} : {words}", text)
+        for name, (words, text) in getattr(cls, "_described", dict)().items()
+    ]
+    parts = [
+        own[:end].strip(),
+        _section("Parameters", settings),
+        _section("Attributes", attributes),
+    ]
+    return "\n\n".join(part for part in [*parts, own[end:].strip()] if part)
+
+
+def _in_reading_order(cls: Any) -> list[Field[Any]]:
+    """Settings that may be given by position, then the method's own, then the common ones."""
+    declared = _settings_of(cls)
+    common = {
+        name
+        for base in cls.__mro__[1:]
+        if base.__dict__.get("_is_common")
+        for name in base.__dataclass_fields__
+    }
+    return sorted(declared, key=lambda known: (known.kw_only, known.name in common))
+
+
+def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
+    lines = []
+    for head, text in entries:
+        lines.append(head)
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join([title, "-" * len(title), *lines]) if lines else ""
+
+
+def _text(known: Field[Any]) -> str:
+    text = str(known.metadata["text"])
+    if not known.metadata["method_too"]:
+        return text
+    return (
+        f'{text} This is the setting of that name, ``get_params()["{known.name}"]``; the method '
+        f"``{known.name}(X)`` asks the fitted model."
+    )
+
+
+def _default(known: Field[Any]) -> str:
+    if known.default is MISSING:
+        return ""
+    shown = f'"{known.default}"' if isinstance(known.default, str) else repr(known.default)
+    return f", default={shown}"

@@ -1,0 +1,199 @@
+"""Data that enters an estimator.
+
+New samples whose table lacks all columns of a view: they lack the view.
+
+The last line of defence: what is learned or computed is finite, or it is an error.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from lokl._arrays import (
+    Array,
+    Samples,
+    is_sparse,
+    narrow_indices,
+)
+from lokl.kernels import Kernel
+
+ALL_ZERO = "all sample weights are zero; at least one sample must count"
+# The sum over any number of samples is then finite.
+_LARGEST_WEIGHT = 1e100
+
+
+def check_samples(
+    estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool, views: bool = True
+) -> Any:
+    """Return samples (and targets when fitting) as arrays or CSR matrices.
+
+    NaN passes where views may be `missing`: whether samples lack whole views is sorted out once
+    the kernels are bound. `views` says whether other kernels would make it pass.
+    """
+    _refuse_several_tables(X)
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": "allow-nan",
+        "reset": fitting,
+    }
+    # Sums that overflow on the way are warnings of numpy, infinite values are errors.
+    with np.errstate(all="ignore"):
+        if fitting:
+            X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+        else:
+            X = validate_data(estimator, X, **options)
+    if not missing:
+        _refuse_nan(X, views, getattr(estimator, "feature_names_in_", None))
+    return (_canonical(X), y) if fitting else _canonical(X)
+
+
+def _refuse_several_tables(X: Any) -> None:
+    """Raise where each view is a table of its own."""
+    listed = isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_table, X))
+    # One kind of sparse matrix is a dictionary.
+    if listed or (isinstance(X, Mapping) and not is_sparse(X)):
+        kind = f"{type(X).__name__} of {len(X)} tables"
+        raise ValueError(
+            f"X is one table with all columns, got a {kind}; join them with "
+            "X, views = lokl.join_views({name: table}), and make kernels of the views with "
+            "lokl.kernels.per_view(kernel, views)"
+        )
+
+
+def _is_table(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2
+
+
+def _refuse_nan(X: Any, views: bool, names: Array | None) -> None:
+    """Raise where a value is NaN; columns are told by their names, if they have any."""
+    values = X.data if is_sparse(X) else X
+    # A sum is NaN where an entry is, and much cheaper than looking at each of them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(values.sum()) or not np.isnan(values).any():
+            return
+    remedy = ""
+    if views:
+        remedy = (
+            ", or give each view its own kernel with .on(columns): samples may then lack whole "
+            "views"
+        )
+    where = ""
+    if not is_sparse(X):
+        row, column = np.argwhere(np.isnan(X))[0]
+        where = f" (row {row}, column {column if names is None else repr(names[column])})"
+    raise ValueError(
+        f"Input X contains NaN{where}; impute the values, for example with "
+        f"sklearn.impute.SimpleImputer{remedy}"
+    )
+
+
+def _canonical(X: Any) -> Any:
+    """CSR matrices with sorted, unique entries; the caller's matrix is left alone."""
+    if not is_sparse(X):
+        return X
+    X = narrow_indices(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
+    """Return one weight a sample, finite, not negative and not all zero.
+
+    Those of a `part` of the samples may all be zero.
+    """
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    if part and np.shape(sample_weight) == X.shape[:1] and not np.any(sample_weight):
+        return np.zeros(X.shape[0])
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample weights must be finite and not negative, got {bad}")
+    if not part and not (weight > 0).any():
+        raise ValueError(ALL_ZERO)
+    # Weights are added up before they meet a cost.
+    if float(weight.max()) > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight is too large: {weight.max():.3g}; divide the weights by their mean"
+        )
+    return np.asarray(weight)
+
+
+def with_absent_views(X: Any, columns: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Any:
+    """Return a data frame with all columns of training, NaN for views that it has no column of.
+
+    `columns` are the names of training, None where there were none. A table that has columns of
+    other names is left as it is, for scikit-learn's error names them: one of them may be misspelt.
+    """
+    if columns is None or not hasattr(X, "reindex") or not X.columns.is_unique:
+        return X
+    absent = set(columns) - set(X.columns)
+    if not absent or not set(X.columns) <= set(columns):
+        return X
+    for name, kernel in zip(names, kernels, strict=True):
+        used = [str(columns[c]) for c in kernel.columns_used() or ()]
+        lacking = [column for column in used if column in absent]
+        if lacking and len(lacking) < len(used):
+            raise ValueError(
+                f"X lacks column {lacking[0]!r} of the view of kernel {name!r}, but has others of "
+                "it; give the column, or leave out all columns of the view: samples then lack it"
+            )
+    return X.reindex(columns=list(columns))
+
+
+_REMEDY = (
+    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
+    "C of a moderate size"
+)
+# What every answer is made of. Other attributes may be NaN where a sample lacks a view, or where a
+# method has no certificate.
+_MACHINES = ("dual_coef_", "intercept_", "weights_", "history_")
+
+_LEAST_COST = 1e-250
+
+
+def check_learned(attributes: dict[str, Any]) -> None:
+    """Raise where numbers have overflowed on the way to the attributes of a model."""
+    for name in _MACHINES:
+        if name in attributes and not np.isfinite(attributes[name]).all():
+            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
+
+
+def answer(question: Callable[[Samples], Array], samples: Samples) -> Array:
+    """Ask a model about samples: finite numbers, or an error that names a sample."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(question(samples))
+    fine = np.isfinite(values)
+    if not fine.all():
+        bad = int(np.flatnonzero(~fine.reshape(len(values), -1).all(axis=1))[0])
+        raise ValueError(f"numbers have overflowed at sample {bad}; {_REMEDY}")
+    return values
+
+
+def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Array:
+    """Return the cost of every sample, ``C`` times all factors; an error names them all.
+
+    Sums of costs, and their products with kernel values, must not overflow; nor must one over the
+    largest of them.
+    """
+    with np.errstate(all="ignore"):
+        cost = np.asarray(C * np.prod(np.array(list(factors.values()), dtype=float), axis=0))
+        total = float(cost.sum())
+    if not total <= limit:
+        given = [f"C={C:g}"] + [f"{name} up to {np.max(f):.3g}" for name, f in factors.items()]
+        raise ValueError(
+            f"the cost of errors is too large: {' times '.join(given)}; the sum over all samples "
+            f"may be up to {limit:g}. Lower C, or divide the weights by their mean"
+        )
+    largest = float(cost.max(initial=0.0))
+    if 0.0 < largest < _LEAST_COST:
+        raise ValueError(
+            f"the cost of errors is too small: C={C:g} times the weights is {largest:.3g} at most, "
+            f"and must reach {_LEAST_COST:g}. Raise C, or divide the weights by their mean"
+        )
+    return cost

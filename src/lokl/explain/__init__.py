@@ -1,0 +1,44 @@
+"""What a model has learned and how far it can be believed, in numbers and displays.
+
+Displays need matplotlib, the extra ``plot``.
+"""
+
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.explain.answers import ViewAnswers as ViewAnswers
+    from lokl.explain.answers import answers_by_view as answers_by_view
+    from lokl.explain.displays import plot_regions as plot_regions
+    from lokl.explain.displays import plot_sample as plot_sample
+    from lokl.explain.displays import plot_trust as plot_trust
+    from lokl.explain.feature_weights import FeatureWeights as FeatureWeights
+    from lokl.explain.feature_weights import feature_weights as feature_weights
+    from lokl.explain.formatting import Findings as Findings
+    from lokl.explain.similarity import most_alike as most_alike
+    from lokl.explain.stability import GateStability as GateStability
+    from lokl.explain.stability import gate_stability as gate_stability
+    from lokl.explain.view_value import ViewValue as ViewValue
+    from lokl.explain.view_value import view_importance as view_importance
+    from lokl.explain.view_value import view_value as view_value
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "FeatureWeights": "lokl.explain.feature_weights",
+        "Findings": "lokl.explain.formatting",
+        "GateStability": "lokl.explain.stability",
+        "ViewAnswers": "lokl.explain.answers",
+        "ViewValue": "lokl.explain.view_value",
+        "answers_by_view": "lokl.explain.answers",
+        "feature_weights": "lokl.explain.feature_weights",
+        "gate_stability": "lokl.explain.stability",
+        "most_alike": "lokl.explain.similarity",
+        "plot_regions": "lokl.explain.displays",
+        "plot_sample": "lokl.explain.displays",
+        "plot_trust": "lokl.explain.displays",
+        "view_importance": "lokl.explain.view_value",
+        "view_value": "lokl.explain.view_value",
+    },
+)

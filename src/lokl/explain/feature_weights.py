@@ -1,0 +1,228 @@
+"""Weights of single columns, for machines on linear kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from lokl._arrays import Array
+from lokl._frames import need_pandas
+from lokl.base.estimator import Learner
+from lokl.explain.formatting import Findings
+from lokl.explain.views import learner_of
+from lokl.kernels import (
+    Cosine,
+    Kernel,
+    Linear,
+    Normalized,
+    Sum,
+    View,
+)
+
+_SHOWN = 10
+# Share of a kernel that is missed by rounding alone; columns that are asked about at a time.
+_MISSED, _BLOCK = 1e-6, 1024
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureWeights:
+    """Weights of columns: ``decision = X @ coef.T + intercept`` for samples with all views.
+
+    Attributes
+    ----------
+    coef : array of shape (n_tasks, n_features)
+        Signed weight of each column; a task is the second of two classes, a class against the rest,
+        or a target.
+    intercept : array of shape (n_tasks,)
+    parts : array of shape (n_kernels, n_tasks, n_features)
+        The same by kernel, 0 for columns that a kernel does not read; their sum is `coef`.
+    kernels, features : tuple of str
+        Names of kernels and of columns.
+    tasks : tuple
+        Names of the classes, or numbers of the targets.
+    kind : {"class", "target"}
+    reads : tuple of tuple of int
+        Columns that each kernel reads.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import feature_weights
+    >>> from lokl.kernels import Linear, per_view
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> X[:] = scale(X)
+    >>> kernels = per_view(Linear(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> weights = feature_weights(UniformMKLClassifier(kernels).fit(X, y))
+    >>> weights.coef.shape
+    (3, 13)
+    >>> list(weights.largest(2).rows)
+    ['color_intensity', 'proline']
+    """
+
+    coef: Array
+    intercept: Array
+    parts: Array
+    kernels: tuple[str, ...]
+    features: tuple[str, ...]
+    tasks: tuple[Any, ...]
+    kind: str
+    reads: tuple[tuple[int, ...], ...]
+
+    def to_frame(self) -> Any:
+        """Return a data frame (pandas): kernel and column down, classes or targets across."""
+        pandas = need_pandas("to_frame")
+        rows = [(i, c) for i, own in enumerate(self.reads) for c in own]
+        index = pandas.MultiIndex.from_tuples(
+            [(self.kernels[i], self.features[c]) for i, c in rows], names=["kernel", "column"]
+        )
+        values = np.array([self.parts[i, :, c] for i, c in rows])
+        return pandas.DataFrame(values, index, pandas.Index(self.tasks, name=self.kind))
+
+    def largest(self, count: int = _SHOWN) -> Findings:
+        """Return the columns of the largest weights, over all kernels and classes."""
+        order = np.argsort(-np.abs(self.coef).max(axis=0), kind="stable")[:count]
+        return Findings(
+            f"Weights of the {len(order)} leading columns of {len(self.features)}, by {self.kind}",
+            "column",
+            tuple(self.features[c] for c in order),
+            {str(task): self.coef[t, order] for t, task in enumerate(self.tasks)},
+        )
+
+    def __str__(self) -> str:
+        return str(self.largest())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def feature_weights(model: Any) -> FeatureWeights:
+    """Signed weights of single columns in the decisions of a model of linear kernels.
+
+    With linear kernels and the same trust in them everywhere (UniformMKL, LpMKL, SimpleMKL, GMKL,
+    EasyMKL, MWUMKL) the decision is linear in the columns. Scales that kernels have learned
+    (``normalized("mean_diag")`` or ``"trace"``) are undone: weights are those of the columns as the
+    estimator sees them. In a pipeline these are the transformed columns; of standardised ones,
+    weights are comparable.
+
+    Parameters
+    ----------
+    model : fitted estimator of lokl, or a fitted pipeline that ends in one
+        All kernels are ``Linear()``, alone or on columns, in sums, or normalised by a number.
+        ``normalized("unit_diag")`` and ``Cosine()`` divide each sample by its own length: no weight
+        of a column is then the same for all samples, and this is an error.
+
+    Returns
+    -------
+    weights : FeatureWeights
+        ``weights.coef`` is an array like ``coef_`` of scikit-learn, ``weights.to_frame()`` a table.
+    """
+    learner: Any = learner_of(model, "feature_weights")
+    check_is_fitted(learner)
+    learned = getattr(learner, "kernel_", None)
+    if learned is None or not learned.gate.same_everywhere:
+        raise ValueError(
+            f"{type(learner).__name__} trusts kernels differently from sample to sample, so that a "
+            "column has no one weight; contributions(X) has the part of each kernel in each "
+            "decision. UniformMKL, LpMKL and the other global methods have weights"
+        )
+    return _found(model, learner)
+
+
+def _found(model: Any, learner: Any) -> FeatureWeights:
+    learned = learner.kernel_
+    n_features = int(learner.n_features_in_)
+    scales = [
+        _multipliers(kernel, n_features, name)
+        for kernel, name in zip(learner.kernels_, learner.kernel_names_, strict=True)
+    ]
+    if (learner.kernel_residual_ > _MISSED).any():
+        # Features of low rank are linear in the columns, but not those of the kernel itself.
+        parts = _parts_of_columns(learner, n_features)
+    else:
+        samples = learned.samples(learner.support_vectors_)
+        gates = learned.gates(samples).reshape(samples.n_samples, -1)
+        whole = _gate_of_a_whole_sample(learned, n_features)
+        # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>
+        parts = np.array(
+            [
+                whole[i] * scale * np.asarray((learner.dual_coef_ * gates[:, i]) @ samples.filled)
+                for i, scale in enumerate(scales)
+            ]
+        )
+    kind, tasks = learner._tasks()
+    return FeatureWeights(
+        parts.sum(axis=0),
+        np.asarray(learner.intercept_, dtype=float),
+        parts,
+        tuple(learner.kernel_names_),
+        _feature_names(model, learner, n_features),
+        tuple(tasks)[-parts.shape[1] :],
+        kind,
+        tuple(_reads(kernel, n_features) for kernel in learner.kernels_),
+    )
+
+
+def _parts_of_columns(learner: Any, n_features: int) -> Array:
+    """Part of each kernel in the decision about samples of one column each, (m, tasks, d)."""
+    blocks = []
+    for begin in range(0, n_features, _BLOCK):
+        count = min(_BLOCK, n_features - begin)
+        samples = learner.kernel_.samples(np.eye(count, n_features, begin))
+        blocks.append(learner._model.parts(samples))
+    return np.concatenate(blocks).transpose(1, 2, 0)
+
+
+def _reads(kernel: Kernel, n_features: int) -> tuple[int, ...]:
+    used = kernel.columns_used()
+    return tuple(range(n_features)) if used is None else tuple(used)
+
+
+def _gate_of_a_whole_sample(kernel: Any, n_features: int) -> Array:
+    """Gate values (n_kernels,) of any sample that has all views, for they all are alike."""
+    return np.asarray(kernel.gates(kernel.samples(np.zeros((1, n_features))))).ravel()
+
+
+def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
+    """Numbers ``d`` with ``k(x, z) = sum_c d_c x_c z_c``, one for each column."""
+    if isinstance(kernel, Linear):
+        return np.ones(n_features)
+    if isinstance(kernel, View):
+        found = np.zeros(n_features)
+        columns = np.array(kernel.columns, dtype=np.intp)
+        # A column that is named twice counts twice.
+        np.add.at(found, columns, _multipliers(kernel.kernel, len(columns), name))
+        return found
+    # Products of kernels derive from sums.
+    if type(kernel) is Sum:
+        left, right = (_multipliers(k, n_features, name) for k in (kernel.left, kernel.right))
+        return left + right
+    by_length = isinstance(kernel, Cosine)
+    if isinstance(kernel, Normalized):
+        by_length = kernel.how == "unit_diag"
+        if not by_length:
+            scale = 1.0 if kernel.how == "none" else float(kernel.scale or 0.0)
+            return scale * _multipliers(kernel.kernel, n_features, name)
+    if by_length:
+        raise ValueError(
+            f"kernel {name!r} divides each sample by its own length, so that a column has no one "
+            "weight; use normalized('mean_diag'), or Linear() after "
+            "sklearn.preprocessing.Normalizer in a pipeline"
+        )
+    raise ValueError(
+        f"feature_weights needs linear kernels, and {name!r} is {type(kernel).__name__}; use "
+        "Linear(), or view_importance(model, X, y, of='columns') for any kernel"
+    )
+
+
+def _feature_names(model: Any, learner: Learner, n_features: int) -> tuple[str, ...]:
+    names: Sequence[Any] | None = getattr(learner, "feature_names_in_", None)
+    if names is None and isinstance(model, Pipeline) and len(model) > 1:
+        others = model[:-1]
+        if all(hasattr(step, "get_feature_names_out") for _, step in others.steps):
+            names = others.get_feature_names_out()
+    return tuple(f"x{c}" for c in range(n_features)) if names is None else tuple(map(str, names))

@@ -1,0 +1,153 @@
+"""C-LMKL: convex localized learning, one set of kernel weights for each region."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lokl._arrays import Array, Samples
+from lokl.base import (
+    Classifier,
+    Regressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    CERTIFIED,
+    FALLING,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import (
+    FLAG,
+    NORM,
+    POSITIVE,
+    or_none,
+)
+from lokl.gates import Weighted
+from lokl.gates.base import share_missing
+from lokl.methods.clusters import (
+    CLUSTERING,
+    N_CLUSTERS,
+    SAMPLE_SIZE,
+    Clusters,
+    find_clusters,
+)
+from lokl.optimizers import (
+    NormBall,
+    closed_form,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """The known part of the gate: how far a sample belongs to each cluster, for every kernel."""
+
+    clusters: Clusters
+    n_kernels: int
+
+    def __call__(self, samples: Samples) -> Array:
+        return self.of(self.clusters.memberships(samples), samples.present)
+
+    def of(self, c: Array, present: Array | None) -> Array:
+        """Gates from memberships."""
+        return share_missing(np.repeat(c[:, np.newaxis, :], self.n_kernels, axis=1), present)
+
+
+@settings
+class _CLMKL(Rounds):
+    """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
+
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    p: float = setting(
+        2.0, NORM, "Norm of the weights of a cluster: 1 is sparse, larger is more even."
+    )
+    sharpness: float | None = setting(
+        None,
+        or_none(POSITIVE),
+        "Memberships are ``softmax(-sharpness * distance^2)``; None is one over the mean squared "
+        "distance of the samples to their own centre.",
+    )
+    hard: bool = setting(
+        False,
+        FLAG,
+        "Every sample belongs to one cluster alone. Kernels are then computed inside of clusters "
+        "only: with many of them, time and memory are those of the clusters.",
+    )
+    learn_tol: float = setting(
+        1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
+    )
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
+        "clusters_": (
+            "Clusters",
+            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` of any samples.",
+        ),
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        clusters, distances = find_clusters(self, training, np.inf if self.hard else self.sharpness)
+        memberships = Memberships(clusters, training.n_kernels)
+        base = memberships.of(clusters.shares(distances), training.samples.present)
+        objective = NormBall(
+            machines=training.machines(resume="weights"),
+            gram=training.gram(base, keep=True),
+            base=base,
+            by_rank=True,
+            p=float(self.p),
+            first=training.earlier.start("weights"),
+        )
+        walk = self._follow(closed_form(objective, self.learn_tol))
+        training.earlier.end("weights", walk.last.params)
+        return training.model(
+            Weighted(memberships, by_rank=True),
+            walk.last.params,
+            walk.last.solution,
+            weights_=walk.last.params,
+            clusters_=clusters,
+            **walk.facts(),
+        )
+
+
+@settings
+class CLMKLClassifier(_CLMKL, Classifier):
+    """Convex localized multiple kernel learning: one set of kernel weights for each region.
+
+    ``k(x, z) = sum_l sum_i beta_li c_l(x) c_l(z) k_i(x, z)``: kernel k-means with the average
+    kernel gives memberships ``c_l(x)`` of clusters, and weights ``beta_l`` of norm at most one are
+    learned with the machine, in closed form, up to a certified gap.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import CLMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = CLMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3, 3)
+    """
+
+
+@settings
+class CLMKLRegressor(_CLMKL, Regressor):
+    """Convex localized multiple kernel learning for one or several numeric targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import CLMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = CLMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

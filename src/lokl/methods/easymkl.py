@@ -1,0 +1,113 @@
+"""EasyMKL: weights from the distance of the classes under the sum of all kernels."""
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.base import (
+    Classifier,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    WEIGHTS_OF_SUM_ONE,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import Rule
+from lokl.base.training import chosen_solver
+from lokl.gates import Weighted
+from lokl.gates.base import (
+    Everywhere,
+    weigh,
+)
+from lokl.gram import GatedGram
+from lokl.solvers import squared_hinge
+from lokl.solvers.by_name import classification_loss
+
+
+def _check_mixing(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or not 0 < float(value) <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}")
+
+
+@settings
+class EasyMKLClassifier(Classifier):
+    """EasyMKL: kernels weigh as much as they keep the classes apart. Two machines, no search.
+
+    The two classes are distributions ``g`` that minimise ``(1 - lam) |sum_j y_j g_j phi(x_j)|^2 +
+    lam |g|^2`` under the sum of all kernels; a kernel's weight is the squared distance of the
+    classes in it, and the machine is trained on the weighted sum.
+
+    Notes
+    -----
+    With more than two classes the squared distances are added up over one machine a class. `loss`
+    is that of the machine on the weighted sum; the weights do not depend on it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import EasyMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = EasyMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3,)
+    """
+
+    lam: float = setting(
+        0.1,
+        Rule("float", _check_mixing),
+        "Between 0 (the nearest points of the classes decide) and 1 (their means).",
+    )
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": WEIGHTS_OF_SUM_ONE,
+        "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
+    }
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.lam < 1.0:
+            # The distributions are those of a squared hinge, whatever loss the last machine has.
+            classification_loss("squared_hinge", chosen_solver(self))
+
+    def _learn(self, training: Training) -> GatedMachine:
+        gate = Weighted(Everywhere(training.n_kernels))
+        base = gate.base(training.samples)
+        gram = training.gram(base)
+        # The weights do not depend on the cost of the machine.
+        forms = training.earlier.part("forms", lambda: self._forms(training, gram))
+        total = float(forms.sum())
+        weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
+        params = weights[np.newaxis]
+        solution = training.machines(resume="machines").solve(gram.regated(weigh(base, params)))
+        return training.model(gate, params, solution, weights_=weights)
+
+    def _forms(self, training: Training, gram: GatedGram) -> Array:
+        """Squared distance of the classes in every kernel."""
+        forms = gram.kernel_forms(self._distributions(training, gram)).sum(axis=1)
+        return np.maximum(forms, 0.0)
+
+    def _distributions(self, training: Training, gram: GatedGram) -> Array:
+        """Signed distributions of the classes, one column for each machine."""
+        signs = np.sign(training.targets)
+        if self.lam == 1.0:
+            # Only the penalty on the distributions counts, and it is least where all samples weigh
+            # alike.
+            coef = signs * training.weight[:, np.newaxis]
+        else:
+            # Up to their length these are coefficients of a squared hinge machine, whose ridge
+            # is lam / (1 - lam); a sample of weight 2 counts like two.
+            cost = (1.0 - self.lam) / self.lam * training.weight
+            problems = [squared_hinge(sign, cost) for sign in signs.T]
+            coef = training.machines(problems).solve(gram).coef
+        for side in (coef > 0, coef < 0):
+            mass = np.abs(np.where(side, coef, 0.0)).sum(axis=0)
+            coef = np.where(side & (mass > 0), coef / np.where(mass > 0, mass, 1.0), coef)
+        return np.asarray(coef)

@@ -1,0 +1,219 @@
+"""SPG-GMKL: sums or products of kernels under any penalty, by spectral projected gradient."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lokl._arrays import (
+    Array,
+    as_dense,
+)
+from lokl.base import (
+    Classifier,
+    Regressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    WAVERING,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import (
+    NORM,
+    POSITIVE,
+    one_of,
+)
+from lokl.base.templates import learn_weights
+from lokl.base.training import chosen_solver
+from lokl.gates import Constant
+from lokl.kernels import (
+    RBF,
+    Kernel,
+    per_feature,
+)
+from lokl.kernels.base import GAUSSIAN
+from lokl.optimizers import (
+    Entropy,
+    HalfSquaredNorm,
+    Penalised,
+    ProductObjective,
+    Regularizer,
+    SumOfWeights,
+    spectral,
+)
+
+
+@settings
+class _GMKL(Rounds):
+    """Weights, or exponents, under a penalty."""
+
+    combine: str = setting(
+        "sum",
+        one_of("sum", "product"),
+        'With "product" all kernels are RBF, and None is one for each column.',
+    )
+    regularizer: str = setting(
+        "l2",
+        one_of("l1", "l2", "lp", "entropy"),
+        "``r(w)`` is the sum of the weights, half their squared l_2 or l_p norm, or their negative "
+        "entropy ``sum_i w_i log w_i`` (on the simplex).",
+    )
+    p: float = setting(2.0, NORM, 'Of ``regularizer="lp"``, at least 1.')
+    lam: float = setting(1.0, POSITIVE, "Strength of the penalty.")
+    constraint: str = setting(
+        "auto",
+        one_of("auto", "orthant", "simplex"),
+        'Weights are not negative; with "simplex" they also sum to one. "auto" is the simplex for '
+        "the entropy only.",
+    )
+    learn_tol: float = setting(
+        1e-3,
+        POSITIVE,
+        "Relative duality gap that ends the search; for products the projected gradient, or the "
+        "fall of the objective in five rounds.",
+    )
+    max_iter: int = 2000
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": ("array of shape (n_kernels,)", "Weights of a sum, exponents of a product."),
+        "history_": WAVERING,
+        "duality_gap_": (
+            "float",
+            "Certified distance from the optimum over weights and machines; NaN for products.",
+        ),
+    }
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if np.isinf(self.p):
+            raise ValueError("p must be finite; use LpMKL for equal weights")
+        if self.combine == "product" and chosen_solver(self).is_low_rank:
+            raise ValueError(
+                "combine='product' follows the widths of kernels by gradient, which features of "
+                "low rank do not have; use combine='sum', or solver='exact'"
+            )
+        if self.regularizer == "entropy" and self.constraint == "orthant":
+            raise ValueError(
+                "regularizer='entropy' needs weights that sum to one; use constraint='simplex'"
+            )
+
+    def _penalty(self) -> Regularizer:
+        simplex = self.constraint == "simplex"
+        if self.regularizer == "entropy":
+            return Entropy()
+        if self.regularizer == "l1":
+            return SumOfWeights(simplex)
+        return HalfSquaredNorm(simplex, 2.0 if self.regularizer == "l2" else float(self.p))
+
+    def _takes_missing_views(self) -> bool:
+        # A product has no part that a missing view could leave out.
+        return self.combine == "sum"
+
+    def _default_kernels(self, X: Any) -> Any:
+        # Before fit, settings may be anything.
+        if self.kernels is None and str(self.combine) == "product":
+            if X is None:
+                return {}
+            shaped = X if hasattr(X, "shape") else np.asarray(X)
+            if len(shaped.shape) == 2 and shaped.shape[1] > 0:
+                return per_feature(RBF(), shaped)
+            # Data that is not a table is refused by the checks that follow.
+            return [RBF()]
+        return self.kernels
+
+    def _learn(self, training: Training) -> GatedMachine:
+        if self.combine == "product":
+            return self._learn_product(training)
+        return learn_weights(
+            self,
+            training,
+            lambda **common: spectral(
+                Penalised(**common, regularizer=self._penalty(), strength=float(self.lam)),
+                self.learn_tol,
+            ),
+            # Its search follows rough machines and ends elsewhere from another start.
+            resume=False,
+        )
+
+    def _learn_product(self, training: Training) -> GatedMachine:
+        X = as_dense(training.samples.filled)
+        objective = ProductObjective(
+            training.machines(),
+            training.solver.inner_products(X),
+            _widths(training.kernels, training.names, X.shape[1]),
+            self._penalty(),
+            float(self.lam),
+        )
+        walk = self._follow(spectral(objective, self.learn_tol))
+        exponents = walk.last.params
+        # What was learned is one kernel; the factors are no parts of a decision.
+        return training.model(
+            Constant(),
+            np.ones(1),
+            walk.last.solution,
+            names=["product"],
+            weights_=exponents,
+            **walk.facts(),
+        )
+
+
+def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
+    """Widths by factor and column, for kernels that are all Gaussian."""
+    gammas = np.zeros((len(kernels), n_features))
+    for i, kernel in enumerate(kernels):
+        term = kernel.term()
+        if term is None or term.formula.operation != GAUSSIAN or term.factor is not None:
+            raise ValueError(
+                f"combine='product' multiplies RBF kernels, got {names[i]!r}; leave kernels=None "
+                "for one RBF a column, or use combine='sum'"
+            )
+        columns = range(n_features) if term.columns is None else term.columns
+        stretch = np.ones(len(columns)) if term.stretch is None else np.array(term.stretch)
+        np.add.at(gammas[i], np.array(columns), term.formula.gamma * stretch**2)
+    return gammas
+
+
+@settings
+class GMKLClassifier(_GMKL, Classifier):
+    """Generalised multiple kernel learning: sums or products of kernels, any penalty.
+
+    Minimises the dual value of the machine on ``sum_i w_i k_i`` plus ``lam r(w)`` over ``w >= 0``
+    by spectral projected gradient, convex and up to a certified gap. With ``combine="product"``
+    the kernel is ``prod_i k_i^(w_i)`` of RBF kernels, by default one for each column: a width for
+    every feature is learned. That problem is not convex; it starts from equal exponents.
+
+    Notes
+    -----
+    With ``combine="product"`` the fitted model has one kernel, named "product": ``gate(X)`` is one
+    column of ones, and ``weights_`` says what the features are worth. Samples are made dense.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import GMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = GMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3,)
+    """
+
+
+@settings
+class GMKLRegressor(_GMKL, Regressor):
+    """Generalised multiple kernel learning for one or several numeric targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import GMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = GMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

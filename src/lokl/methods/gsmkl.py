@@ -1,0 +1,106 @@
+"""GS-MKL: groups of samples, each with its own shares of the kernels."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from lokl.base import (
+    Classifier,
+    Regressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    NOT_CONVEX,
+    WAVERING,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import POSITIVE
+from lokl.gates import Groups
+from lokl.methods.clusters import (
+    CLUSTERING,
+    N_CLUSTERS,
+    SAMPLE_SIZE,
+    NearestCentre,
+    find_clusters,
+)
+from lokl.optimizers import (
+    GateObjective,
+    spectral,
+)
+
+
+@settings
+class _GSMKL(Rounds):
+    """Shares ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
+
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    learn_tol: float = setting(
+        1e-3,
+        POSITIVE,
+        "Projected gradient, or fall of the objective in five rounds, relative to the objective, "
+        "that ends the search.",
+    )
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Shares of the groups."),
+        "clusters_": ("Clusters", "``clusters_.assign(X)`` gives the groups of any samples."),
+        "history_": WAVERING,
+        "duality_gap_": NOT_CONVEX,
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        clusters, distances = find_clusters(self, training, np.inf)
+        gate = Groups(NearestCentre(clusters), clusters.n_clusters)
+        start = gate.init(training.samples.given, training.n_kernels, training.rng)
+        settled = gate.settled(distances.argmin(axis=1), training.samples.present)
+        gram = training.gram(settled.values(start), keep=True)
+        objective = GateObjective(training.machines(), gram, settled, start, gate.project)
+        walk = self._follow(spectral(objective, self.learn_tol))
+        return training.model(
+            gate,
+            walk.last.params,
+            walk.last.solution,
+            weights_=walk.last.params,
+            clusters_=clusters,
+            **walk.facts(),
+        )
+
+
+@settings
+class GSMKLClassifier(_GSMKL, Classifier):
+    """Group-sensitive multiple kernel learning: every group has its shares of the kernels.
+
+    ``k(x, z) = sum_i w_{c(x), i} w_{c(z), i} k_i(x, z)``: kernel k-means divides the samples into
+    groups ``c(x)``, and the shares of a group, which sum to one, are learned by projected gradient.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import GSMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = GSMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    """
+
+
+@settings
+class GSMKLRegressor(_GSMKL, Regressor):
+    """Group-sensitive multiple kernel learning for one or several numeric targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import GSMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = GSMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

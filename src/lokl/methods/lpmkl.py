@@ -1,0 +1,92 @@
+"""l_p-norm MKL: weights of bounded norm, in closed form."""
+
+from typing import ClassVar
+
+from lokl.base import (
+    Classifier,
+    Regressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    CERTIFIED,
+    FALLING,
+    WEIGHTS_OF_NORM_ONE,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import (
+    NORM,
+    POSITIVE,
+)
+from lokl.base.templates import learn_weights
+from lokl.optimizers import (
+    NormBall,
+    closed_form,
+)
+
+
+@settings
+class _LpMKL(Rounds):
+    """Weights of norm at most one, alternating with the machines."""
+
+    p: float = setting(
+        2.0,
+        NORM,
+        "Norm of the weights, at least 1: 1 picks few kernels, infinity gives all the weight one.",
+    )
+    learn_tol: float = setting(
+        1e-3, POSITIVE, "Certified duality gap, relative to the objective, that ends the rounds."
+    )
+    max_iter: int = 500
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": WEIGHTS_OF_NORM_ONE,
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        return learn_weights(
+            self,
+            training,
+            lambda **common: closed_form(NormBall(**common, p=float(self.p)), self.learn_tol),
+        )
+
+
+@settings
+class LpMKLClassifier(_LpMKL, Classifier):
+    """l_p-norm multiple kernel learning: one weight for each kernel, of bounded norm.
+
+    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``|w|_p <= 1``: weights and machine are learned
+    together, in closed form, up to a certified gap. The problem is convex.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import LpMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LpMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3,)
+    """
+
+
+@settings
+class LpMKLRegressor(_LpMKL, Regressor):
+    """l_p-norm multiple kernel learning for one or several numeric targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import LpMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = LpMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

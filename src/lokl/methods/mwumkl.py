@@ -1,0 +1,162 @@
+"""MWUMKL: shares of the kernels by multiplicative weights."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl.base import (
+    Classifier,
+    Rounds,
+    Training,
+    Walk,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    WEIGHTS_OF_SUM_ONE,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import (
+    SHARE,
+    one_of,
+)
+from lokl.gates import Weighted
+from lokl.gates.base import (
+    Everywhere,
+    weigh,
+)
+from lokl.gram import GatedGram
+from lokl.optimizers import Step
+from lokl.solvers import (
+    Dual,
+    Problem,
+    Solution,
+    squared,
+)
+from lokl.solvers.exact import Distinct
+from lokl.solvers.mwu import (
+    RATES,
+    kernel_shares,
+)
+
+_NO_LIMIT = 2**31
+
+
+@settings
+class MWUMKLClassifier(Rounds, Classifier):
+    """Multiple kernel learning by multiplicative weights: many kernels, little memory.
+
+    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, squared hinge loss. Every round
+    puts more weight on one sample of each class and shifts shares between the kernels; rows of the
+    kernels are computed when they are needed, so memory grows with the number of samples, not with
+    its square. Stops at a certified relative gap.
+
+    Notes
+    -----
+    The weights are those of a squared hinge machine, which is the model itself. Another solver,
+    such as ``solver="exact"``, trains one more machine on the learned kernel, with the hinge or
+    with the `loss` asked for.
+
+    With more than two classes each class against the rest has its own shares; the model uses their
+    mean, and the certified gap says how much that costs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import MWUMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = MWUMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3,)
+    """
+
+    epsilon: float = setting(
+        0.01, SHARE, "Certified relative gap: ``primal - dual <= epsilon * primal``."
+    )
+    rate: str = setting(
+        "scale_free",
+        one_of(*RATES),
+        "Of learning: relative to the kernels' scale, or as published, for kernels of trace one "
+        "and with ``2 log(n) / epsilon^2`` rounds whatever the gap.",
+    )
+    solver: Any = "mwu"
+    max_iter: int = 1_000_000
+    cache_size: float = 64
+
+    _stores_rows = True
+    _learned: ClassVar[Attributes] = {
+        "weights_": WEIGHTS_OF_SUM_ONE,
+        "history_": ("array", "Dual value over weights and machine at every certificate."),
+        "duality_gap_": (
+            "float",
+            "Certified distance of the machine's primal value from the optimum over weights and "
+            "machine.",
+        ),
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        gate = Weighted(Everywhere(training.n_kernels))
+        base = gate.base(training.samples)
+        gram = training.gram(base)
+        walks = [
+            self._follow(self._path(training, squared(problem), gram, base), limit=-1)
+            for problem in training.problems
+        ]
+        rounds = max(walk.last.solution.n_iter for walk in walks)
+        is_squared = self._loss() == "squared_hinge"
+        # A solver that knows the hinge as well trains machines of its own on the learned kernel.
+        if len(walks) == 1 and "hinge" not in training.solver.losses:
+            last = walks[0].last
+            facts = {**walks[0].facts(), "rounds": rounds}
+            return training.model(
+                gate, last.params, last.solution, weights_=last.params[0], **facts
+            )
+        weights = np.mean([walk.last.params for walk in walks], axis=0)
+        shared = gram.regated(weigh(base, weights))
+        if is_squared:
+            solution, lower, gap = _squared_machines(training, shared, walks)
+        else:
+            # Another loss: only the machines themselves are certified.
+            solution = training.machines().solve(shared)
+            lower, gap = solution.objective, solution.gap
+        return training.model(
+            gate, weights, solution, weights_=weights[0], history=[lower], gap=gap, rounds=rounds
+        )
+
+    def _path(
+        self, training: Training, problem: Problem, gram: GatedGram, base: Array
+    ) -> Iterator[Step]:
+        distinct = Distinct.of(training.samples.filled, problem)
+        rounds = kernel_shares(
+            gram.inner.take(distinct.rows).gated(training.kernels, base[distinct.rows]),
+            distinct.problem,
+            epsilon=self.epsilon,
+            rate=self.rate,
+            cache_size=self.cache_size,
+            max_iter=_NO_LIMIT if self.max_iter < 0 else self.max_iter,
+        )
+        for found in rounds:
+            weights = found.shares[np.newaxis]
+            solution = Solution([distinct.spread(found.dual)], gram.regated(weigh(base, weights)))
+            yield Step(weights, found.lower, found.gap, solution)
+
+
+def _squared_machines(
+    training: Training, gram: GatedGram, walks: list[Walk]
+) -> tuple[Solution, float, float]:
+    """Machines of all classes on the kernel of the mean shares, lower bound and gap."""
+    duals: list[Dual] = []
+    for problem in training.problems:
+        distinct = Distinct.of(training.samples.filled, problem)
+        rows = distinct.rows
+        part = gram.inner.take(rows).gated(training.kernels, gram.gates[rows])
+        duals.append(distinct.spread(training.solver.solve(part, distinct.problem)))
+    solution = Solution(duals, gram)
+    lower = float(sum(walk.history[-1] for walk in walks))
+    return solution, lower, max(solution.objective + solution.gap - lower, 0.0)

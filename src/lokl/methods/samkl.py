@@ -1,0 +1,390 @@
+"""Which kernels a sample uses: the best choice under bounds on their number.
+
+SAMKL: every sample switches kernels on and off.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from lokl._arrays import Array, Samples
+from lokl._parameters import check_count
+from lokl.base import (
+    Classifier,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    WEIGHTS_OF_NORM_ONE,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import (
+    NORM,
+    POSITIVE,
+    count,
+    old_name,
+    one_of,
+    or_none,
+    value_of,
+)
+from lokl.base.training import chosen_solver
+from lokl.gates import (
+    Constant,
+    Weighted,
+)
+from lokl.gates.base import weigh
+from lokl.gram import (
+    Expansion,
+    GatedGram,
+    GatedKernel,
+)
+from lokl.methods.success import (
+    RegressedSuccess,
+    regress,
+    success_machine,
+)
+from lokl.optimizers import (
+    NormBall,
+    Step,
+    closed_form,
+)
+from lokl.solvers import Machines
+from lokl.solvers.by_name import check_regression
+
+
+def choose(gains: Array, least: int, most: int, present: Array | None = None) -> Array:
+    """Switch on the kernels of largest gain, sample by sample.
+
+    Maximises ``sum_i h_i gain_i`` over ``h`` in {0, 1} with ``least <= sum h <= most``: all kernels
+    with a positive gain, at least and at most as many as allowed. Ties go to the earlier kernel.
+
+    Parameters
+    ----------
+    gains : array of shape (n_samples, n_kernels)
+    least, most : int
+    present : boolean array of shape (n_samples, n_kernels), optional
+        Kernels whose view a sample lacks stay off, and the bounds follow what is left.
+    """
+    if present is not None:
+        gains = np.where(present, gains, -np.inf)
+    order = np.argsort(-gains, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(gains.shape[1])[np.newaxis], axis=1)
+    on = ((gains > 0) & (rank < most)) | (rank < least)
+    return np.asarray(on if present is None else on & present, dtype=float)
+
+
+def choose_together(
+    gains: Array, least: int, most: int, uses: int, present: Array | None = None
+) -> Array:
+    """Like :func:`choose`, with every kernel used by at least `uses` samples: an integer program.
+
+    Raises
+    ------
+    ValueError
+        Where no choice satisfies all bounds.
+    """
+    n, m = gains.shape
+    there = np.ones((n, m), dtype=bool) if present is None else present
+    counts = there.sum(axis=1)
+    by_sample = sparse.kron(sparse.eye_array(n), np.ones((1, m)), format="csr")
+    by_kernel = sparse.kron(np.ones((1, n)), sparse.eye_array(m), format="csr")
+    result = milp(
+        -gains.ravel(),
+        integrality=np.ones(n * m),
+        bounds=Bounds(0, there.astype(float).ravel()),
+        constraints=[
+            LinearConstraint(by_sample, np.minimum(least, counts), np.minimum(most, counts)),
+            LinearConstraint(by_kernel, np.full(m, uses), np.full(m, np.inf)),
+        ],
+    )
+    if result.x is None:
+        raise ValueError(
+            f"no choice of at most {most} of {m} kernels for each of {n} samples uses every kernel "
+            f"{uses} times; lower least_uses, or raise k_max"
+        )
+    return np.asarray(np.round(result.x).reshape(n, m))
+
+
+# Rounds of the weights between two choices of kernels.
+_INNER_ROUNDS = 500
+# Choices without labels may go round in circles: the best machines of so many rounds are taken.
+_CHOICES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Part of every kernel in the decision of any sample, were it switched on."""
+
+    machines: Expansion  # support samples under their own gates, and the coefficients
+    weights: Array  # (n_kernels,)
+
+    def __call__(self, samples: Samples) -> Array:
+        """Scores (n_samples, n_kernels, n_tasks)."""
+        parts = self.machines.parts(self.machines.prepare_trusting(samples))
+        return np.asarray(parts * np.sqrt(self.weights)[:, np.newaxis])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a sample chooses, from scores and intercepts."""
+
+    least: int  # number of kernels that are on
+    most: int
+    latent: str
+
+    def __call__(self, scores: Array, intercept: Array, present: Array | None) -> Array:
+        """Choose without labels: the kernels that make the sample most confident of a class."""
+        _, choices, best = self._votes(scores, intercept, present)
+        if self.latent == "structural":
+            # Each class has its best choice; the margin between two classes is that of a machine on
+            # the mean of their choices.
+            return np.asarray(np.mean(choices, axis=0))
+        return np.asarray(choices[best, np.arange(len(best))])
+
+    def gains(self, scores: Array, intercept: Array, present: Array | None) -> Array:
+        """Gain of every kernel towards the class of which the sample is most confident."""
+        gains, _, best = self._votes(scores, intercept, present)
+        return np.asarray(gains[best, np.arange(len(best))])
+
+    def _votes(
+        self, scores: Array, intercept: Array, present: Array | None
+    ) -> tuple[Array, Array, Array]:
+        """Gains and choices for each class against the mean of the others, and the best class.
+
+        Gains and choices are (n_classes, n_samples, n_kernels).
+        """
+        if scores.shape[2] == 1:
+            gains = np.array([scores[:, :, 0], -scores[:, :, 0]])
+            offsets = np.array([intercept[0], -intercept[0]])
+        else:
+            others = scores.shape[2] - 1
+            rest = scores.sum(axis=2, keepdims=True) - scores
+            gains = (scores - rest / others).transpose(2, 0, 1)
+            offsets = intercept - (intercept.sum() - intercept) / others
+        choices = np.array([choose(own, self.least, self.most, present) for own in gains])
+        values = (choices * gains).sum(axis=2) + offsets[:, np.newaxis]
+        return gains, choices, np.argmax(values, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Choice of new samples: by the rule of training on scores, or by regressors of the choice."""
+
+    scores: Scores
+    rule: Rule
+    regressors: RegressedSuccess | None = None
+
+    def __call__(self, samples: Samples) -> Array:
+        known = self.scores if self.regressors is None else self.regressors
+        return self.of(known(samples), samples.present)
+
+    def of(self, known: Array, present: Array | None) -> Array:
+        """Choose by scores, or by regressed choices where there are regressors."""
+        if self.regressors is not None:
+            return choose(known - 0.5, self.rule.least, self.rule.most, present)
+        return self.rule(known, self.scores.machines.intercept, present)
+
+
+@settings
+class SAMKLClassifier(Rounds, Classifier):
+    """Sample-adaptive multiple kernel learning: every sample switches kernels on and off.
+
+    ``k(x, z) = sum_i w_i s_i(x) s_i(z) k_i(x, z)`` with switches ``s_i`` in {0, 1}. Weights and
+    machines (l_p-norm MKL) and switches are learned in turn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import SAMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = SAMKLClassifier(random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    """
+
+    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger is more even.")
+    min_kernels: int | None = setting(
+        None,
+        or_none(count()),
+        "Least number of kernels a sample uses; None is half of them, rounded up.",
+    )
+    k_min: Any = old_name("min_kernels")
+    k_max: int | None = setting(
+        None, or_none(count()), "Largest number of kernels a sample uses; None is all of them."
+    )
+    latent: str = setting(
+        "confidence",
+        one_of("confidence", "label", "structural"),
+        "A sample chooses the kernels that make it most confident of a class, as it does in "
+        "prediction; those that suit its label, which memorises labels; or the mean of the best "
+        "choices for each class.",
+    )
+    assign: str = setting(
+        "score",
+        one_of("score", "regression"),
+        "New samples choose by their scores, or by regressors of the training samples' choices.",
+    )
+    least_uses: int = setting(
+        0,
+        count(0),
+        'Samples that must use every kernel, by an integer program ("confidence" and "label").',
+    )
+    learn_tol: float = setting(
+        1e-3, POSITIVE, "Relative duality gap of the weights between two choices of kernels."
+    )
+    max_iter: int = 20
+
+    _trust_from_labels = True
+    _learned: ClassVar[Attributes] = {
+        "weights_": WEIGHTS_OF_NORM_ONE,
+        "choices_": (
+            "array of shape (n_samples, n_kernels)",
+            "Which kernels the training samples that count have switched on.",
+        ),
+        "history_": ("array", "Best objective so far after every choice of kernels."),
+        "duality_gap_": ("float", "Of weights and machines, for the choices made."),
+    }
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.assign == "regression":
+            check_regression(chosen_solver(self))
+
+    def _rule(self, m: int) -> Rule:
+        most = m if self.k_max is None else check_count("k_max", self.k_max)
+        given = value_of(self, "min_kernels")
+        least = min(-(-m // 2), most) if given is None else check_count("min_kernels", given)
+        if not least <= most <= m:
+            raise ValueError(
+                f"min_kernels <= k_max <= {m} (the number of kernels), got min_kernels={least}, "
+                f"k_max={most}"
+            )
+        return Rule(least, most, self.latent)
+
+    def _learn(self, training: Training) -> GatedMachine:
+        rule = self._rule(training.n_kernels)
+        path = _Alternation(self, training, rule)
+        walk = self._follow(path)
+        params, choices = walk.last.params, path.best_choice
+        regressors, known = None, path.best_scores
+        if self.assign == "regression":
+            regressors, known = _regressors(training, choices)
+        chosen = Chosen(path.scores(walk.last), rule, regressors)
+        return training.model(
+            Weighted(chosen),
+            params,
+            walk.last.solution,
+            # The machines were trained on the choices before, or on those that labels made.
+            gates=weigh(chosen.of(known, training.samples.present), params),
+            weights_=params[0],
+            choices_=choices,
+            **walk.facts(),
+        )
+
+
+def _regressors(training: Training, choices: Array) -> tuple[RegressedSuccess, Array]:
+    """Regress every kernel's switch on the samples, with the kernel itself.
+
+    Returns the regressors, and their values at the training samples.
+    """
+    regressors, regressed = [], np.full(choices.shape, -np.inf)
+    for i, kernel in enumerate(training.kernels):
+        rows = training.samples.rows_seen_by(i)
+        gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
+        machine = success_machine(training.solver, choices[rows, i], training.weight[rows])
+        regressed[rows, i], own = regress(machine, gram, training.names[i])
+        regressors.append(own)
+        gram.release()
+    return RegressedSuccess(regressors), regressed
+
+
+class _Alternation:
+    """The path of SAMKL: the best machines so far after every choice of kernels."""
+
+    def __init__(self, learner: SAMKLClassifier, training: Training, rule: Rule):
+        self.learner = learner
+        self.training = training
+        self.rule = rule
+        self.machines: Machines = training.machines()
+        h = np.ones((training.n_samples, training.n_kernels))
+        present = training.samples.present
+        self.best_choice = h if present is None else h * present
+        self.best_scores: Array = np.empty(0)  # of the training samples, under the best machines
+        self.gram: GatedGram = training.gram(self.best_choice, keep=True)
+
+    def __iter__(self) -> Iterator[Step]:
+        h, best, rounds = self.best_choice, None, 0
+        while self.learner.latent == "label" or rounds < _CHOICES:
+            rounds += 1
+            step = self._weights(h)
+            scores = self._scores_of_training(step)
+            if best is None or step.objective < best.objective:
+                best, self.best_choice, self.best_scores = step, h, scores
+            yield best
+            new = self._next(step, h, scores)
+            if (new == h).all():
+                return
+            h = new
+
+    def _weights(self, h: Array) -> Step:
+        """Learn weights for a choice of kernels."""
+        objective = NormBall(
+            machines=self.machines, gram=self.gram.regated(h), base=h, p=float(self.learner.p)
+        )
+        for rounds, found in enumerate(closed_form(objective, self.learner.learn_tol), 1):
+            step = found
+            if rounds == _INNER_ROUNDS:
+                break
+        return step
+
+    def scores(self, step: Step) -> Scores:
+        """Scores of any sample under the machines of a step."""
+        training, solution = self.training, step.solution
+        # Gates of new samples are not needed: what a kernel would say is asked under full trust.
+        kernel = GatedKernel(training.kernels, Constant(), step.params[0], names=training.names)
+        machines = Expansion.make(kernel, solution.gram, solution.coef, solution.intercept)
+        return Scores(machines, step.params[0])
+
+    def _scores_of_training(self, step: Step) -> Array:
+        solution = step.solution
+        sums = solution.gram.kernel_sums(solution.coef)[:, :, 0]
+        return np.asarray(sums * np.sqrt(step.params[0])[:, np.newaxis])
+
+    def _next(self, step: Step, h: Array, scores: Array) -> Array:
+        training, learner, rule = self.training, self.learner, self.rule
+        solution, present = step.solution, training.samples.present
+        if learner.latent != "label":
+            if learner.least_uses and learner.latent == "confidence":
+                return self._together(rule.gains(scores, solution.intercept, present))
+            return rule(scores, solution.intercept, present)
+        targets = training.targets
+        gains = (scores * targets[:, np.newaxis, :]).sum(axis=2)
+        new = (
+            self._together(gains)
+            if learner.least_uses
+            else choose(gains, rule.least, rule.most, present)
+        )
+        # Equal losses keep the choice: the objective falls or the alternation ends.
+        losses = [self._losses(own, scores, solution.intercept) for own in (new, h)]
+        better = losses[0] < losses[1]
+        keep_all = learner.least_uses and better.any()
+        return new if keep_all else np.where(better[:, np.newaxis], new, h)
+
+    def _together(self, gains: Array) -> Array:
+        rule, present = self.rule, self.training.samples.present
+        return choose_together(gains, rule.least, rule.most, self.learner.least_uses, present)
+
+    def _losses(self, h: Array, scores: Array, intercept: Array) -> Array:
+        """Loss of every sample under a choice of kernels."""
+        decision = (h[:, :, np.newaxis] * scores).sum(axis=1) + intercept
+        tasks = zip(self.training.problems, decision.T, strict=True)
+        return np.sum([problem.losses(own) for problem, own in tasks], axis=0)

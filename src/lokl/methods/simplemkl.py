@@ -1,0 +1,89 @@
+"""SimpleMKL: weights on the simplex, by reduced gradient."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from lokl.base import (
+    Classifier,
+    Regressor,
+    Rounds,
+    Training,
+    setting,
+    settings,
+)
+from lokl.base.model import (
+    CERTIFIED,
+    FALLING,
+    WEIGHTS_OF_SUM_ONE,
+    Attributes,
+    GatedMachine,
+)
+from lokl.base.settings import POSITIVE
+from lokl.base.templates import learn_weights
+from lokl.optimizers import (
+    Simplex,
+    Step,
+    level,
+    reduced_gradient,
+)
+
+
+@settings
+class _SimpleMKL(Rounds):
+    """Weights that sum to one, by descent along the reduced gradient."""
+
+    learn_tol: float = setting(
+        0.01, POSITIVE, "Certified duality gap, relative to the objective, that ends the search."
+    )
+    max_iter: int = 500
+
+    _learned: ClassVar[Attributes] = {
+        "weights_": WEIGHTS_OF_SUM_ONE,
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
+    }
+
+    def _learn(self, training: Training) -> GatedMachine:
+        return learn_weights(self, training, self._path)
+
+    def _path(self, **common: Any) -> Iterator[Step]:
+        objective = Simplex(**common)
+        search = reduced_gradient if objective.first is None else level
+        return search(objective, self.learn_tol)
+
+
+@settings
+class SimpleMKLClassifier(_SimpleMKL, Classifier):
+    """SimpleMKL: weights of the kernels that sum to one, few of them not zero.
+
+    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, learned by reduced gradient up to a
+    certified gap. The problem is convex, and the same as :class:`LpMKLClassifier` with ``p=1``,
+    which it solves in fewer rounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import SimpleMKLClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = SimpleMKLClassifier().fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    >>> model.weights_.shape
+    (3,)
+    """
+
+
+@settings
+class SimpleMKLRegressor(_SimpleMKL, Regressor):
+    """SimpleMKL for one or several numeric targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl import SimpleMKLRegressor
+    >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
+    >>> model = SimpleMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """

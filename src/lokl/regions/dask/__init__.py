@@ -1,0 +1,1 @@
+"""Regions on Dask collections; the public names are in :mod:`lokl.distributed`."""

@@ -1,0 +1,37 @@
+"""Choosing among candidates by cross-validation, on work that candidates share."""
+
+from typing import TYPE_CHECKING
+
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
+    from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
+    from lokl.search.auto_search import LeaderboardRow as LeaderboardRow
+    from lokl.search.calibrated import CalibratedMKLClassifier as CalibratedMKLClassifier
+    from lokl.search.calibrated import calibrated as calibrated
+    from lokl.search.calibrated import held_out as held_out
+    from lokl.search.calibration import Calibration as Calibration
+    from lokl.search.calibration import expected_calibration_error as expected_calibration_error
+    from lokl.search.columns import PrepareColumns as PrepareColumns
+    from lokl.search.columns import ReadColumns as ReadColumns
+    from lokl.search.evaluation import Progress as Progress
+    from lokl.search.search import KernelSearchCV as KernelSearchCV
+
+__getattr__, __all__ = lazy_exports(
+    __name__,
+    {
+        "AutoMKLClassifier": "lokl.search.auto",
+        "AutoMKLRegressor": "lokl.search.auto",
+        "LeaderboardRow": "lokl.search.auto_search",
+        "PrepareColumns": "lokl.search.columns",
+        "ReadColumns": "lokl.search.columns",
+        "KernelSearchCV": "lokl.search.search",
+        "Progress": "lokl.search.evaluation",
+        "CalibratedMKLClassifier": "lokl.search.calibrated",
+        "Calibration": "lokl.search.calibration",
+        "calibrated": "lokl.search.calibrated",
+        "expected_calibration_error": "lokl.search.calibration",
+        "held_out": "lokl.search.calibrated",
+    },
+)

@@ -1,0 +1,206 @@
+"""The pieces of trust: the box, calibration, neighbours, evidence, parts and weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+
+from lokl.methods.trusted_vote.calibration import (
+    _Likelihood,
+    calibrate,
+    minimize_in_box,
+)
+from lokl.methods.trusted_vote.evidence import (
+    Evidence,
+    _VoteLoss,
+    disagreement,
+    wrong_views,
+)
+from lokl.methods.trusted_vote.neighbourhood import (
+    Closeness,
+    LocalSuccess,
+    Neighbours,
+    Novelty,
+)
+from lokl.methods.trusted_vote.outcomes import (
+    Cells,
+    Classes,
+    log_softmax,
+    softmax,
+)
+
+seeds = given(seed=st.integers(0, 2**16))
+
+
+@seeds
+def test_the_least_of_a_quadratic_in_a_box(seed):
+    rng = np.random.RandomState(seed)
+    root, b = rng.normal(size=(4, 4)), rng.normal(size=4)
+    A = root @ root.T + 0.1 * np.eye(4)
+
+    def function(x):
+        return 0.5 * x @ A @ x - b @ x, A @ x - b, A
+
+    lower, upper = np.full(4, -0.3), np.full(4, 0.4)
+    found = minimize_in_box(function, np.zeros(4), lower, upper)
+    theirs = minimize(
+        lambda x: function(x)[:2], np.zeros(4), jac=True, bounds=[(-0.3, 0.4)] * 4, tol=1e-14
+    )
+    assert function(found)[0] <= theirs.fun + 1e-10
+
+
+def sums(seed, n=60, c=3):
+    rng = np.random.RandomState(seed)
+    scores, truth = rng.normal(size=(n, c)), rng.randint(c, size=n)
+    share = rng.uniform(size=n)
+    return rng, scores, truth, share / share.sum()
+
+
+@seeds
+def test_gradients_of_calibration_and_of_the_vote(seed):
+    rng, scores, truth, share = sums(seed)
+    likelihood = _Likelihood(scores, truth, share, rng.normal(size=60), True)
+    loss = _VoteLoss(rng.normal(size=(60, 4, 3)), truth, share, np.log([0.2, 0.5, 0.3]), np.ones(4))
+    for function, size in ((likelihood, 5), (loss, 4)):
+        x = rng.uniform(0, 1, size=size)
+        numeric = approx_fprime(x, lambda v, f=function: f(v)[0], 1e-7)
+        np.testing.assert_allclose(function(x)[1], numeric, atol=1e-5)
+        assert np.linalg.eigvalsh(function(x)[2])[0] > -1e-12
+    numeric = approx_fprime(np.ones(4), lambda v: loss(v)[1], 1e-7)
+    np.testing.assert_allclose(loss(np.ones(4))[2], numeric, atol=1e-5)
+
+
+def test_calibration_finds_the_temperature_that_made_the_classes():
+    rng = np.random.RandomState(0)
+    decision = rng.normal(size=(5000, 1))
+    p = softmax(np.hstack([-decision, decision]) * np.exp(0.7) + np.array([0.2, -0.2]))
+    truth = (rng.uniform(size=5000) < p[:, 1]).astype(int)
+    classes = Classes.of(truth, np.ones(5000), 2)
+    found = calibrate(classes, decision, truth, np.ones(5000))
+    assert found.log_scale == pytest.approx(0.7, abs=0.1)
+    assert found.shift[0] - found.shift[1] == pytest.approx(0.4, abs=0.12)
+    assert found.slope == 0.0
+    local = rng.choice([-1.0, 1.0], size=5000)
+    sure = softmax(np.hstack([-decision, decision]) * np.exp(0.7 + 0.5 * local)[:, np.newaxis])
+    truth = (rng.uniform(size=5000) < sure[:, 1]).astype(int)
+    again = calibrate(classes, decision, truth, np.ones(5000), local)
+    assert again.slope == pytest.approx(0.5, abs=0.1)
+
+
+def test_nobody_to_learn_from_leaves_decisions_as_they_are():
+    classes = Classes.of(np.array([0, 1]), np.ones(2), 2)
+    found = calibrate(classes, np.zeros((0, 1)), np.empty(0, int), np.empty(0))
+    assert (found.log_scale, found.slope, found.unit) == (0.0, 0.0, 1.0)
+
+
+@seeds
+def test_neighbours_are_the_closest(seed):
+    closeness = np.random.RandomState(seed).uniform(size=(5, 9))
+    found = Neighbours.among(closeness, 4)
+    np.testing.assert_array_equal(found.index, np.argsort(-closeness, axis=1)[:, :4])
+    np.testing.assert_array_equal(found.closeness, -np.sort(-closeness, axis=1)[:, :4])
+    assert Neighbours.among(closeness, 20).index.shape == (5, 9)
+    assert Neighbours.among(closeness, 0).familiarity.tolist() == [0.0] * 5
+
+
+def test_closeness_of_kernels_with_and_without_a_constant_diagonal():
+    K = np.array([[2.0, 0.4], [0.4, 2.0]])
+    bump = Closeness.of(np.full(2, 2.0), np.arange(2), K)
+    np.testing.assert_allclose(bump(K, np.full(2, 2.0), np.full(2, 2.0)), K / 2.0)
+    # A sample of another norm is far away, whatever its direction.
+    assert bump(np.array([[20.0]]), np.array([200.0]), np.array([2.0])) == 0.0
+    X = np.array([[0.0], [1.0], [3.0]])
+    line = Closeness.of((X**2)[:, 0], np.arange(3), X @ X.T)
+    assert line == Closeness(4.0, True)
+    near = line(X @ X.T, (X**2)[:, 0], (X**2)[:, 0])
+    np.testing.assert_allclose(near, np.exp(-((X - X.T) ** 2) / 4.0))
+    assert Closeness.of(np.zeros(3), np.arange(3), np.zeros((3, 3))).spread == 1.0
+
+
+def test_strangers_are_told_by_the_lowest_twentieth():
+    closeness = np.linspace(0.1, 1.0, 100)[:, np.newaxis]
+    known = Neighbours(np.zeros((100, 1), int), closeness)
+    novelty = Novelty.of(known, np.ones(100))
+    assert novelty.threshold == closeness[4, 0]
+    assert (novelty(known) < 1).sum() == 4
+    # A weight of 2 is the row written twice.
+    twice = known.at(np.repeat(np.arange(100), 2))
+    assert Novelty.of(twice, np.ones(200)) == Novelty.of(known, np.full(100, 2.0))
+    assert (Novelty(0.0)(known) == 1).all()
+
+
+def test_local_success_is_high_where_neighbours_are_right():
+    chance = np.repeat([0.9, 0.2], 30)
+    index = np.vstack([np.tile(np.arange(20), (30, 1)), np.tile(np.arange(30, 50), (30, 1))])
+    known = Neighbours(index, np.ones(index.shape))
+    success = LocalSuccess.of(chance, np.ones(60), known)
+    z = success(known)
+    np.testing.assert_allclose(z, np.repeat([1.0, -1.0], 30))
+    flat = LocalSuccess.of(np.full(60, 0.5), np.ones(60), known)
+    assert (flat(known) == 0).all()
+    strangers = Neighbours(index, np.zeros(index.shape))
+    np.testing.assert_allclose(success(strangers), 0.0, atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**16), doubt=st.floats(0.01, 0.9))
+def test_evidence_is_bounded_and_trust_a_probability(seed, doubt):
+    rng = np.random.RandomState(seed)
+    chances = softmax(5 * rng.normal(size=(8, 3, 4)))
+    familiar, prior = rng.uniform(size=(8, 3)), softmax(rng.normal(size=4))
+    familiar[:, 0] = 0.0
+    found = Evidence.of(chances, familiar, prior, doubt)
+    assert (found.bounded >= np.log(doubt) - 1e-12).all()
+    assert ((found.trust >= 0) & (found.trust < 1)).all()
+    assert (found.trust[:, 0] == 0).all()
+    np.testing.assert_allclose(found.bounded[:, 0], 0.0, atol=1e-15)
+    apart = disagreement(chances, familiar)
+    assert ((apart >= 0) & (apart <= 1 + 1e-12)).all()
+
+
+def test_disagreement_is_of_pairs():
+    sure = np.eye(2)[[[0, 0, 0], [0, 0, 1], [0, 1, 1]]]
+    np.testing.assert_allclose(disagreement(sure, np.ones((3, 3))), [0.0, 2 / 3, 2 / 3])
+    # Who sees a stranger contradicts nobody.
+    familiar = np.array([[1.0, 1.0, 0.0]] * 3)
+    np.testing.assert_allclose(disagreement(sure, familiar), [0.0, 0.0, 1.0])
+    assert (disagreement(sure[:, :1], np.ones((3, 1))) == 0).all()
+
+
+@seeds
+def test_parts_of_cells_add_up_to_the_mean(seed):
+    rng = np.random.RandomState(seed)
+    cells = Cells.of(rng.normal(size=50), np.ones(50), 0, 40)
+    terms, shares = rng.normal(size=(6, 3, 40)), np.full((6, 3), 1 / 3)
+    terms[:, 0] = 0.0
+    shares[:, 0] = 0.0
+    parts = cells.parts(terms, shares)
+    decision = cells.decide(np.log(cells.prior) + terms.sum(axis=1))
+    np.testing.assert_allclose(parts.sum(axis=1) + cells.intercept, decision, atol=1e-12)
+    assert (parts[:, 0] == 0).all()
+    assert cells.prior.sum() == pytest.approx(1.0)
+
+
+@given(seed=st.integers(0, 2**16), m=st.integers(1, 4))
+def test_copies_have_one_view_of_another_class(seed, m):
+    rng = np.random.RandomState(seed)
+    n = 30
+    present = rng.uniform(size=(n, m)) < 0.8
+    present[np.arange(n), rng.randint(m, size=n)] = True
+    truth = rng.randint(3, size=n)
+    weight = np.where(np.arange(n) < 5, 0.0, 1.0)
+    donors = wrong_views(present, truth, weight, np.arange(m), rng)
+    moved = donors != np.arange(n)[:, np.newaxis]
+    assert (moved.sum(axis=1) <= 1).all()
+    rows, views = np.nonzero(moved)
+    assert (truth[donors[rows, views]] != truth[rows]).all()
+    assert (weight[donors[rows, views]] > 0).all()
+    assert present[donors[rows, views], views].all()
+    assert present[rows, views].all()
+    assert not moved[present.sum(axis=1) == 1].any()
+
+
+def test_logs_of_probabilities_are_finite_where_these_are_zero():
+    scores = np.array([[0.0, 1.0, 2.0], [0.0, -2000.0, 0.0]])
+    np.testing.assert_allclose(np.exp(log_softmax(scores)), softmax(scores))
+    assert log_softmax(scores)[1, 1] == pytest.approx(-2000.0 - np.log(2.0))

@@ -1,0 +1,96 @@
+"""Data and models for fits on collections."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+from sklearn.datasets import make_blobs, make_moons
+
+from lokl import (
+    RegionClassifier,
+    RegionRegressor,
+    UniformMKLClassifier,
+    UniformMKLRegressor,
+)
+
+X, Y = make_moons(700, noise=0.25, random_state=0)
+FRESH = make_moons(90, noise=0.3, random_state=1)[0]
+BLOBS, COLOURS = make_blobs(700, centers=6, cluster_std=1.5, random_state=0)
+COLOURS = np.array(["red", "green", "blue"])[COLOURS % 3]
+TARGET = np.sin(3 * X[:, 0]) + X[:, 1]
+
+
+def classifier(inside=None, **settings):
+    inside = UniformMKLClassifier(["linear", "rbf"], C=3.0) if inside is None else inside
+    return RegionClassifier(inside, **{"max_region_size": 90, "random_state": 0, **settings})
+
+
+def regressor(inside=None, **settings):
+    inside = UniformMKLRegressor(["rbf"], C=3.0) if inside is None else inside
+    return RegionRegressor(inside, **{"max_region_size": 90, "random_state": 0, **settings})
+
+
+def dask(values, chunks):
+    """A dask array in rows of these chunks, some of which may be empty."""
+    if isinstance(chunks, int):
+        return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+    ends, name = np.cumsum([0, *chunks]), f"parts-{uuid4()}"
+    parts = {
+        (name, place, *[0] * (values.ndim - 1)): values[first:last]
+        for place, (first, last) in enumerate(pairwise(ends))
+    }
+    shape = (tuple(chunks), *((width,) for width in values.shape[1:]))
+    # Functions that join arrays leave empty ones out.
+    return da.Array(parts, name, shape, meta=values[:0]).map_blocks(np.copy)
+
+
+def check_same(fitted, plain, fresh=FRESH):
+    """A model of a collection is that of samples in memory, to the last digit."""
+    assert type(fitted) is type(plain)
+    for own, tree in zip(fitted.trees_, plain.trees_, strict=True):
+        for name in ("directions", "offsets", "bands", "children", "missing"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(tree, name))
+    for own, sizes in zip(fitted.region_sizes_, plain.region_sizes_, strict=True):
+        np.testing.assert_array_equal(own, sizes)
+    assert fitted.kernel_names_ == plain.kernel_names_
+    assert fitted.n_features_in_ == plain.n_features_in_
+    assert set(vars(fitted)) == set(vars(plain))
+    question = "decision_function" if hasattr(plain, "classes_") else "predict"
+    np.testing.assert_array_equal(getattr(fitted, question)(fresh), getattr(plain, question)(fresh))
+
+
+class Fragile(UniformMKLClassifier):
+    """Takes its process along when it is fitted, the first time of all."""
+
+    def fit(self, X, y, sample_weight=None):
+        # A worker that comes in the place of another does not know of it.
+        if "LOKL_TEST_MARKER" in os.environ:
+            die_once(os.environ["LOKL_TEST_MARKER"])
+        return super().fit(X, y, sample_weight)
+
+
+def make_fragile(marker):
+    """Let fits in this process end it."""
+    os.environ["LOKL_TEST_MARKER"] = marker
+
+
+def die_once(marker):
+    """End this process at once, unless it was done before."""
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os._exit(9)
+
+
+def fragile_block(block, marker, block_info=None):
+    """Give a block; the process of the third one ends on its second reading."""
+    if block_info[0]["chunk-location"][0] == 2:
+        read_before = Path(f"{marker}.read")
+        if read_before.exists():
+            die_once(marker)
+        read_before.touch()
+    return block

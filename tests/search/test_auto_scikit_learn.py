@@ -1,0 +1,81 @@
+"""Estimators that choose everything keep scikit-learn's contract, without expected failures."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from lokl import (
+    AutoMKLClassifier,
+    AutoMKLRegressor,
+)
+
+X, y = load_iris(return_X_y=True)
+
+
+@parametrize_with_checks(
+    [
+        AutoMKLClassifier(cv=2, methods=["UniformMKL", "LpMKL"]),
+        AutoMKLRegressor(cv=2, methods=["UniformMKL"]),
+    ]
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_same_seed_same_model_also_after_clone_and_pickle():
+    model = AutoMKLClassifier(cv=3, random_state=3).fit(X, y)
+    again = clone(model).fit(X, y)
+    restored = pickle.loads(pickle.dumps(model))
+    for other in (again, restored):
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+        shown = [
+            table.drop(columns="seconds") for table in (other.leaderboard_, model.leaderboard_)
+        ]
+        assert shown[0].equals(shown[1])
+
+
+def test_it_can_be_cross_validated_itself():
+    scores = cross_val_score(AutoMKLClassifier(cv=2, methods=["UniformMKL"], random_state=0), X, y)
+    assert scores.mean() > 0.93
+
+
+@pytest.mark.parametrize("kind", [AutoMKLClassifier, AutoMKLRegressor])
+def test_groups_stay_together(kind):
+    rng = np.random.RandomState(0)
+    groups = np.repeat(np.arange(30), 5)
+    # Samples of a group are copies, and labels are chance: only folds that divide groups learn.
+    rows = np.repeat(rng.normal(size=(30, 3)), 5, axis=0)
+    labels = np.repeat(rng.permutation(np.arange(30) % 2), 5)
+    model = kind(methods=["UniformMKL"], rule="best", random_state=0)
+    apart = model.fit(rows, labels, groups=groups).best_score_
+    assert model.fit(rows, labels).best_score_ > 0.9
+    assert apart < 0.8
+    own = kind(methods=["UniformMKL"], cv=GroupKFold(3), rule="best", random_state=0)
+    assert own.fit(rows, labels, groups=groups).best_score_ < 0.8
+    with pytest.raises(ValueError, match="groups name 1 group"):
+        model.fit(rows, labels, groups=np.zeros(150))
+
+
+def test_a_regressor_does_not_depend_on_the_unit_of_its_target():
+    data, target = load_diabetes(return_X_y=True)
+    data, target = data[:150], target[:150]
+    auto = AutoMKLRegressor(methods=["UniformMKL", "LpMKL"], cv=3, random_state=0)
+    model = clone(auto).fit(data, target)
+    large = clone(auto).fit(data, 1e6 * target)
+    assert model.best_score_ > 0.3
+    assert large.kernel_names_ == model.kernel_names_
+    np.testing.assert_allclose(large.predict(data), 1e6 * model.predict(data), rtol=1e-3)
+
+
+def test_several_targets():
+    data, target = load_diabetes(return_X_y=True)
+    both = np.column_stack([target, -target])[:100]
+    model = AutoMKLRegressor(cv=2, methods=["UniformMKL"], random_state=0).fit(data[:100], both)
+    assert model.predict(data[:7]).shape == (7, 2)
+    assert model.contributions(data[:7]).shape[:2] == (7, 2)

@@ -1,0 +1,106 @@
+"""Samples that the first steps of a pipeline transform: once a fold, and never another's."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lokl import AutoMKLClassifier
+from lokl.search import backends as transformed
+from lokl.search.backends import Transformed
+from lokl.search.columns import PrepareColumns
+
+RNG = np.random.RandomState(0)
+X, y = RNG.normal(size=(60, 3)), RNG.randint(2, size=60)
+TRAIN, TEST = np.arange(40), np.arange(40, 60)
+
+
+class Counted(TransformerMixin, BaseEstimator):
+    """Counts how often it is fitted."""
+
+    fits = 0
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def fit(self, X, y=None, sample_weight=None):
+        type(self).fits += 1
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return self.factor * X
+
+
+@pytest.fixture(autouse=True)
+def _none_fitted():
+    Counted.fits = 0
+
+
+def test_rows_are_what_the_steps_make_of_them():
+    made = Transformed()
+    steps = make_pipeline(StandardScaler())
+    made.come_from(steps, X, y, {})
+    found = made.rows(TRAIN, TEST)
+    own = StandardScaler().fit(X[TRAIN])
+    np.testing.assert_allclose(found, own.transform(X))
+    assert not hasattr(steps[0], "mean_")
+
+
+def test_equal_steps_on_the_same_samples_are_fitted_once_a_fold():
+    made = Transformed()
+    for _ in range(3):
+        made.come_from(make_pipeline(Counted(2.0)), X, y, {})
+        assert made.rows(TRAIN, TEST) is made.rows(TRAIN, TEST)
+        made.rows(TEST, TRAIN)
+    assert Counted.fits == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"steps": make_pipeline(Counted(3.0))},
+        {"X": X.copy()},
+        {"y": y.copy()},
+        {"weights": {"counted__sample_weight": np.ones(60)}},
+    ],
+    ids=["steps", "samples", "labels", "weights"],
+)
+def test_what_comes_from_something_else_is_made_anew(other):
+    made = Transformed()
+    first = {"steps": make_pipeline(Counted(2.0)), "X": X, "y": y, "weights": {}}
+    made.come_from(**first)
+    made.rows(TRAIN, TEST)
+    made.come_from(**{**first, **other})
+    made.rows(TRAIN, TEST)
+    assert Counted.fits == 2
+    # Equal numbers of other arrays are other rows.
+    made.rows(TRAIN.copy(), TEST)
+    assert Counted.fits == 3
+
+
+@pytest.mark.parametrize("samples", [X, sparse.csr_matrix(X)], ids=["dense", "sparse"])
+def test_no_more_is_kept_than_there_is_memory_for(samples, monkeypatch):
+    monkeypatch.setattr(transformed, "_KEPT", 10)
+    made = Transformed()
+    made.come_from(make_pipeline(Counted()), samples, y, {})
+    for _ in range(2):
+        made.rows(TRAIN, TEST)
+    assert Counted.fits == 2
+
+
+def test_automkl_prepares_columns_once_a_fold(monkeypatch):
+    fits = []
+    learn = PrepareColumns.fit
+
+    def fit(self, X, y=None, **others):
+        fits.append(len(X))
+        return learn(self, X, y, **others)
+
+    monkeypatch.setattr(PrepareColumns, "fit", fit)
+    model = AutoMKLClassifier(cv=3, random_state=0).fit(X, y)
+    assert len(set(model.leaderboard_.method)) > 2
+    # And once for the model that is kept.
+    assert fits == [40, 40, 40, 60]

@@ -1,0 +1,94 @@
+"""Tables and results that the tests of comparisons share."""
+
+import numpy as np
+import pandas as pd
+
+from lokl.study.candidates import candidates_for, divided, everything
+from lokl.study.experiment import Bench, Question
+from lokl.study.results import Results
+from lokl.tables import read_table
+
+QUICK = ["--folds", "3", "--repeats", "1", "--jobs", "1"]
+FEW = "uniform mix,views,logistic"
+
+
+def write_tables(folder, n=45, seed=1):
+    """Paths of two views, of which some samples lack the second, and of what is known."""
+    rng = np.random.RandomState(seed)
+    names = [f"S{number:02d}" for number in range(n)]
+    label = rng.randint(3, size=n)
+    left = pd.DataFrame(rng.normal(size=(n, 3)) + 1.5 * label[:, None], columns=["a", "b", "c"])
+    left["colour"] = np.array(["red", "green", "blue"])[(label + (rng.rand(n) < 0.2)) % 3]
+    left.loc[3, "b"] = np.nan
+    right = pd.DataFrame(rng.normal(size=(n, 2)) - label[:, None], columns=["d", "e"])
+    known = pd.DataFrame(
+        {
+            "class": np.array(["low", "mid", "high"])[label],
+            "score": label + 0.5 * rng.normal(size=n),
+            "family": [f"F{number // 3}" for number in range(n)],
+        }
+    )
+    paths = {}
+    for name, frame in (("left", left), ("right", right.iloc[5:]), ("known", known)):
+        paths[name] = str(folder / f"{name}.csv")
+        frame.insert(0, "id", [names[row] for row in frame.index])
+        frame.to_csv(paths[name], index=False)
+    return paths
+
+
+def asked(paths, target="class"):
+    """What is typed after `lokl compare` or `lokl fit`."""
+    return [paths["left"], paths["right"], "--on", "id", "--target", f"{paths['known']}:{target}"]
+
+
+def read(paths, target="class", **options):
+    return read_table(
+        [paths["left"], paths["right"]], on="id", target=f"{paths['known']}:{target}", **options
+    )
+
+
+def bench_of(table, methods=(), folds=3, repeats=1, seed=0):
+    """Cells of a table, without a folder."""
+    part = everything(table, seed)
+    question = Question([] if part.numbers else np.unique(part.y).tolist())
+    splits, labels = [], []
+    for repeat in range(repeats):
+        found = divided(part.y, part.groups, part.numbers, folds, seed + 1000 * repeat)
+        splits += found
+        labels += [(repeat, fold) for fold in range(len(found))]
+    candidates = {one.name: one for one in candidates_for(table, methods)}
+    return Bench(part, question, splits, labels, candidates)
+
+
+def made_up(bench, table, scores, **more):
+    """Results in which candidates have these scores, and ours say what `more` says."""
+    records = []
+    n_views = len(table.views)
+    for name, values in scores.items():
+        for split, score in enumerate(values):
+            n = len(bench.splits[split][1])
+            record = {
+                "candidate": name,
+                "split": split,
+                "error": None,
+                "score": score,
+                "seconds": 0.1,
+                "inner": score,
+                "settings": "",
+                "notices": {},
+                "support": 0.5,
+                "predicted": bench.question.codes(bench.part.y[bench.splits[split][1]]).tolist(),
+                "probabilities": [[0.98, 0.01, 0.01]] * n,
+                "trust": [[0.5] * n_views] * n,
+                "parts": [[1.0] * n_views] * n,
+                "start": [0.0] * n,
+                "says": [[0] * n_views] * n,
+                "sure": [[0.9] * n_views] * n,
+                "disagreement": [0.0] * n,
+                "present": [[True] * n_views] * n,
+                "familiar": None,
+                "shares": True,
+                "withheld": {view: [score, score - 0.01 * split] for view in table.views},
+            }
+            records.append({**record, **more.get(name, {})})
+    return Results.of(bench, table, records)

@@ -1,0 +1,272 @@
+"""Bad input of the commands that learn is one line, exit code 2, and nothing is written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compare_cases import QUICK, asked, write_tables
+from typer.testing import CliRunner
+
+import lokl
+from lokl._files import only_run
+from lokl.cli.app import app
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
+A = "id,a,b\nP1,1,4\nP2,5,1\nP3,2,8\nP4,3,3\n"
+
+# Files by name, what is typed behind the command, and what is told.
+BAD = {
+    "missing file": ({}, ["no.csv", "--target", "y"], "no.csv is neither a file nor a data set"),
+    "empty file": ({"t.csv": ""}, ["t.csv", "--target", "y"], "t.csv is empty"),
+    "binary file": (
+        {"t.csv": b"\x89PNG\r\n\0\0"},
+        ["t.csv", "--target", "y"],
+        "t.csv is not text; give CSV",
+    ),
+    "other delimiter": (
+        {"t.csv": "a;y\n1;2\n"},
+        ["t.csv", "--target", "y"],
+        "t.csv: its cells seem to be divided by ';', not by ','; see --delimiter",
+    ),
+    "other encoding": (
+        {"t.csv": "a,y\n1,größer\n".encode("latin1")},
+        ["t.csv", "--target", "y"],
+        "t.csv, row 2: not in UTF-8 (byte 0xf6); save the file in UTF-8",
+    ),
+    "no target": ({"t.csv": A}, ["t.csv"], "no target; name the column to predict with --target"),
+    "target that is not there": (
+        {"t.csv": A},
+        ["t.csv", "--target", "y"],
+        "t.csv has no column y; it has id, a, b (see --target)",
+    ),
+    "target that is always missing": (
+        {"t.csv": "a,y\n1,\n2,\n"},
+        ["t.csv", "--target", "y"],
+        "target y is missing in every row that has values",
+    ),
+    "one class": (
+        {"t.csv": "a,y\n1,x\n2,x\n7,x\n"},
+        ["t.csv", "--target", "y"],
+        "target y has the same value, 'x', in all 3 rows",
+    ),
+    "constant number": (
+        {"t.csv": "a,y\n1,2.5\n2,2.5\n"},
+        ["t.csv", "--target", "y", "--task", "numbers"],
+        "target y has the same value, 2.5, in all 2 rows",
+    ),
+    "id twice": (
+        {"t.csv": "id,a,y\nP1,1,x\nP2,5,z\nP1,3,x\n"},
+        ["t.csv", "--on", "id", "--target", "y"],
+        "t.csv, rows 2 and 4, column id: 'P1' is there 2 times",
+    ),
+    "no common id": (
+        {"t.csv": A, "u.csv": "id,y\n1,x\n2,z\n"},
+        ["t.csv", "--on", "id", "--target", "u.csv:y"],
+        "no id is in both t.csv and u.csv (their ids look like 'P1' and '1'); see --on",
+    ),
+    "column in two views": (
+        {"t.csv": A},
+        ["t.csv", "--target", "id", "--view", "x=a*", "--view", "z=a,b"],
+        "column a is in two views, x and z",
+    ),
+    "view of no column": (
+        {"t.csv": A},
+        ["t.csv", "--target", "id", "--view", "x=c*"],
+        "view x: no column of t.csv is like c*; there are a, b",
+    ),
+    "no complete row": (
+        {"t.csv": "a,b,y\n,,x\n,,z\n"},
+        ["t.csv", "--target", "y"],
+        "t.csv has no column to learn from",
+    ),
+    "word among numbers": (
+        {"t.csv": "a,y\n" + "".join(f"{k * k},{k % 2}\n" for k in range(9)) + "n/a,1\n"},
+        ["t.csv", "--target", "y"],
+        "t.csv, row 11, column a: 'n/a' is not a number; write an empty cell, or --na n/a",
+    ),
+    "words that shall be numbers": (
+        {"t.csv": "a,y\n1,x\n5,z\n"},
+        ["t.csv", "--target", "y", "--task", "numbers"],
+        "target y holds words, such as 'x', not numbers",
+    ),
+    "class that nobody has": (
+        {"t.csv": "a,y\n1,x\n5,z\n2,x\n"},
+        ["t.csv", "--target", "y", "--positive", "w"],
+        "--positive w: target y has no such class; it has x, z",
+    ),
+    "view without pattern": ({"t.csv": A}, ["t.csv", "--view", "x"], "--view x: write --view NAME"),
+    "settings that are none": ({"c.toml": "?"}, ["c.toml"], "c.toml is no file of settings"),
+    "settings of lost tables": (
+        {"c.toml": "[data]\nfiles = ['gone.csv']\ntarget = 'y'\n"},
+        ["c.toml"],
+        "gone.csv is neither a file nor a data set",
+    ),
+}
+ONLY_COMPARE = {
+    "too few samples": (
+        {"t.csv": "a,y\n1,x\n5,z\n2,x\n7,z\n"},
+        ["t.csv", "--target", "y"],
+        "4 samples are too few for 5 folds; see --folds",
+    ),
+    "too few groups": (
+        {"t.csv": "a,g,y\n" + "".join(f"{k * k},g{k % 2},{k % 2}\n" for k in range(20))},
+        ["t.csv", "--target", "y", "--groups", "g"],
+        "--groups g names 2 groups, fewer than the 5 folds",
+    ),
+    "one fold": ({}, ["iris", "--folds", "1"], "--folds 1 --repeats 2: there must be two folds"),
+    "unknown candidate": ({}, ["iris", "--methods", "oracle"], "unknown candidate 'oracle'; known"),
+}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def check_refused(tmp_path, monkeypatch, command, case):
+    files, arguments, told = case
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = sorted(tmp_path.iterdir())
+    done = run(command, *arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(f"lokl: {told}")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(tmp_path, monkeypatch, command, name):
+    check_refused(tmp_path, monkeypatch, command, BAD[name])
+
+
+@pytest.mark.parametrize("name", ONLY_COMPARE)
+def test_what_cannot_be_compared(tmp_path, monkeypatch, name):
+    check_refused(tmp_path, monkeypatch, "compare", ONLY_COMPARE[name])
+
+
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_files_that_are_none_of_a_model(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    paths = write_tables(tmp_path)
+    more = ["--sample", "S01"] if command == "explain" else []
+    for content, told in (
+        (b"something else", "it is no file of a lokl model"),
+        (b"PK\x05\x06" + bytes(18), "it is no file of a lokl model"),
+        (b"", "it is no file of a lokl model"),
+    ):
+        Path("m.lokl").write_bytes(content)
+        done = run(command, "m.lokl", paths["left"], *more)
+        assert done.exit_code == 2, done.output
+        assert done.stderr.startswith(f"lokl: m.lokl cannot be loaded: {told}")
+
+
+def test_tables_without_what_the_model_needs(tmp_path):
+    paths = write_tables(tmp_path)
+    model = tmp_path / "m.lokl"
+    done = run("fit", *asked(paths), "--method", "uniform", "-o", model)
+    assert done.exit_code == 0, done.output
+    path = tmp_path / "new.csv"
+    for content, told in (
+        ("id,x\nN1,1\n", f"{path} has none of the columns that the model knows: a, b, c, colour"),
+        ("id,a,b\nN1,1,2\n", "column c of view left is not there; give it, or leave out all"),
+        ("id,d,e\nN1,1,oops\n", f"{path}, row 2, column e: 'oops' is not a number; write an empty"),
+    ):
+        path.write_text(content)
+        done = run("predict", model, path)
+        assert done.exit_code == 2, done.output
+        assert done.stderr.splitlines()[-1].startswith(f"lokl: {told}")
+    path.write_text("id,d,e\nN1,1,2\n")
+    done = run("predict", model, path)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "explain"])
+def test_places_that_cannot_be_written_are_told_before_the_work(tmp_path, command):
+    paths = write_tables(tmp_path)
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "below"
+    arguments = asked(paths)
+    if command == "explain":
+        lokl.save(lokl.UniformMKLClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.lokl")
+        arguments = [tmp_path / "m.lokl", paths["left"]]
+    done = run(command, *arguments, "-o", place)
+    assert done.exit_code == 2, done.output
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"lokl: {tmp_path / 'file'}")
+
+
+def lokl_process(*arguments, **settings):
+    command = [sys.executable, "-m", "lokl", *map(str, arguments)]
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+    return subprocess.run(command, check=False, **settings)
+
+
+@needs_full
+def test_a_disk_that_is_full_loses_nothing(tmp_path):
+    """First the disk of the results, then that of the output; the next run is whole."""
+    resource = pytest.importorskip("resource")
+    paths = write_tables(tmp_path)
+    out = tmp_path / "run"
+    arguments = ["compare", *asked(paths), *QUICK, "--methods", "logistic,majority", "-o", out]
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = lokl_process(*arguments, preexec_fn=limit)
+    assert done.returncode == 1, done.stderr
+    *_, line = done.stderr.decode().splitlines()
+    assert line.startswith(f"lokl: cannot write to {out}: ")
+    assert line.endswith("and the same command goes on from them")
+    assert {place.name for place in out.iterdir()} == {"cells.jsonl", "config.toml"}
+    assert (out / "cells.jsonl").read_bytes().endswith(b"\n")
+    with FULL.open("wb") as full:
+        done = lokl_process(*arguments, stdout=full)
+    assert done.returncode == 1
+    *_, line = done.stderr.decode().splitlines()
+    assert line == "cannot write the output: No space left on device"
+    assert (out / "report.html").exists()
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = lokl_process(*arguments, "--json", stdout=write)
+    finally:
+        os.close(write)
+    assert done.returncode == 1
+    assert b"Error" not in done.stderr
+    assert run(*arguments).exit_code == 0
+
+
+def test_a_second_run_in_the_folder_is_refused(tmp_path):
+    paths = write_tables(tmp_path)
+    out = tmp_path / "run"
+    arguments = ["compare", *asked(paths), *QUICK, "--methods", "majority", "-o", out]
+    assert run(*arguments).exit_code == 0
+    with only_run(out):
+        second = run(*arguments)
+    assert second.exit_code == 2, second.output
+    assert second.stderr.splitlines()[-1].startswith(f"lokl: another run is at work in {out}; wait")
+
+
+def test_records_that_are_damaged_are_named(tmp_path):
+    paths = write_tables(tmp_path)
+    out = tmp_path / "run"
+    arguments = ["compare", *asked(paths), *QUICK, "--methods", "majority", "-o", out]
+    assert run(*arguments).exit_code == 0
+    cells = out / "cells.jsonl"
+    for damage, told in (
+        (b"[]\n", "a record is a JSON object"),
+        (b'{"candidate": "x", "split": 0, "error": null}\n', "it lacks score"),
+        (b'{"candidate": "x", "split": "0", "error": null}\n', "its split is '0'"),
+    ):
+        whole = cells.read_bytes()
+        cells.write_bytes(whole + damage)
+        done = run(*arguments)
+        assert done.exit_code == 2, done.output
+        assert f"{cells}, line 4 is no record ({told}" in done.stderr
+        cells.write_bytes(whole)

@@ -1,0 +1,245 @@
+"""The front door: from tables to a folder of results, and again."""
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from compare_cases import FEW, QUICK, asked, write_tables
+from typer.testing import CliRunner
+
+import lokl
+from lokl.cli.app import app
+from lokl.study.settings import load_settings
+
+runner = CliRunner()
+FILES = ("report.html", "results.csv", "predictions.csv", "model.lokl", "config.toml")
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+def without_seconds(text):
+    """A table of results without what the machine decides."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished comparison: its folder, its tables, and what was printed."""
+    folder = tmp_path_factory.mktemp("compare")
+    paths = write_tables(folder)
+    methods = f"trusted vote,{FEW},forest,majority"
+    out = folder / "run"
+    printed = run("compare", *asked(paths), *QUICK, "--methods", methods, "-o", out)
+    assert printed.exit_code == 0, printed.output
+    return out, paths, printed
+
+
+def test_the_terminal_tells_everything_in_80_columns(done):
+    out, _, printed = done
+    assert max(map(len, printed.stdout.splitlines())) <= 80 + len(str(out))
+    for told in ("accuracy %, held out (95 % interval)", "← chosen", "what each view is worth"):
+        assert told in printed.stdout
+    for name in ("trusted vote", "uniform mix", "left alone", "best view", "random forest"):
+        assert f" {name} " in printed.stdout
+    assert printed.stdout.count("●") == 8
+    words = " ".join(printed.stdout.split())
+    for name in FILES:
+        assert str(out / name) in words
+        assert (out / name).stat().st_size
+    told = " ".join(printed.stderr.split())
+    assert "left.csv 45 x 4 · right.csv 40 x 2 joined on id: 45 samples, 5 lack right" in told
+    assert "plan 3 folds x 1 repeat, 7 candidates" in told
+    assert "\x1b[" not in printed.output
+
+
+def test_files_agree_with_each_other(done):
+    out, paths, _ = done
+    results = pd.read_csv(out / "results.csv")
+    assert len(results) == 3 * 7
+    said = pd.read_csv(out / "predictions.csv", index_col="id")
+    known = pd.read_csv(paths["known"], index_col="id").loc[said.index, "class"]
+    assert said["class"].tolist() == known.tolist()
+    _, chosen = load_settings(str(out / "config.toml"))
+    right = (said["prediction"] == said["class"]).groupby(said["fold"]).mean()
+    own = results[results["candidate"] == chosen].set_index("fold")["score"]
+    np.testing.assert_allclose(right, own, rtol=1e-5)
+    chances = said.filter(like="probability").sum(axis=1)
+    np.testing.assert_allclose(chances, 1.0, atol=1e-5)
+    page = (out / "report.html").read_text()
+    for word in (*results["candidate"].unique(), "best view", "LOKL", str(out / "config.toml")):
+        assert word in page
+
+
+def test_the_model_is_the_chosen_one(done, tmp_path):
+    out, paths, _ = done
+    fitted = run("fit", out / "config.toml", "-o", tmp_path / "again.lokl", "--jobs", "2")
+    assert fitted.exit_code == 0, fitted.output
+    # It is the same on every machine, and says so to those who ask for more cores.
+    assert "--jobs changes nothing" in " ".join(fitted.stderr.split())
+    frame = load_settings(str(out / "config.toml"))[0].read().frame
+    first, second = lokl.load(out / "model.lokl"), lokl.load(tmp_path / "again.lokl")
+    np.testing.assert_array_equal(first.predict_proba(frame), second.predict_proba(frame))
+    asked_again = run("predict", out / "model.lokl", paths["left"])
+    assert asked_again.exit_code == 0, asked_again.output
+
+
+def test_a_finished_run_is_shown_again_and_not_repeated(done):
+    out, _, printed = done
+    before = {name: (out / name).read_bytes() for name in (*FILES, "cells.jsonl")}
+    again = run("compare", out / "config.toml", "--json")
+    assert again.exit_code == 0, again.output
+    assert "21 of 21 fits are in" in " ".join(again.stderr.split())
+    for name, content in before.items():
+        assert (out / name).read_bytes() == content, name
+    told = json.loads(again.stdout)
+    assert told["chosen"] in printed.stdout
+    assert [view["name"] for view in told["views"]] == ["left", "right"]
+    assert {row["role"] for row in told["candidates"]} == {"ours", "view", "baseline"}
+    assert set(told["files"]) == set(FILES)
+
+
+def test_a_rerun_elsewhere_gives_the_same(done, tmp_path):
+    out, _, _ = done
+    done_again = run("compare", out / "config.toml", "-o", tmp_path / "other", "--jobs", "2")
+    assert done_again.exit_code == 0, done_again.output
+    for name in ("results.csv", "predictions.csv"):
+        first, second = ((place / name).read_text() for place in (out, tmp_path / "other"))
+        assert without_seconds(first) == without_seconds(second)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--folds", "4"], "(folds: 3 there, 4 here)"),
+        (["--seed", "1"], "(seed: 0 there, 1 here)"),
+        (["--methods", "forest"], "(methods: "),
+        (["--na", "x"], "(na: [] there, ['x'] here)"),
+    ],
+)
+def test_a_folder_of_other_settings_is_refused(done, options, words):
+    out, _, _ = done
+    refused = run("compare", out / "config.toml", *options)
+    line = error(refused)
+    assert line.startswith(f"lokl: {out} holds a comparison with other settings")
+    assert words in line
+
+
+def test_a_folder_of_other_files_is_refused(done, tmp_path):
+    _, paths, _ = done
+    (tmp_path / "thesis.txt").touch()
+    line = error(run("compare", *asked(paths), "-o", tmp_path))
+    assert line == f"lokl: {tmp_path} holds other files; name a new folder with --output"
+    assert [place.name for place in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def error(done, code=2):
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    (line,) = [own for own in done.stderr.splitlines() if own.startswith("lokl: ")]
+    assert line == done.stderr.splitlines()[-1]
+    return line
+
+
+def test_numbers_groups_and_one_class_against_all(tmp_path):
+    paths = write_tables(tmp_path)
+    quick = [*QUICK, "--methods", "uniform mix,ridge"]
+    by = f"{paths['known']}:family"
+    done = run("compare", *asked(paths, "score"), *quick, "--groups", by, "-o", tmp_path / "a")
+    assert done.exit_code == 0, done.output
+    assert "R squared, held out" in done.stdout
+    said = pd.read_csv(tmp_path / "a" / "predictions.csv", index_col="id")
+    family = pd.read_csv(paths["known"], index_col="id")["family"]
+    assert (said["fold"].groupby(family.loc[said.index]).nunique() == 1).all()
+    quick = [*QUICK, "--methods", "uniform mix", "--positive", "low"]
+    done = run("compare", *asked(paths), *quick, "-o", tmp_path / "b")
+    assert done.exit_code == 0, done.output
+    results = pd.read_csv(tmp_path / "b" / "results.csv")
+    assert {"sensitivity", "specificity"} <= set(results.columns)
+    assert set(pd.read_csv(tmp_path / "b" / "predictions.csv")["class"]) == {"low", "not low"}
+    told = run(
+        "explain",
+        tmp_path / "b" / "model.lokl",
+        paths["left"],
+        "--sample",
+        "S01",
+        "--target",
+        f"{paths['known']}:class",
+        "-o",
+        tmp_path / "r.html",
+    )
+    assert told.exit_code == 0, told.output
+    assert "on 45 samples of which the truth is known" in (tmp_path / "r.html").read_text()
+
+
+def test_nothing_of_ours_is_a_comparison_without_a_model(tmp_path):
+    paths = write_tables(tmp_path)
+    done = run(
+        "compare", *asked(paths), *QUICK, "--methods", "logistic,majority", "-o", tmp_path / "run"
+    )
+    assert done.exit_code == 0, done.output
+    assert "chosen" not in done.stdout
+    assert not (tmp_path / "run" / "model.lokl").exists()
+    assert "nothing is chosen" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_one_table(tmp_path):
+    done = run("compare", "iris", *QUICK, "--methods", "uniform mix,SVC", "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert "what each view is worth" not in done.stdout
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_limit_of_time_ends_it_early_and_the_rest_can_be_done(tmp_path):
+    paths = write_tables(tmp_path)
+    arguments = ["compare", *asked(paths), *QUICK, "--methods", "uniform mix", "-o", tmp_path / "r"]
+    line = error(run(*arguments, "--time-limit", "0.001"))
+    assert "folds are finished, too few to compare anything; raise --time-limit" in line
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    calm = run(*arguments[:-1], tmp_path / "calm")
+    assert calm.exit_code == 0, calm.output
+    for name in ("results.csv", "predictions.csv"):
+        first, second = ((tmp_path / place / name).read_text() for place in ("r", "calm"))
+        assert without_seconds(first) == without_seconds(second)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, start_process):
+    out, paths, _ = done
+    methods = f"trusted vote,{FEW},forest,majority"
+    rest = [*QUICK, "--methods", methods, "-o", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "lokl", "compare", *asked(paths), *rest]
+    cells = tmp_path / "run" / "cells.jsonl"
+    process = start_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None and not (cells.exists() and cells.read_bytes().count(b"\n") >= 4):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    printed, told = (text.decode() for text in process.communicate())
+    assert process.returncode == 130, told
+    assert printed == ""
+    last = told.splitlines()[-1]
+    assert re.fullmatch(
+        r"lokl: interrupted; \d+ of 21 fits are in .*, and the same command goes on from them", last
+    )
+    assert {place.name for place in (tmp_path / "run").iterdir()} == {"cells.jsonl", "config.toml"}
+    # Killed in the middle of a line.
+    cells.write_bytes(cells.read_bytes()[:-20])
+    finished = run("compare", *asked(paths), *rest)
+    assert finished.exit_code == 0, finished.output
+    for name in ("results.csv", "predictions.csv"):
+        first, second = ((place / name).read_text() for place in (out, tmp_path / "run"))
+        assert without_seconds(first) == without_seconds(second)
+    assert (out / "predictions.csv").read_bytes() == (
+        tmp_path / "run" / "predictions.csv"
+    ).read_bytes()

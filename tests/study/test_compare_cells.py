@@ -1,0 +1,195 @@
+"""Cells: divisions, recipes, and the record of one candidate on one split."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from compare_cases import bench_of, read, write_tables
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score
+
+from lokl import UniformMKLClassifier
+from lokl.search.columns import PrepareColumns
+from lokl.study.candidates import (
+    BASELINE,
+    OURS,
+    VIEW,
+    OneView,
+    Searched,
+    candidates_for,
+    divided,
+)
+from lokl.study.experiment import (
+    Cell,
+    packed,
+    unpacked,
+)
+from lokl.tables import TableError
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    return write_tables(tmp_path_factory.mktemp("tables"))
+
+
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    count=st.integers(2, 6),
+    n=st.integers(12, 50),
+    grouped=st.booleans(),
+    numbers=st.booleans(),
+)
+def test_every_sample_is_left_out_once_and_groups_stay_together(seed, count, n, grouped, numbers):
+    rng = np.random.RandomState(seed)
+    y = rng.normal(size=n) if numbers else rng.randint(3, size=n)
+    groups = np.array([f"g{k // 2}" for k in range(n)]) if grouped else None
+    splits = divided(y, groups, numbers, count, seed)
+    assert sorted(np.concatenate([left for _, left in splits])) == list(range(n))
+    for kept, left in splits:
+        assert not set(kept) & set(left)
+        assert len(kept) + len(left) == n
+        if grouped:
+            assert not set(groups[kept]) & set(groups[left])
+    if not grouped and not numbers:
+        for label in range(3):
+            counts = [np.sum(y[left] == label) for _, left in splits]
+            assert max(counts) - min(counts) <= 1
+
+
+def test_repeats_of_groups_divide_them_anew():
+    groups = np.repeat(np.arange(20), 2).astype(str)
+    y = np.tile([0, 1], 20)
+    first, second = (divided(y, groups, False, 5, seed) for seed in (0, 1000))
+    assert any(set(a[1]) != set(b[1]) for a, b in zip(first, second, strict=True))
+
+
+@given(
+    values=st.lists(st.floats(allow_nan=True, width=32), min_size=1, max_size=5),
+    whole=st.lists(st.integers(-5, 5), min_size=1, max_size=5),
+)
+def test_arrays_come_back_from_lines_of_json(values, whole):
+    array = np.array(values, dtype=float)
+    again = unpacked(json.loads(json.dumps(packed(array, 6), allow_nan=False)))
+    expected = np.where(np.isfinite(array), np.round(array, 6), np.nan)
+    np.testing.assert_array_equal(again, expected)
+    assert unpacked(packed(np.array(whole), 6)).tolist() == whole
+
+
+def test_candidates_by_name(paths):
+    table = read(paths)
+    known = candidates_for(table)
+    assert [one.name for one in known] == [
+        *("AutoMKL", "trusted vote", "uniform mix", "left alone", "right alone"),
+        *("majority class", "logistic regression", "SVC", "random forest", "gradient boosting"),
+    ]
+    assert {one.role for one in known} == {OURS, VIEW, BASELINE}
+    some = candidates_for(table, ["UniformMKL, views", "forest", "C-LMKL", "uniform"])
+    assert [one.name for one in some] == [
+        *("uniform mix", "left alone", "right alone", "random forest", "C-LMKL")
+    ]
+    with pytest.raises(TableError, match="unknown candidate 'oracle'; known are AutoMKL, trusted"):
+        candidates_for(table, ["oracle"])
+    numbers = read(paths, "score")
+    assert "ridge regression" in [one.name for one in candidates_for(numbers)]
+    with pytest.raises(TableError, match="EasyMKL predicts classes only"):
+        candidates_for(numbers, ["EasyMKL"])
+
+
+def test_a_record_of_ours_agrees_with_itself(paths):
+    bench = bench_of(read(paths), ["trusted vote"])
+    record = bench.work(Cell("trusted vote", 1))
+    assert record["error"] is None, record
+    truth = bench.question.codes(bench.part.y[bench.splits[1][1]])
+    chances = np.array(record["probabilities"])
+    chances /= chances.sum(axis=1, keepdims=True)
+    assert record["score"] == accuracy_score(truth, record["predicted"])
+    assert record["balanced accuracy"] == balanced_accuracy_score(truth, record["predicted"])
+    assert record["log loss"] == pytest.approx(log_loss(truth, chances, labels=[0, 1, 2]), rel=1e-4)
+    present = np.array(record["present"])
+    lacking = bench.part.take(bench.splits[1][1]).frame[["d", "e"]].isna().all(axis=1)
+    np.testing.assert_array_equal(present, np.column_stack([np.ones(len(lacking), bool), ~lacking]))
+    trust, says = np.array(record["trust"]), np.array(record["says"])
+    assert (trust[~present] == 0).all()
+    assert (says[~present] == -1).all()
+    assert (says[present] >= 0).all()
+    # The decision for the predicted class against the runner-up, in its parts.
+    ranked = np.sort(chances, axis=1)
+    total = np.array(record["start"]) + np.array(record["parts"]).sum(axis=1)
+    np.testing.assert_allclose(np.exp(total), ranked[:, -1] / ranked[:, -2], rtol=0.02)
+    again = bench.work(Cell("trusted vote", 1))
+    assert {**record, "seconds": 0} == {**again, "seconds": 0}
+    json.dumps(record, allow_nan=False)
+
+
+def test_what_is_withheld_is_gone(paths):
+    """By hand: the same settings on the columns that are left."""
+    table = read(paths)
+    bench = bench_of(table, ["uniform mix"])
+    record = bench.work(Cell("uniform mix", 0))
+    kept, left = bench.splits[0]
+    part, test = bench.part.take(kept), bench.part.take(left)
+    model = bench.candidates["uniform mix"].recipe.fit(part).model
+    best = model[-1].best_params_
+    preparation, X = part.prepared()
+    Z = preparation.transform(test.frame)
+    columns = part.places["left"]
+    scale = PrepareColumns([np.arange(len(columns))]).fit(X[:, columns])
+    names = [name for name in best["model__kernels"] if name.startswith("left")]
+    kernels = {name: best["model__kernels"][name].kernel for name in names}
+    alone = UniformMKLClassifier(kernels, C=best["model__C"], random_state=0)
+    alone.fit(scale.transform(X[:, columns]), part.y)
+    expected = alone.score(scale.transform(Z[:, columns]), test.y)
+    assert record["withheld"]["right"] == [record["score"], expected]
+    # Who has only the left view cannot be asked without it.
+    has = test.frame[["d", "e"]].notna().all(axis=1).to_numpy()
+    said = np.array(record["predicted"])[has] == bench.question.codes(test.y)[has]
+    assert record["withheld"]["left"][0] == pytest.approx(said.mean())
+
+
+def test_who_lacks_the_only_view_gets_the_usual_answer(paths):
+    bench = bench_of(read(paths), ["right"])
+    everyone = bench.part
+    fitted = OneView(bench.candidates["right alone"].recipe.method, "right").fit(everyone)
+    frame = everyone.frame
+    lacking = frame[["d", "e"]].isna().all(axis=1).to_numpy()
+    said, chances = fitted.model.predict(frame), fitted.model.predict_proba(frame)
+    usual = pd.Series(everyone.y).value_counts(normalize=True)
+    assert set(said[lacking]) == {usual.index[0]}
+    np.testing.assert_allclose(chances[lacking][0], usual.loc[fitted.model.classes_])
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    assert (said[~lacking] == everyone.y[~lacking]).mean() > 0.5
+
+
+def test_numbers_are_judged_by_r_squared(paths):
+    bench = bench_of(read(paths, "score"), ["uniform mix", "views", "baselines"])
+    truth = bench.part.y[bench.splits[0][1]]
+    for name in bench.candidates:
+        record = bench.work(Cell(name, 0))
+        assert record["error"] is None, record
+        assert record["score"] == pytest.approx(r2_score(truth, record["predicted"]), abs=1e-4)
+        assert record["probabilities"] is None
+
+
+def test_many_samples_are_tuned_on_a_part(monkeypatch, paths):
+    monkeypatch.setattr("lokl.study.candidates.MANY", 20)
+    monkeypatch.setattr("lokl.study.candidates.ROWS_TO_TUNE", 20)
+    bench = bench_of(read(paths), ["uniform mix", "logistic"])
+    part = bench.part
+    assert 18 <= len(part.to_tune()) <= 36
+    fitted = Searched(bench.candidates["uniform mix"].recipe.method).fit(part)
+    assert fitted.model.predict_proba(part.frame).shape == (45, 3)
+    assert (fitted.model.predict(part.frame) == part.y).mean() > 0.7
+    for name in bench.candidates:
+        record = bench.work(Cell(name, 0))
+        assert record["error"] is None, record
+
+
+def test_a_cell_that_fails_is_a_record(paths):
+    bench = bench_of(read(paths), ["uniform mix"])
+    frame = bench.part.frame
+    frame.loc[frame.index[0], "a"] = np.inf
+    record = bench.work(Cell("uniform mix", int(0 in bench.splits[0][1])))
+    assert record["candidate"] == "uniform mix"
+    assert "ValueError: " in record["error"]
