@@ -9,17 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from benchmarks.common import Options, Report, load, main
-from lokl import (
-    CLMKLClassifier,
-    LDMKLClassifier,
-    LMKLClassifier,
-    SwMKLClassifier,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl import CLMKLClassifier, LDMKLClassifier, LMKLClassifier, SwMKLClassifier
+from lokl.kernels import RBF, Linear, Polynomial
 
 SPLITS, C = 20, 1.0
 GAMMAS = tuple(2.0**power for power in range(-4, 5))

@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import MissingDataError, Options, Report, agreement, main
-from lokl import (
-    RegionClassifier,
-    UniformMKLClassifier,
-    distributed,
-)
+from lokl import RegionClassifier, UniformMKLClassifier, distributed
 from lokl.kernels import RBF
 from lokl.regions.dask.blocks import pickled_size
 

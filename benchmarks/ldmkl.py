@@ -8,11 +8,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.common import Options, Report, load, load_a9a, main, race, ratio, signs
 from benchmarks.references import SETTINGS, PlainLDMKL
 from lokl import LDMKLClassifier
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Linear, Polynomial
 
 GAMMA, MARGIN = 1 / 16, 0.05
 # Name, rows, times as fast that is wanted.

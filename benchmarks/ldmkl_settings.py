@@ -10,15 +10,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import Options, Report, load, main
-from lokl import (
-    LDMKLClassifier,
-    UniformMKLClassifier,
-)
-from lokl.kernels import (
-    RBF,
-    Polynomial,
-    standard,
-)
+from lokl import LDMKLClassifier, UniformMKLClassifier
+from lokl.kernels import RBF, Polynomial, standard
 
 SPLITS = 4
 LIBSVM = (

@@ -14,10 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common import Options, Report, load, main
 from lokl import LDMKLClassifier
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.kernels import RBF, Linear
 
 SPLITS = 3
 GAMMA = 0.25
@@ -62,7 +59,7 @@ def measured(X: Any, y: Any, margin: float) -> list[dict[str, float]]:
         models = [fitted(margin, tolerance, own, target) for tolerance in TOLERANCES]
         exact = members(models[-1], len(target))
         for values, tolerance, model in zip(sums, TOLERANCES, models, strict=True):
-            gates = model.gate(own)
+            gates = model.weights(own)
             middle = 1.0 / gates.shape[1]
             moved = (members(model, len(target)) != exact).any(axis=1)
             experts = [len(expert.support) / len(target) for expert in model.experts_]

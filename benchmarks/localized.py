@@ -7,18 +7,10 @@ import numpy as np
 
 from benchmarks.common import Options, Report, load_a9a, main, race, ratio, signs
 from benchmarks.references import SETTINGS, plain_clmkl, plain_lmkl, plain_memberships
-from lokl import (
-    CLMKLClassifier,
-    LMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import CLMKLClassifier, LMKLClassifier, UniformMKLClassifier
 from lokl.gates import Softmax
 from lokl.gates.representation import Standardized
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Linear, Polynomial
 
 GAMMA, TOL, FEW = 1 / 16, 1e-3, 4000
 ENOUGH = {**SETTINGS, "cache_size": 2048}

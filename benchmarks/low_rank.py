@@ -15,10 +15,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.common import Options, Report, load, main
 from benchmarks.large import Data, measured, smooth_set
-from lokl import (
-    LpMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import LpMKLClassifier, UniformMKLClassifier
 from lokl.kernels import RBF
 from lokl.solvers import Primal
 

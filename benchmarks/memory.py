@@ -55,11 +55,7 @@ def measure(size: float, rows: int | None) -> None:
 def measure_combined(size: float, rows: int | None) -> None:
     """The same for SwMKL, whose pair-weighted kernel is never a matrix of all samples."""
     from lokl import SwMKLClassifier
-    from lokl.kernels import (
-        RBF,
-        Linear,
-        Polynomial,
-    )
+    from lokl.kernels import RBF, Linear, Polynomial
 
     X, X_test, y, y_test = load_a9a(rows)
     kernels = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag"), RBF(GAMMA)]

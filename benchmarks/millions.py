@@ -10,10 +10,7 @@ from sklearn.linear_model import SGDClassifier
 
 from benchmarks.common import Options, Report, main
 from benchmarks.large import Data, measured, smooth_set
-from lokl import (
-    RegionClassifier,
-    UniformMKLClassifier,
-)
+from lokl import RegionClassifier, UniformMKLClassifier
 from lokl.kernels import RBF
 
 GAMMA, C = 1 / 36, 1.0

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Options, Report, Timing, load_a9a, main, race, ratio
-from lokl.gram import (
-    GatedGram,
-    mixing,
-)
+from lokl.gram import GatedGram, mixing
 from lokl.gram.layouts import Panels
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
 ONE = [RBF(2.0**-4)]
 MIX = [Linear(), Polynomial(2), *rbf_ladder(-4, 4)]

@@ -57,15 +57,8 @@ def ours(data: str, method: str) -> None:
     import resource
     import time
 
-    from lokl import (
-        EasyMKLClassifier,
-        UniformMKLClassifier,
-    )
-    from lokl.kernels import (
-        Linear,
-        Polynomial,
-        rbf_ladder,
-    )
+    from lokl import EasyMKLClassifier, UniformMKLClassifier
+    from lokl.kernels import Linear, Polynomial, rbf_ladder
 
     stored = np.load(data)
     X, y = stored["X"], stored["y"]

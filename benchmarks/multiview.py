@@ -10,10 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import lokl
 from benchmarks.common import Options, Report, load_set, main
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 
 SPLITS, C = 5, 10.0
 SETS = {"mfeat": "mfeat", "protein fold": "protein_fold", "breast_tcga": "breast_tcga"}

@@ -17,10 +17,7 @@ WORKING = 100
 
 
 def solvers() -> dict[str, Any]:
-    from lokl.solvers import (
-        MWU,
-        Exact,
-    )
+    from lokl.solvers import MWU, Exact
 
     return {
         "MWU": MWU(EPSILON),
@@ -33,10 +30,7 @@ def solvers() -> dict[str, Any]:
 def measure(name: str, count: int, rows: int | None) -> None:
     """Solve once and write what it took: the whole life of a fresh process."""
     from lokl.kernels import RBF
-    from lokl.solvers import (
-        hinge,
-        squared_hinge,
-    )
+    from lokl.solvers import hinge, squared_hinge
 
     X, _, y, _ = load_a9a(rows)
     X, target = X[:count], signs(y[:count])
@@ -67,11 +61,7 @@ def measure(name: str, count: int, rows: int | None) -> None:
 def measure_kernels(rows: int | None) -> None:
     """The same for MWUMKL with eleven kernels."""
     from lokl import MWUMKLClassifier
-    from lokl.kernels import (
-        Linear,
-        Polynomial,
-        rbf_ladder,
-    )
+    from lokl.kernels import Linear, Polynomial, rbf_ladder
 
     X, X_test, y, y_test = load_a9a(rows)
     simple = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag")]

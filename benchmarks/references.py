@@ -7,15 +7,8 @@ from scipy.special import softmax
 from sklearn.svm import SVC, SVR
 
 from lokl.gates import Softmax
-from lokl.optimizers import (
-    Evaluation,
-    Objective,
-    line_search,
-)
-from lokl.optimizers.weights import (
-    best_weights,
-    dual_norm,
-)
+from lokl.optimizers import Evaluation, Objective, line_search
+from lokl.optimizers.weights import best_weights, dual_norm
 
 SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
 

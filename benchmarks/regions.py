@@ -14,11 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.common import Options, Report, load, main
 from benchmarks.large import Data, measured
-from lokl import (
-    LpMKLClassifier,
-    RegionClassifier,
-    UniformMKLClassifier,
-)
+from lokl import LpMKLClassifier, RegionClassifier, UniformMKLClassifier
 from lokl.kernels import RBF
 
 SHARE = 0.8
@@ -54,7 +50,7 @@ def own(covers: int) -> dict[str, Callable[[], Any]]:
         f"regions, tuned, {covers} covers": lambda: RegionClassifier(covers=covers, random_state=0),
         "regions, kernels learned": lambda: RegionClassifier(learned, random_state=0),
         "regions, columns stretched": lambda: RegionClassifier(
-            inside, stretch="shared", random_state=0
+            inside, scale_features="shared", random_state=0
         ),
     }
 

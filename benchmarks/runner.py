@@ -12,17 +12,8 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common import MissingDataError, Options, Report, Timing, main
 from lokl._threads import one_thread
-from lokl.datasets import (
-    MissingDatasetError,
-    load,
-)
-from lokl.paper import (
-    Cell,
-    RecordFile,
-    make_cells,
-    overhead,
-    run,
-)
+from lokl.datasets import MissingDatasetError, load
+from lokl.paper import Cell, RecordFile, make_cells, overhead, run
 from lokl.paper.methods import build
 
 SETS, REPEATS = ("Diabetes", "Liver"), 20

@@ -19,10 +19,7 @@ from sklearn.svm import SVC
 from benchmarks.common import MissingDataError, Options, Report, load, load_a9a, main, race, ratio
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF
-from lokl.search import (
-    KernelSearchCV,
-    expected_calibration_error,
-)
+from lokl.search import KernelSearchCV, expected_calibration_error
 
 COSTS = np.logspace(-2, 3, 10)
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)

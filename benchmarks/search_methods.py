@@ -15,11 +15,7 @@ from lokl import (
     SwMKLClassifier,
     UniformMKLClassifier,
 )
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Linear, Polynomial
 from lokl.search import KernelSearchCV
 
 COSTS = 2.0 ** np.arange(-3, 5)

@@ -5,15 +5,8 @@ from typing import Any
 
 from benchmarks.common import Options, Report, load_a9a, main, race, ratio, signs
 from benchmarks.references import SETTINGS, plain_simplemkl
-from lokl import (
-    LpMKLClassifier,
-    SimpleMKLClassifier,
-)
-from lokl.kernels import (
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl import LpMKLClassifier, SimpleMKLClassifier
+from lokl.kernels import Linear, Polynomial, rbf_ladder
 
 ROWS, TOL = 2000, 0.01
 

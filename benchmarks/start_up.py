@@ -24,17 +24,9 @@ def first_fits() -> None:
     """First uses of the library; write the seconds each of them compiled."""
     from scipy import sparse
 
-    from lokl import (
-        UniformMKLClassifier,
-        UniformMKLRegressor,
-    )
+    from lokl import UniformMKLClassifier, UniformMKLRegressor
     from lokl._compiled import compilations
-    from lokl.kernels import (
-        RBF,
-        Linear,
-        Polynomial,
-        rbf_ladder,
-    )
+    from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
     rng = np.random.RandomState(0)
     X = rng.normal(size=(3000, 20))

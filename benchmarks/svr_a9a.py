@@ -17,14 +17,8 @@ from benchmarks.common import (
     race,
     ratio,
 )
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Linear
 
 GAMMA, C, TOL, CACHE, EPSILON = 1 / 16, 1.0, 1e-3, 512, 0.1
 

@@ -31,14 +31,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import lokl
 from benchmarks.common import scale_gamma
-from lokl.kernels import (
-    RBF,
-    Cosine,
-)
-from lokl.search import (
-    KernelSearchCV,
-    held_out,
-)
+from lokl.kernels import RBF, Cosine
+from lokl.search import KernelSearchCV, held_out
 
 FOLDS = 3
 # Sets with more zeros than this are word counts.

@@ -7,14 +7,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import Options, Report, load_set, main, race, ratio
-from lokl import (
-    TrustedVoteClassifier,
-    UniformMKLClassifier,
-)
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl import TrustedVoteClassifier, UniformMKLClassifier
+from lokl.kernels import RBF, per_view
 
 C, MOST = 10.0, 10.0
 VOTE, MIX = "trusted vote", "uniform mix"

@@ -1,6 +1,7 @@
 """Settings and fixtures shared by all tests."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,15 +13,33 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from scipy import sparse
 
-# A check of a change must not depend on luck, a run at the desk should look for new cases.
-STEADY = bool(os.environ.get("CI"))
-# Compilation makes the first example slow, so no deadline.
-settings.register_profile("lokl", deadline=None, max_examples=25, derandomize=STEADY)
+# ``make test`` draws the same cases on every machine. ``make fuzz`` sets this variable to look for
+# new ones.
+FUZZING = bool(os.environ.get("LOKL_FUZZ"))
+# Compilation makes the first example slow, so there is no deadline. Failing examples are not kept
+# between runs: they would make a run depend on earlier ones.
+settings.register_profile(
+    "lokl",
+    deadline=None,
+    max_examples=25,
+    derandomize=not FUZZING,
+    database=None,
+    print_blob=True,
+)
 settings.load_profile("lokl")
-if STEADY:
-    # Hypothesis also tries numbers that it finds in the sources of modules already imported. Which
-    # these are depends on the tests that ran before in the same process, so on luck.
-    providers._get_local_constants = lambda: providers._local_constants
+# Hypothesis also tries constants that it finds in the sources of imported modules. Which modules
+# are imported depends on the tests that ran before in the same process.
+providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_configure() -> None:
+    """Restore the default reaction to SIGINT.
+
+    A shell starts background jobs with SIGINT ignored, and child processes inherit that. Tests of
+    interruption need children that receive the signal.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +56,7 @@ def lokl_data() -> Path:
 
 @pytest.fixture(scope="session")
 def read_only() -> Callable[[Any], Any]:
-    """Lock an array or CSR matrix, so that a test fails where the library writes into its input."""
+    """Lock an array or CSR matrix, so that a test fails if the library writes into its input."""
 
     def lock(X: Any) -> Any:
         for part in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
@@ -49,7 +68,7 @@ def read_only() -> Callable[[Any], Any]:
 
 @pytest.fixture
 def start_process() -> Iterator[Callable[..., Any]]:
-    """Start processes as `subprocess.Popen` does; all end with the test, also with a failed one."""
+    """Start processes as `subprocess.Popen` does and end them with the test, even if it fails."""
     with ExitStack() as stack:
 
         def start(arguments: Any, **settings: Any) -> Any:

@@ -12,10 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lokl.paper import (
-    Cell,
-    RecordFile,
-)
+from lokl.paper import Cell, RecordFile
 
 LOKL = [sys.executable, "-m", "lokl"]
 SMALL = ["table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL", "--jobs", "1"]

@@ -3,10 +3,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.study import compare
 
 

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 import lokl
-from lokl._compiled import (
-    NOTICE,
-    told_of,
-)
+from lokl._compiled import NOTICE, told_of
 
 SUBTRACT = """
 import numpy as np
@@ -78,14 +75,8 @@ def test_every_loop_is_compiled_once_for_each_precision():
 
 
 def test_purposes_name_loops_in_lines_that_fit_a_terminal():
-    from lokl.gram import (
-        _mixing,
-        _rows,
-    )
-    from lokl.solvers import (
-        _mwu,
-        _smo,
-    )
+    from lokl.gram import _mixing, _rows
+    from lokl.solvers import _mwu, _smo
 
     for module in (_mixing, _rows, _mwu, _smo):
         for name in module.PURPOSES:

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import lokl
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-    join_views,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier, join_views
+from lokl.kernels import RBF, Linear, per_view
 from lokl.search import CalibratedMKLClassifier
 
 
@@ -229,11 +221,11 @@ def test_a_table_without_the_columns_of_a_view_lacks_the_view(kind):
     model = kind(per_view(RBF("scale"), views), random_state=0).fit(X, y.loc[X.index])
     alone = tables["blood"].add_prefix("").rename(columns={"b12": "blood:b12"})
     joined, _ = join_views({"blood": tables["blood"]}, views=views)
-    for name in ("predict", "decision_function", "gate", "contributions"):
+    for name in ("predict", "decision_function", "weights", "contributions"):
         np.testing.assert_array_equal(getattr(model, name)(alone), getattr(model, name)(joined))
     # By name: their order does not matter then.
     np.testing.assert_array_equal(model.predict(alone[alone.columns[::-1]]), model.predict(joined))
-    assert (model.gate(alone)[:, 1] == 0).all()
+    assert (model.weights(alone)[:, 1] == 0).all()
     sure = CalibratedMKLClassifier(kind(per_view(RBF("scale"), views), random_state=0))
     chance = sure.fit(X, y.loc[X.index]).predict_proba(alone)
     np.testing.assert_array_equal(chance, sure.predict_proba(joined))
@@ -267,7 +259,7 @@ X = np.random.RandomState(0).normal(size=(20, 2))
 lokl.join_views({"a": X, "b": X})
 model = lokl.UniformMKLClassifier(["rbf"]).fit(X, X[:, 0] > 0)
 try:
-    model.gate(X, labels=True)
+    model.weights(X, labels=True)
 except ImportError as error:
     assert "labels=True needs pandas; install it with: pip install 'lokl[data]'" in str(error)
 else:

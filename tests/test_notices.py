@@ -7,28 +7,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl import (
-    LDMKLClassifier,
-    LMKLClassifier,
-    SwMKLClassifier,
-    UniformMKLClassifier,
-)
-from lokl._warnings import (
-    Collected,
-    apart,
-    tell,
-    together,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Sigmoid,
-)
-from lokl.solvers import (
-    Exact,
-    LibSVM,
-    solve_svc,
-)
+from lokl import LDMKLClassifier, LMKLClassifier, SwMKLClassifier, UniformMKLClassifier
+from lokl._warnings import Collected, apart, tell, together
+from lokl.kernels import RBF, Linear, Sigmoid
+from lokl.solvers import Exact, LibSVM, solve_svc
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(60, 3))

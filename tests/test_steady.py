@@ -1,10 +1,8 @@
-"""A check of a change draws the same random cases wherever it runs."""
+"""Random tests draw the same cases on every machine."""
 
 import importlib
-import os
 import sys
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +19,6 @@ def _drawn():
     return seen
 
 
-@pytest.mark.skipif(not os.environ.get("CI"), reason="a run at the desk looks for new cases")
 def test_cases_do_not_depend_on_the_modules_imported_before(tmp_path, monkeypatch):
     before = _drawn()
     numbers = [10_007 * i for i in range(900, 1900)]

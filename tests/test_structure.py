@@ -12,10 +12,7 @@ from sklearn.base import BaseEstimator
 
 import lokl
 from lokl import methods as estimators
-from lokl._methods import (
-    ABILITIES,
-    METHODS,
-)
+from lokl._methods import ABILITIES, METHODS
 
 SOURCE = Path(lokl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))

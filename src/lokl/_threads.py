@@ -19,14 +19,8 @@ from typing import Any
 import joblib
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
-from lokl._warnings import (
-    apart,
-    together,
-)
+from lokl._arrays import Array, is_sparse
+from lokl._warnings import apart, together
 
 # Rows of a product that are worth a thread of their own.
 _ROWS_A_PRODUCT = 32

@@ -11,10 +11,10 @@ from lokl._exports import lazy_exports
 if TYPE_CHECKING:
     from lokl.regions.dask.answers import contributions as contributions
     from lokl.regions.dask.answers import decision_function as decision_function
-    from lokl.regions.dask.answers import gate as gate
     from lokl.regions.dask.answers import predict as predict
     from lokl.regions.dask.answers import predict_proba as predict_proba
     from lokl.regions.dask.answers import score as score
+    from lokl.regions.dask.answers import weights as weights
     from lokl.regions.dask.fitting import fit as fit
     from lokl.tables.dask import read as read
 
@@ -24,7 +24,7 @@ __getattr__, __all__ = lazy_exports(
         "contributions": "lokl.regions.dask.answers",
         "decision_function": "lokl.regions.dask.answers",
         "fit": "lokl.regions.dask.fitting",
-        "gate": "lokl.regions.dask.answers",
+        "weights": "lokl.regions.dask.answers",
         "predict": "lokl.regions.dask.answers",
         "predict_proba": "lokl.regions.dask.answers",
         "read": "lokl.tables.dask",

@@ -42,10 +42,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from lokl import __version__
-from lokl._environment import (
-    system,
-    versions,
-)
+from lokl._environment import system, versions
 from lokl._files import replace_file
 from lokl.base.delegation import fitted_inside
 

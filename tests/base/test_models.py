@@ -12,17 +12,10 @@ from scipy import sparse
 import lokl
 from lokl._arrays import Samples
 from lokl._methods import METHODS
-from lokl.base.model import (
-    GatedMachine,
-    Model,
-)
+from lokl.base.model import GatedMachine, Model
 from lokl.gram import InnerProducts
-from lokl.kernels import (
-    RBF,
-)
-from lokl.kernels import (
-    samples as presence,
-)
+from lokl.kernels import RBF
+from lokl.kernels import samples as presence
 from lokl.methods.success import Vote
 from lokl.methods.trusted_vote.model import TrustedVote
 
@@ -77,7 +70,7 @@ def test_the_model_is_all_that_prediction_needs(name):
     np.testing.assert_array_equal(decision[:, 0], shown)
     trust = model.trust(samples)
     shares = trust / trust.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(shares, estimator.gate(X))
+    np.testing.assert_array_equal(shares, estimator.weights(X))
     np.testing.assert_array_equal(model.parts(samples)[:, :, 0], estimator.contributions(X))
     # Samples in pieces are decided as all of them are.
     pieces = [model.decide(samples.take(rows)) for rows in np.array_split(np.arange(len(X)), 3)]
@@ -103,11 +96,11 @@ def test_a_fit_gives_its_memory_back_at_once(name, monkeypatch):
         assert not [one for one in made if one() is not None]
     finally:
         gc.enable()
-    assert np.isfinite(fitted.gate(X)).all()
+    assert np.isfinite(fitted.weights(X)).all()
 
 
 @every_estimator
-@pytest.mark.parametrize("ask", ["predict", "gate", "contributions"])
+@pytest.mark.parametrize("ask", ["predict", "weights", "contributions"])
 def test_missing_values_are_looked_for_once(name, ask, monkeypatch):
     X, y = data(name, missing=True)
     estimator = getattr(lokl, name)(two_views(), random_state=0).fit(X, y)

@@ -16,12 +16,7 @@ import pytest
 from dataset_cases import TEXT, tiny
 
 import lokl
-from lokl.datasets import (
-    DatasetError,
-    MissingDatasetError,
-    fetch,
-    load,
-)
+from lokl.datasets import DatasetError, MissingDatasetError, fetch, load
 from lokl.datasets.download import cache_folder, download
 from lokl.datasets.registry import RECORDS
 

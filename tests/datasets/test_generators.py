@@ -6,22 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-)
-from lokl.datasets import (
-    info,
-    load,
-    make_two_regions,
-    make_views,
-    spoil_views,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier
+from lokl.datasets import info, load, make_two_regions, make_views, spoil_views
+from lokl.kernels import RBF, Linear, per_view
 
 
 @given(
@@ -68,7 +55,7 @@ def test_a_gate_finds_the_view_that_knows():
     gated = LMKLClassifier(kernels, random_state=0).fit(X[train], y[train])
     assert fixed.score(X[test], y[test]) < 0.75
     assert gated.score(X[test], y[test]) > 0.92
-    assert (gated.gate(X[test]).argmax(axis=1) == region[test]).mean() > 0.95
+    assert (gated.weights(X[test]).argmax(axis=1) == region[test]).mean() > 0.95
 
 
 @pytest.mark.parametrize(

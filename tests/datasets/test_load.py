@@ -8,17 +8,8 @@ import pytest
 from dataset_cases import TEXT, tiny
 from scipy import sparse
 
-from lokl.datasets import (
-    DatasetError,
-    MissingDatasetError,
-    available,
-    info,
-    load,
-)
-from lokl.datasets.registry import (
-    ALIASES,
-    RECORDS,
-)
+from lokl.datasets import DatasetError, MissingDatasetError, available, info, load
+from lokl.datasets.registry import ALIASES, RECORDS
 
 BUNDLED = ["breast_cancer", "digits", "wine", "iris"]
 

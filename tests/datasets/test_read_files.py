@@ -17,11 +17,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from lokl.datasets import (
-    DatasetError,
-    load,
-    read,
-)
+from lokl.datasets import DatasetError, load, read
 from lokl.datasets.readers import Filling, line_blocks
 from lokl.datasets.registry import RECORDS
 

@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 
 from lokl import UniformMKLClassifier
-from lokl.datasets import (
-    available,
-    info,
-    load,
-)
+from lokl.datasets import available, info, load
 from lokl.datasets.download import find
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 
 FOLDER = Path(os.environ.get("LOKL_DATA") or "nowhere")
 STORED = [name for name in available() if info(name).files and find(info(name), FOLDER)]

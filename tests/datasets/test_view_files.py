@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from lokl.datasets import (
-    DatasetError,
-    info,
-    load,
-)
+from lokl.datasets import DatasetError, info, load
 from lokl.datasets.registry import RECORDS
 
 

@@ -10,17 +10,11 @@ from sklearn.inspection import permutation_importance
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.datasets import make_views
 from lokl.explain import view_importance
 from lokl.explain.view_value import _exchanged
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 
 X, Y, VIEWS, _ = make_views(160, random_state=0)
 KERNELS = per_view(RBF(), VIEWS)

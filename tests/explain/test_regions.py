@@ -5,16 +5,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.contour import QuadContourSet
 
-from lokl import (
-    LDMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import LDMKLClassifier, UniformMKLClassifier
 from lokl.datasets import make_two_regions
 from lokl.explain import plot_regions
-from lokl.kernels import (
-    RBF,
-    Polynomial,
-)
+from lokl.kernels import RBF, Polynomial
 
 KERNELS = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}
 
@@ -48,7 +42,7 @@ def test_experts_have_margins_of_their_own_where_they_are_trusted(samples):
         assert list(drawn.levels) == [-1.0, 1.0]
         k = [np.allclose(drawn.get_edgecolor()[0][:3], colour) for colour in colours].index(True)
         points = np.vstack([path.vertices for path in drawn.get_paths() if len(path.vertices)])
-        trust = model.gate(points)
+        trust = model.weights(points)
         # Lines end inside the last trusted cell of the grid.
         assert trust[:, k].min() > 0.4
         said = model.experts_[k].decide(points, 2 * trust[:, k])[:, 0]

@@ -5,20 +5,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    LMKLClassifier,
-    LMKLRegressor,
-    UniformMKLClassifier,
-)
+from lokl import LMKLClassifier, LMKLRegressor, UniformMKLClassifier
 from lokl.base.diagnostics import explained_by_classes
 from lokl.datasets import make_views
 from lokl.explain import gate_stability
 from lokl.explain.stability import _verdict
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
+from lokl.kernels import RBF, Linear, per_view
 
 X, Y, VIEWS, _ = make_views(240, random_state=0)
 MODEL = LMKLClassifier(per_view(Linear(), VIEWS), C=10, random_state=0)
@@ -38,7 +30,7 @@ def test_a_gate_that_found_the_regions_is_believed():
     assert found.leader_change < 0.1
     assert found.score > found.uniform_score
     assert "The gate is stable" in found.verdict
-    trust = MODEL.fit(X, Y).gate(X)
+    trust = MODEL.fit(X, Y).weights(X)
     assert found.explained == pytest.approx(explained_by_classes(trust, Y, np.ones(len(Y))))
     assert found.kernels.rows == tuple(VIEWS)
     np.testing.assert_allclose(found.kernels["trust"], trust.mean(axis=0))
@@ -57,10 +49,10 @@ def test_an_accident_is_called_one(how):
 def test_changes_are_those_of_the_refits():
     found = gate_stability(MODEL, X, Y, n_repeats=2, how="seed", cv=2, random_state=3)
     rng = np.random.RandomState(3)
-    trust = MODEL.fit(X, Y).gate(X)
+    trust = MODEL.fit(X, Y).weights(X)
     for k in range(2):
         seed = int(rng.randint(2**31 - 1))
-        other = LMKLClassifier(MODEL.kernels, C=10, random_state=seed).fit(X, Y).gate(X)
+        other = LMKLClassifier(MODEL.kernels, C=10, random_state=seed).fit(X, Y).weights(X)
         assert found.changes[k] == pytest.approx(np.abs(other - trust).mean(), abs=1e-6)
         led = (other.argmax(axis=1) != trust.argmax(axis=1)).mean()
         assert found.leader_changes[k] == pytest.approx(led, abs=0.01)
@@ -68,10 +60,10 @@ def test_changes_are_those_of_the_refits():
 
 def test_a_fitted_pipeline_is_asked_as_it_is_and_stays_so():
     pipeline = make_pipeline(StandardScaler(), MODEL).fit(X, Y)
-    before = pipeline[-1].gate(pipeline[:-1].transform(X))
+    before = pipeline[-1].weights(pipeline[:-1].transform(X))
     found = gate_stability(pipeline, X, Y, n_repeats=2, cv=2, random_state=0)
     np.testing.assert_allclose(found.kernels["trust"], before.mean(axis=0))
-    np.testing.assert_array_equal(pipeline[-1].gate(pipeline[:-1].transform(X)), before)
+    np.testing.assert_array_equal(pipeline[-1].weights(pipeline[:-1].transform(X)), before)
 
 
 def test_equal_trust_never_changes_its_leader():

@@ -4,23 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lokl import (
-    TrustedVoteClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.datasets import (
-    load,
-    make_views,
-)
-from lokl.explain import (
-    plot_sample,
-    plot_trust,
-)
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl import TrustedVoteClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.datasets import load, make_views
+from lokl.explain import plot_sample, plot_trust
+from lokl.kernels import RBF, per_view
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +42,7 @@ def test_models_without_trust_show_their_gate(problem):
     X, y, model = problem
     other = UniformMKLClassifier(model.kernels).fit(X, y)
     (image,) = plot_trust(other, X).images
-    assert_allclose(np.ma.getdata(image.get_array()), other.gate(X))
+    assert_allclose(np.ma.getdata(image.get_array()), other.weights(X))
 
 
 def ends(ax):

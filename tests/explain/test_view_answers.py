@@ -10,19 +10,9 @@ from sklearn.preprocessing import StandardScaler
 
 import lokl
 from lokl.datasets import make_views
-from lokl.explain import (
-    answers_by_view,
-    most_alike,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
-from lokl.search import (
-    CalibratedMKLClassifier,
-    KernelSearchCV,
-)
+from lokl.explain import answers_by_view, most_alike
+from lokl.kernels import RBF, Linear, per_view
+from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
 X, y, VIEWS, _ = make_views(90, missing=0.15, random_state=0)
 PLACES = {name: list(range(12))[own] for name, own in VIEWS.items()}

@@ -12,19 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import lokl
-from lokl import (
-    LMKLClassifier,
-    TrustedVoteClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import LMKLClassifier, TrustedVoteClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.explain import feature_weights
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Linear,
-    per_view,
-)
+from lokl.kernels import RBF, Cosine, Linear, per_view
 from lokl.solvers import Primal
 
 RNG = np.random.RandomState(0)

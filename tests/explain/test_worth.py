@@ -11,19 +11,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.datasets import make_views
 from lokl.explain import view_value
 from lokl.explain.formatting import corrected_interval
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
+from lokl.kernels import RBF, Linear, per_view
 from lokl.search import KernelSearchCV
 
 X, y, VIEWS, _ = make_views(90, random_state=0)

@@ -10,21 +10,8 @@ from scipy import sparse
 
 from lokl import _threads
 from lokl.gram import layouts
-from lokl.gram.layouts import (
-    Dense,
-    Panels,
-    Sparse,
-)
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Sigmoid,
-    rbf_ladder,
-)
+from lokl.gram.layouts import Dense, Panels, Sparse
+from lokl.kernels import RBF, Callable, Cosine, Laplacian, Linear, Polynomial, Sigmoid, rbf_ladder
 
 
 def product(X, Z):

@@ -5,41 +5,17 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from gram_cases import (
-    LAYOUTS,
-    close,
-    coefficients,
-    every_dictionary,
-    layout_of,
-    problem,
-    threads,
-)
+from gram_cases import LAYOUTS, close, coefficients, every_dictionary, layout_of, problem, threads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from lokl import CLMKLClassifier
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
-from lokl.gram.block_gram import (
-    BlockGram,
-    ranks_of,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    rbf_ladder,
-)
-from lokl.solvers import (
-    MWU,
-    Exact,
-)
-from lokl.solvers.problem import (
-    hinge,
-    squared_hinge,
-)
+from lokl.gram import GatedGram, InnerProducts
+from lokl.gram.block_gram import BlockGram, ranks_of
+from lokl.kernels import RBF, Linear, rbf_ladder
+from lokl.solvers import MWU, Exact
+from lokl.solvers.problem import hinge, squared_hinge
 
 seeds = st.integers(0, 2**16)
 sizes = st.integers(1, 20)

@@ -29,26 +29,10 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from lokl.gates import Constant
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-    GatedKernel,
-    InnerProducts,
-    mixing,
-)
-from lokl.gram.layouts import (
-    TILE,
-    Dense,
-    Panels,
-    Sparse,
-    choose_layout,
-)
+from lokl.gram import Expansion, GatedGram, GatedKernel, InnerProducts, mixing
+from lokl.gram.layouts import TILE, Dense, Panels, Sparse, choose_layout
 from lokl.gram.plan import Points
-from lokl.kernels import (
-    RBF,
-    Linear,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, Linear, rbf_ladder
 
 seeds = st.integers(0, 2**16)
 sizes = st.integers(1, 20)

@@ -3,10 +3,7 @@
 import numpy as np
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.kernels import RBF, Linear
 
 
 def test_a_block_is_the_same_from_the_whole_matrix_from_rows_and_from_nothing():

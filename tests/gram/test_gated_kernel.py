@@ -14,20 +14,9 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
 
-from lokl.gates import (
-    Constant,
-    Gaussian,
-    Sigmoid,
-    Softmax,
-)
+from lokl.gates import Constant, Gaussian, Sigmoid, Softmax
 from lokl.gram import GatedKernel
-from lokl.kernels import (
-    RBF,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from lokl.kernels.samples import split_missing
 
 KERNELS = [RBF(0.3), RBF(0.6), Polynomial(2).on([0, 2]), Laplacian(0.2), Linear().normalized()]

@@ -20,19 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.gram.layouts import Dense
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Laplacian,
-    Linear,
-    Polynomial,
-    precomputed,
-)
+from lokl.kernels import RBF, Callable, Laplacian, Linear, Polynomial, precomputed
 
 seeds = st.integers(0, 2**16)
 few = settings(max_examples=6)

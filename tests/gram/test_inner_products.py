@@ -22,22 +22,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from lokl._arrays import Samples
-from lokl.gates import (
-    Constant,
-    Softmax,
-)
-from lokl.gram import (
-    Expansion,
-    GatedKernel,
-    InnerProducts,
-)
+from lokl.gates import Constant, Softmax
+from lokl.gram import Expansion, GatedKernel, InnerProducts
 from lokl.gram.landmarks import KernelScores
-from lokl.kernels import (
-    RBF,
-    AnisotropicRBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, AnisotropicRBF, Linear, Polynomial
 
 seeds = st.integers(0, 2**16)
 LISTS = ["one", "linear views", "Gaussians", "one view", "views", "mixed", "no dot product"]

@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from lokl.gram import InnerProducts
-from lokl.gram.landmarks import (
-    _accepted,
-    choose_landmarks,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.gram.landmarks import _accepted, choose_landmarks
+from lokl.kernels import RBF, Linear
 
 seeds = st.integers(0, 2**16)
 

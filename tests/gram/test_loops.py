@@ -12,33 +12,11 @@ from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lokl.gram import (
-    _mixing,
-    _rows,
-)
-from lokl.gram._mixing import (
-    Loads,
-    Products,
-    Program,
-    Side,
-    Sides,
-    SparsePair,
-    Target,
-    Tiles,
-)
-from lokl.gram.layouts import (
-    TILE,
-    Panels,
-    _no_pair,
-)
+from lokl.gram import _mixing, _rows
+from lokl.gram._mixing import Loads, Products, Program, Side, Sides, SparsePair, Target, Tiles
+from lokl.gram.layouts import TILE, Panels, _no_pair
 from lokl.kernels import base
-from lokl.kernels.base import (
-    GAUSSIAN,
-    LINEAR,
-    POLYNOMIAL,
-    SQUARE,
-    TANH,
-)
+from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, SQUARE, TANH
 
 DTYPES = [np.float32, np.float64]
 both = pytest.mark.parametrize("dtype", DTYPES, ids=["float32", "float64"])

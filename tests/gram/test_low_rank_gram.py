@@ -22,10 +22,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from lokl._arrays import Samples
-from lokl.gates import (
-    Constant,
-    Softmax,
-)
+from lokl.gates import Constant, Softmax
 from lokl.gram import (
     Expansion,
     GatedGram,
@@ -35,15 +32,7 @@ from lokl.gram import (
     LowRankProducts,
     feature_maps,
 )
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Precomputed,
-    Sigmoid,
-)
+from lokl.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 
 seeds = st.integers(0, 2**16)
 few = settings(max_examples=4)

@@ -8,10 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from lokl._threads import (
-    multiply,
-    one_pool,
-)
+from lokl._threads import multiply, one_pool
 
 MANY = 10_000
 

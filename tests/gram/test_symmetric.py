@@ -8,14 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    AnisotropicRBF,
-    Laplacian,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, AnisotropicRBF, Laplacian, Linear, Polynomial, rbf_ladder
 
 DICTIONARIES = {
     "one": [RBF(0.3)],

@@ -11,19 +11,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_info
 
-from lokl._threads import (
-    _usual_threads,
-    in_parallel,
-    in_shares,
-    n_threads,
-    one_thread,
-)
+from lokl._threads import _usual_threads, in_parallel, in_shares, n_threads, one_thread
 from lokl.gram import GatedGram
 from lokl.gram.layouts import TILE
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.kernels import RBF, Linear
 
 
 @given(size=st.integers(0, 300), grain=st.integers(1, 40), count=st.integers(1, 7))

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import CompoundKernel, Matern, WhiteKernel
 
-from lokl.kernels import (
-    RBF,
-    Chi2,
-    GaussianProcess,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Sigmoid,
-)
+from lokl.kernels import RBF, Chi2, GaussianProcess, Laplacian, Linear, Polynomial, Sigmoid
 
 X = np.random.default_rng(0).random((5, 3))
 NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]

@@ -15,14 +15,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 import lokl.kernels
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
 
 every_kernel = pytest.mark.parametrize("case", CASES, ids=repr)
 seeds = st.integers(0, 2**16)

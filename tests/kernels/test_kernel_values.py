@@ -11,15 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from lokl.kernels import (
-    RBF,
-    Chi2,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Sigmoid,
-)
+from lokl.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 
 seeds = st.integers(0, 2**16)
 either = pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_matrix], ids=["dense", "CSR"])

@@ -9,15 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.compose import make_column_selector
 
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Chi2,
-    Cosine,
-    Laplacian,
-    Linear,
-    per_view,
-)
+from lokl.kernels import RBF, Callable, Chi2, Cosine, Laplacian, Linear, per_view
 
 FRAME = pd.DataFrame(
     np.random.default_rng(0).integers(1, 9, size=(7, 5)) / 4.0, columns=list("abcde")

@@ -14,13 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from lokl.gram import InnerProducts
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Linear,
-    Precomputed,
-    precomputed,
-)
+from lokl.kernels import RBF, Callable, Linear, Precomputed, precomputed
 
 rng = np.random.default_rng(0)
 FEATURES = rng.normal(size=(40, 3))

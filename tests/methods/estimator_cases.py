@@ -3,15 +3,8 @@
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Linear, Polynomial
 
 # Exact answers: laws then hold to rounding, whatever the path of the solver.
 TIGHT = 1e-9

@@ -20,32 +20,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 import lokl
-from lokl._arrays import (
-    as_dense,
-    as_samples,
-)
+from lokl._arrays import as_dense, as_samples
 from lokl._methods import METHODS
-from lokl.gates import (
-    Gaussian,
-    Sigmoid,
-    Softmax,
-)
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Chi2,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.gates import Gaussian, Sigmoid, Softmax
+from lokl.kernels import RBF, Callable, Chi2, Cosine, Laplacian, Linear, Polynomial, rbf_ladder
 from lokl.kernels import Sigmoid as Tanh
-from lokl.solvers import (
-    MWU,
-    Exact,
-    LibSVM,
-)
+from lokl.solvers import MWU, Exact, LibSVM
 
 ESTIMATORS = [name for method in METHODS for name in method.classes]
 # Seconds of work after which a case counts as hanging; a busy machine may need ten times as long.
@@ -362,7 +342,7 @@ def _check_answers(case: Case, model: Any, X: Any) -> None:
     else:
         decision = predicted
     sane(np.isfinite(decision).all(), "decisions are not finite")
-    trust = model.gate(X)
+    trust = model.weights(X)
     sane(np.isfinite(trust).all() and (trust >= 0).all(), "trust is not finite or negative")
     sane(np.abs(trust.sum(axis=-1) - 1.0).max() < 1e-6, "trust does not sum to one")
     parts = model.contributions(X)

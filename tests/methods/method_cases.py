@@ -6,10 +6,7 @@ import numpy as np
 
 import lokl
 from lokl._methods import METHODS
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.kernels import RBF, Linear
 
 RECORDS = {name: method for method in METHODS for name in method.classes}
 CLASSIFIERS = [method.classifier for method in METHODS]

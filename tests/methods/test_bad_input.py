@@ -7,20 +7,8 @@ from estimator_cases import X, labels, samples, score
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from lokl import (
-    GMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Chi2,
-    Laplacian,
-    Polynomial,
-    Precomputed,
-    Sigmoid,
-    precomputed,
-)
+from lokl import GMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Chi2, Laplacian, Polynomial, Precomputed, Sigmoid, precomputed
 from lokl.solvers import Exact
 
 Y = labels(X)
@@ -329,7 +317,7 @@ def test_prediction_refuses_other_columns():
         model.predict(frame[["b", "a", "c", "d"]])
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function", "gate", "contributions"])
+@pytest.mark.parametrize("method", ["predict", "decision_function", "weights", "contributions"])
 def test_an_unfitted_model_says_so(method):
     with pytest.raises(NotFittedError, match="Call 'fit' with appropriate arguments"):
         getattr(UniformMKLClassifier(), method)(X)

@@ -8,16 +8,9 @@ from sklearn.svm import SVC
 
 from lokl import CLMKLClassifier
 from lokl._arrays import Samples
-from lokl.gates import (
-    Groups,
-    Weighted,
-)
+from lokl.gates import Groups, Weighted
 from lokl.gates.base import share_missing
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Linear, Polynomial
 
 KERNELS = [Linear(), Polynomial(2), RBF(0.5)]
 
@@ -113,7 +106,7 @@ def test_groups_have_shares_of_their_own():
     model = make("GSMKLClassifier", KERNELS).fit(X, labels(X))
     np.testing.assert_allclose(model.weights_.sum(axis=1), 1.0)
     group = model.clusters_.assign(FRESH)
-    np.testing.assert_allclose(model.gate(FRESH), model.weights_[group])
+    np.testing.assert_allclose(model.weights(FRESH), model.weights_[group])
     assert model.history_[-1] < model.history_[0]
 
 

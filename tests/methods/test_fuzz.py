@@ -13,12 +13,7 @@ from method_cases import CLASSIFIERS, make, two_regions
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Cosine, Linear, Polynomial
 
 CASES = int(os.environ.get("LOKL_FUZZ_CASES", "2000"))
 
@@ -68,4 +63,4 @@ def test_units_of_the_data_do_not_matter_to_kernels_without_units(name, power):
     decide = "decision_function" if hasattr(one, "decision_function") else "predict"
     expected = getattr(one, decide)(X)
     assert_allclose(getattr(other, decide)(X * unit), expected, rtol=1e-6, atol=1e-6)
-    assert_allclose(other.gate(X * unit), one.gate(X), rtol=1e-6, atol=1e-6)
+    assert_allclose(other.weights(X * unit), one.weights(X), rtol=1e-6, atol=1e-6)

@@ -23,16 +23,8 @@ from lokl import (
     SimpleMKLRegressor,
     UniformMKLClassifier,
 )
-from lokl.kernels import (
-    RBF,
-    AnisotropicRBF,
-    Linear,
-    Polynomial,
-)
-from lokl.solvers import (
-    MWU,
-    solve_svc,
-)
+from lokl.kernels import RBF, AnisotropicRBF, Linear, Polynomial
+from lokl.solvers import MWU, solve_svc
 
 KERNELS = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
 SCALED = {name: kernel.normalized("mean_diag") for name, kernel in KERNELS.items()}
@@ -106,7 +98,7 @@ def test_a_product_learns_which_columns_matter():
     assert model.kernel_names_ == ["product"]
     assert isinstance(model.kernels_[0], AnisotropicRBF)
     assert np.isnan(model.duality_gap_)
-    np.testing.assert_array_equal(model.gate(Z), 1.0)
+    np.testing.assert_array_equal(model.weights(Z), 1.0)
     np.testing.assert_allclose(
         model.contributions(Z)[:, 0] + model.intercept_, model.decision_function(Z)
     )

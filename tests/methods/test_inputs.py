@@ -19,15 +19,7 @@ from sklearn.compose import make_column_selector
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 
 from lokl import UniformMKLClassifier
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    per_feature,
-    precomputed,
-)
+from lokl.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, per_feature, precomputed
 
 machines = pytest.mark.parametrize("name", MACHINES)
 NAMES = ["north", "east", "south", "west"]

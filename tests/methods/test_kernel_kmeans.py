@@ -8,16 +8,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from lokl._arrays import Samples
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
-from lokl.methods.clusters import (
-    Clustering,
-    exact_geometry,
-    kernel_kmeans,
-    landmark_geometry,
-)
+from lokl.kernels import RBF, Linear
+from lokl.methods.clusters import Clustering, exact_geometry, kernel_kmeans, landmark_geometry
 
 
 def blobs(n=90, seed=0):

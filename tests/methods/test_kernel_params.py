@@ -9,17 +9,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    GMKLClassifier,
-    LMKLClassifier,
-    UniformMKLClassifier,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    per_view,
-)
+from lokl import GMKLClassifier, LMKLClassifier, UniformMKLClassifier
+from lokl.kernels import RBF, Linear, Polynomial, per_view
 
 Y = labels(X)
 

@@ -10,15 +10,9 @@ from method_cases import CLASSIFIERS, REGRESSORS, make
 from scipy import sparse
 
 import lokl
-from lokl.base.diagnostics import (
-    _trust_of_training,
-    explained_by_classes,
-)
+from lokl.base.diagnostics import _trust_of_training, explained_by_classes
 from lokl.base.estimator import Learner
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 
 VIEWS = {"left": slice(0, 100), "right": slice(100, 200)}
 MESSAGE = (
@@ -75,7 +69,7 @@ def test_a_gate_that_learned_the_labels_is_told_once(kind):
         learner.fit(X, y, weight)
     assert len(warned) == 1
     assert warned[0].filename == __file__
-    assert learner.gate(X).std(axis=0).max() > 0.1
+    assert learner.weights(X).std(axis=0).max() > 0.1
 
 
 @pytest.mark.parametrize("ridge", [0.0, 10.0])
@@ -89,7 +83,7 @@ def test_a_gate_that_has_more_numbers_than_samples_is_looked_into(ridge):
     )
     with pytest.warns(UserWarning, match=text):
         learner = model(gating="input", ridge=ridge).fit(X, y)
-    assert explained_by_classes(learner.gate(X), y, np.ones(60)) < 0.5
+    assert explained_by_classes(learner.weights(X), y, np.ones(60)) < 0.5
     # Weights count like repeated rows: there are then enough of them.
     model(gating="input", ridge=ridge).fit(X, y, np.full(60, 4.0))
 
@@ -136,14 +130,14 @@ def test_learning_knows_the_trust_of_the_training_samples(name, settings):
     weight = np.where(np.arange(40) < 30, 1.0, 0.0)
     learner, training, found = learned(name, X, y, weight, **settings)
     known = _trust_of_training(found, training, np.arange(0, 30, 2))
-    np.testing.assert_allclose(known, learner.gate(X[:30:2]), atol=1e-6)
+    np.testing.assert_allclose(known, learner.weights(X[:30:2]), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", [n for n in CLASSIFIERS if getattr(lokl, n)._trust_from_labels])
 def test_a_fit_asks_no_gate_again_and_keeps_no_gates(name, monkeypatch):
     X, y = few_samples(40, 5)
     learner = make(name, tol=1e-3)
-    monkeypatch.setattr(Learner, "gate", None, raising=True)
+    monkeypatch.setattr(Learner, "weights", None, raising=True)
     assert learner.fit(X, y)._model.gates is None
     _, training, found = learned(name, X, y)
     assert found.trust_of(found.gates).shape == (training.n_samples, len(found.gates[0]))
@@ -163,12 +157,12 @@ def test_a_gate_that_predicts_better_may_follow_the_labels():
     X = np.column_stack([rng.normal(size=(200, 2)), 6.0 * y + rng.normal(size=200)])
     kernels = {"first": RBF(1.0).on([0]), "second": RBF(1.0).on([1])}
     learner = make("LMKLClassifier", kernels, tol=1e-3).fit(X, y)
-    assert explained_by_classes(learner.gate(X), y, np.ones(200)) > 0.9
+    assert explained_by_classes(learner.weights(X), y, np.ones(200)) > 0.9
 
 
 def test_where_columns_outnumber_samples_the_gate_looks_at_few_numbers_and_is_stable():
     X, y = few_samples()
-    gates = [model(random_state=seed).fit(X, y).gate(X) for seed in range(3)]
+    gates = [model(random_state=seed).fit(X, y).weights(X) for seed in range(3)]
     assert np.std(gates, axis=0).max() < 0.01
     many = np.vstack([few_samples(60)[0], X + 0.1, X - 0.1, X + 0.2])
     learner = model(max_iter=-1).fit(many, np.tile(y, 4))

@@ -8,11 +8,7 @@ from method_cases import estimators, make
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.search import calibrated
 
 KERNELS = {"wide": "rbf", "flat": "linear"}
@@ -48,7 +44,7 @@ def test_several_classes_stand_above_the_kernels():
     np.testing.assert_array_equal(parts["high", "flat"], model.contributions(FRESH)[:, high, 1])
     totals = parts.T.groupby("class").sum().T[list(model.classes_)]
     np.testing.assert_allclose(totals + model.intercept_, model.decision_function(FRESH))
-    assert list(model.gate(FRESH, labels=True).columns) == ["wide", "flat"]
+    assert list(model.weights(FRESH, labels=True).columns) == ["wide", "flat"]
 
 
 @pytest.mark.parametrize("name", ["TrustedVoteClassifier", "TrustedVoteRegressor"])
@@ -70,7 +66,7 @@ def test_a_pipeline_reaches_tables_with_the_index_in_one_line():
     frame = pd.DataFrame(X, columns=list("abcd"))
     pipeline = make_pipeline(StandardScaler(), UniformMKLClassifier(KERNELS))
     pipeline.set_output(transform="pandas").fit(frame, labels(X, 3))
-    for ask in ("gate", "contributions"):
+    for ask in ("weights", "contributions"):
         table = getattr(pipeline[-1], ask)(pipeline[:-1].transform(FRAME), labels=True)
         assert table.index.equals(FRAME.index)
         assert list(table.columns.get_level_values("kernel"))[:2] == ["wide", "flat"]
@@ -85,7 +81,7 @@ def test_several_targets_are_numbered():
 
 def test_a_setting_and_a_method_of_one_name_take_labels():
     model = LMKLClassifier(KERNELS, gate="sigmoid", random_state=0).fit(X, labels(X))
-    assert list(model.gate(FRESH, labels=True).columns) == ["wide", "flat"]
+    assert list(model.weights(FRESH, labels=True).columns) == ["wide", "flat"]
 
 
 def test_a_calibrated_pipeline_keeps_the_index():

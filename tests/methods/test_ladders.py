@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from estimator_cases import X, labels
 
-from lokl import (
-    SimpleMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import SimpleMKLClassifier, UniformMKLClassifier
 from lokl.base.diagnostics import warn_of_weight_at_the_end
-from lokl.kernels import (
-    RBF,
-    Linear,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, Linear, rbf_ladder
 
 Y = labels(X)
 

@@ -20,16 +20,8 @@ from lokl import (
     UniformMKLRegressor,
 )
 from lokl.base.cost_path import fit_line
-from lokl.base.fit_cache import (
-    Earlier,
-    Guide,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.base.fit_cache import Earlier, Guide
+from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 from lokl.methods import success
 from lokl.methods.success import regress
 

@@ -8,33 +8,11 @@ from method_cases import make, two_regions, views
 from scipy import sparse
 
 from lokl import LMKLClassifier
-from lokl.gates import (
-    Gaussian,
-    Represented,
-    Sigmoid,
-    Softmax,
-)
-from lokl.gates.representation import (
-    CenteredSparse,
-    OfGiven,
-    Quadratic,
-    Standardized,
-)
+from lokl.gates import Gaussian, Represented, Sigmoid, Softmax
+from lokl.gates.representation import CenteredSparse, OfGiven, Quadratic, Standardized
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    precomputed,
-)
-from lokl.solvers import (
-    Exact,
-    Machines,
-    epsilon_insensitive,
-    hinge,
-    solve_svc,
-    squared_hinge,
-)
+from lokl.kernels import RBF, Linear, Polynomial, precomputed
+from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge, solve_svc, squared_hinge
 
 KERNELS = [Linear(), Polynomial(2), RBF(0.5)]
 LOSSES = {
@@ -90,8 +68,8 @@ def test_constant_gates_are_the_global_machine():
 
 def test_snapped_gates_leave_kernels_out_and_still_sum_to_one():
     Z, y = two_regions()
-    snapped = make("LMKLClassifier", views(), tol=1e-3).fit(Z, y).gate(Z)
-    smooth = make("LMKLClassifier", views(), tol=1e-3, snap=False).fit(Z, y).gate(Z)
+    snapped = make("LMKLClassifier", views(), tol=1e-3).fit(Z, y).weights(Z)
+    smooth = make("LMKLClassifier", views(), tol=1e-3, snap=False).fit(Z, y).weights(Z)
     assert (snapped == 0).any()
     assert not ((snapped > 0) & (snapped < 1e-3)).any()
     assert (smooth > 0).all()
@@ -121,7 +99,7 @@ def test_a_sigmoid_gate_of_one_kernel_still_learns():
     assert model.n_iter_ > 1
     # Nothing competes with it: more trust makes every machine cheaper.
     assert model.kernel_.gates(model.kernel_.samples(X)).mean() > 0.9
-    np.testing.assert_array_equal(model.gate(X), 1.0)
+    np.testing.assert_array_equal(model.weights(X), 1.0)
 
 
 def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
@@ -136,7 +114,7 @@ def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
     model = make("LMKLClassifier", kernels, gate=Distrust()).fit(X, labels(X))
     fresh = FRESH.copy()
     fresh[::3, 3] = np.nan
-    trust = model.gate(fresh)
+    trust = model.weights(fresh)
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
     lost = (model._model.trust(model._samples(fresh)) == 0).all(axis=1)
     assert 0 < lost.sum() < len(FRESH)
@@ -153,30 +131,21 @@ def test_every_gate_takes_sparse_samples(name, gate, gating):
     y = labels(X) if name.endswith("Classifier") else score(X)
     dense = make(name, gate=gate, gating=gating, max_iter=-1).fit(X, y)
     thin = make(name, gate=gate, gating=gating, max_iter=-1).fit(sparse.csr_matrix(X), y)
-    np.testing.assert_allclose(thin.gate(sparse.csr_matrix(FRESH)), dense.gate(FRESH), atol=1e-3)
-
-
-def test_the_gate_is_a_setting_and_a_method():
-    assert LMKLClassifier.gate.__doc__.startswith("How far each kernel is trusted")
-    assert callable(LMKLClassifier.gate)
-    assert LMKLClassifier.gate is not LMKLClassifier().gate
-    assert "the method ``gate(X)`` asks the" in LMKLClassifier.__doc__
-    model = LMKLClassifier(gate="sigmoid")
-    assert model.get_params()["gate"] == "sigmoid"
-    assert model.gate.__func__ is LMKLClassifier.gate
-    assert LMKLClassifier().get_params()["gate"] == "softmax"
+    np.testing.assert_allclose(
+        thin.weights(sparse.csr_matrix(FRESH)), dense.weights(FRESH), atol=1e-3
+    )
 
 
 def test_a_ridge_keeps_the_gate_flat():
     y = labels(X)
-    free = make("LMKLClassifier", ridge=0.0).fit(X, y).gate(X)
-    flat = make("LMKLClassifier", ridge=1e3).fit(X, y).gate(X)
+    free = make("LMKLClassifier", ridge=0.0).fit(X, y).weights(X)
+    flat = make("LMKLClassifier", ridge=1e3).fit(X, y).weights(X)
     assert flat.std(axis=0).max() < 0.5 * free.std(axis=0).max()
 
 
 def test_several_classes_share_one_gate():
     model = make("LMKLClassifier").fit(X, labels(X, 3))
-    assert model.gate(FRESH).shape == (40, 3)
+    assert model.weights(FRESH).shape == (40, 3)
     assert model.decision_function(FRESH).shape == (40, 3)
     assert (np.diff(model.history_) < 0).all()
 
@@ -186,7 +155,7 @@ def test_a_gate_on_columns_looks_at_nothing_else():
     model = make("LMKLClassifier", views(), gate=Softmax().on([2]), tol=1e-3).fit(Z, y)
     moved = Z.copy()
     moved[:, :2] += 5.0
-    np.testing.assert_array_equal(model.gate(moved), model.gate(Z))
+    np.testing.assert_array_equal(model.weights(moved), model.weights(Z))
     assert model.kernel_.params.shape == (2, 2)
 
 
@@ -196,7 +165,7 @@ def test_a_gate_on_names():
     kernels = {"a": Linear().on(["left"]), "b": Linear().on(["right"])}
     named = make("LMKLClassifier", kernels, gate=Softmax().on("where"), tol=1e-3).fit(frame, y)
     placed = make("LMKLClassifier", views(), gate=Softmax().on([2]), tol=1e-3).fit(Z, y)
-    np.testing.assert_allclose(named.gate(frame), placed.gate(Z))
+    np.testing.assert_allclose(named.weights(frame), placed.weights(Z))
 
 
 def test_gating_on_squares_and_products():
@@ -258,7 +227,7 @@ def test_settings_of_the_gate_are_settings_of_the_model():
     model.set_params(gate__scale=0.1)
     assert model.get_params()["gate"].scale == 0.1
     model.set_params(gate="gaussian")
-    assert model.fit(X, labels(X)).gate(X).shape == (90, 3)
+    assert model.fit(X, labels(X)).weights(X).shape == (90, 3)
 
 
 @pytest.mark.parametrize("kind", [Standardized, Quadratic])

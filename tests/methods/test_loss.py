@@ -9,20 +9,9 @@ from method_cases import CLASSIFIERS, REGRESSORS
 from sklearn.svm import SVC
 
 import lokl
-from lokl import (
-    EasyMKLClassifier,
-    MWUMKLClassifier,
-    UniformMKLClassifier,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
-from lokl.solvers import (
-    MWU,
-    Exact,
-    Solver,
-)
+from lokl import EasyMKLClassifier, MWUMKLClassifier, UniformMKLClassifier
+from lokl.kernels import RBF, Linear
+from lokl.solvers import MWU, Exact, Solver
 
 Y = labels(X)
 KERNELS = [Linear(), RBF(0.5)]

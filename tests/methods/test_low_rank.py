@@ -21,17 +21,9 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 from lokl.search import KernelSearchCV
-from lokl.solvers import (
-    Exact,
-    Primal,
-)
+from lokl.solvers import Exact, Primal
 
 every_method = pytest.mark.parametrize("name", estimators())
 
@@ -70,7 +62,7 @@ def test_with_a_feature_for_each_sample_the_model_is_the_exact_one(name, n_outpu
     exact, model = (own.fit(X, y) for own in both(name))
     close = {"atol": tolerances(name).rounding}
     np.testing.assert_allclose(decide(model, FRESH), decide(exact, FRESH), **close)
-    np.testing.assert_allclose(model.gate(FRESH), exact.gate(FRESH), **close)
+    np.testing.assert_allclose(model.weights(FRESH), exact.weights(FRESH), **close)
     np.testing.assert_allclose(model.contributions(FRESH), exact.contributions(FRESH), **close)
     np.testing.assert_allclose(model.history_[-1], exact.history_[-1], rtol=1e-5)
     assert model.kernel_residual_.shape == (len(model.kernels_),)
@@ -118,7 +110,7 @@ def test_few_features_still_make_a_model(name, n_outputs):
     model = make(name, solver=Primal(15, tol=1e-6), tol=1e-3).fit(X, y)
     decision, parts = decide(model, FRESH), model.contributions(FRESH)
     np.testing.assert_allclose(parts.sum(axis=-1) + model.intercept_, decision, atol=1e-8)
-    np.testing.assert_allclose(model.gate(FRESH).sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.weights(FRESH).sum(axis=1), 1.0)
     linear, square, bump = model.kernel_residual_
     assert linear < 1e-9
     assert square <= bump

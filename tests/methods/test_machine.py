@@ -19,18 +19,8 @@ from estimator_cases import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Cosine,
-    Laplacian,
-    Linear,
-    rbf_ladder,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Callable, Cosine, Laplacian, Linear, rbf_ladder
 
 machines = pytest.mark.parametrize("name", MACHINES)
 
@@ -72,7 +62,7 @@ def test_a_contribution_is_that_of_its_kernel_alone(name):
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_all_kernels_are_trusted_alike(name, m):
     model, y = machine(name, rbf_ladder(0, m - 1))
-    trust = model.fit(X, y).gate(FRESH)
+    trust = model.fit(X, y).weights(FRESH)
     np.testing.assert_allclose(trust, np.full((len(FRESH), m), 1 / m), rtol=1e-12)
 
 

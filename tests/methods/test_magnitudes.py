@@ -8,21 +8,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import lokl
-from lokl import (
-    LMKLClassifier,
-    SwMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    AnisotropicRBF,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-    precomputed,
-)
+from lokl import LMKLClassifier, SwMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, AnisotropicRBF, Kernel, Laplacian, Linear, Polynomial, precomputed
 from lokl.solvers import Exact
 
 Y, T = labels(X), score(X)

@@ -22,16 +22,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lokl
-from lokl.gates import (
-    Gaussian,
-    Sigmoid,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    precomputed,
-)
+from lokl.gates import Gaussian, Sigmoid
+from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.solvers.by_name import SOLVERS
 
 every_method = pytest.mark.parametrize("name", estimators())
@@ -81,12 +73,12 @@ def test_parts_add_up_to_the_decision(name, n_outputs):
 @every_method
 def test_trust_is_one_row_of_numbers_for_each_sample(name):
     model = make(name).fit(X, targets(name))
-    trust = model.gate(FRESH)
+    trust = model.weights(FRESH)
     assert trust.shape == (40, 3)
     assert np.isfinite(trust).all()
     assert (trust >= 0).all()
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
-    np.testing.assert_allclose(model.gate(FRESH[7:9]), trust[7:9], atol=1e-12)
+    np.testing.assert_allclose(model.weights(FRESH[7:9]), trust[7:9], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", estimators(without=["vote"]))
@@ -94,7 +86,7 @@ def test_trust_is_that_of_the_learned_kernel_up_to_its_scale(name):
     model = make(name).fit(X, targets(name))
     kernel = model.kernel_
     raw = kernel.gate.trust(kernel.gates(kernel.samples(FRESH)))
-    np.testing.assert_allclose(model.gate(FRESH), raw / raw.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.weights(FRESH), raw / raw.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("name", estimators(without=["vote"]))
@@ -172,7 +164,7 @@ def test_the_order_of_kernels_is_a_matter_of_names(name):
     kernels = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
     turned = dict(reversed(kernels.items()))
     one, two = make(name, kernels).fit(X, y), make(name, turned).fit(X, y)
-    np.testing.assert_allclose(two.gate(FRESH)[:, ::-1], one.gate(FRESH), atol=1e-5)
+    np.testing.assert_allclose(two.weights(FRESH)[:, ::-1], one.weights(FRESH), atol=1e-5)
     np.testing.assert_allclose(decide(two, FRESH), decide(one, FRESH), atol=1e-5)
 
 
@@ -223,7 +215,7 @@ def test_missing_views(name, n_outputs):
     fresh[::5, 2:] = np.nan
     kernels = {"first": RBF(0.5).on([0, 1]), "second": RBF(0.5).on([2, 3])}
     model = make(name, kernels).fit(holes, y)
-    trust, parts = model.gate(fresh), model.contributions(fresh)
+    trust, parts = model.weights(fresh), model.contributions(fresh)
     assert (trust[::5, 1] == 0).all()
     assert (parts[::5, ..., 1] == 0).all()
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
@@ -236,7 +228,7 @@ def test_a_stored_model_decides_the_same(name):
     model = make(name).fit(X, targets(name))
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(decide(again, FRESH), decide(model, FRESH))
-    np.testing.assert_array_equal(again.gate(FRESH), model.gate(FRESH))
+    np.testing.assert_array_equal(again.weights(FRESH), model.weights(FRESH))
 
 
 @every_method
@@ -326,7 +318,7 @@ def test_global_methods_trust_every_sample_alike(name):
     model = make(name).fit(X, targets(name))
     weights = getattr(model, "weights_", model.kernel_.params)
     shares = np.tile(weights / weights.sum(), (len(FRESH), 1))
-    np.testing.assert_allclose(model.gate(FRESH), shares)
+    np.testing.assert_allclose(model.weights(FRESH), shares)
     assert (weights >= 0).all()
 
 
@@ -380,7 +372,7 @@ def test_gates_follow_the_regions(gate):
     Z, y = two_regions(400)
     fresh, truth = two_regions(400, seed=1)
     model = make("LMKLClassifier", views(), gate=gate, tol=1e-3).fit(Z, y)
-    trust = model.gate(fresh)
+    trust = model.weights(fresh)
     share = trust[:, 0] / trust.sum(axis=1)
     left = fresh[:, 2] < 0
     assert share[left].mean() > share[~left].mean() + 0.3
@@ -394,7 +386,7 @@ def test_success_follows_the_regions():
     near = RBF(1.0).on([2])
     for name in ("SwMKLClassifier", "LDMKLClassifier"):
         model = make(name, bumps(), success_kernel=near, tol=1e-3).fit(Z, y)
-        trust = model.gate(fresh)
+        trust = model.weights(fresh)
         left = fresh[:, 2] < 0
         assert trust[left, 0].mean() > trust[~left, 0].mean() + 0.05, name
         uniform = make("UniformMKLClassifier", bumps()).fit(Z, y)

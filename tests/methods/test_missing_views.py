@@ -23,15 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import lokl
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Laplacian,
-    Linear,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Laplacian, Linear
 
 machines = pytest.mark.parametrize("name", MACHINES)
 VIEWS = {"left": [0, 1], "middle": [2], "right": [3]}
@@ -68,7 +61,7 @@ def test_trust_is_shared_by_the_views_a_sample_has(name):
     train, _ = holes(X)
     fresh, present = holes(FRESH, seed=1)
     model, y = machine(name, KERNELS)
-    trust = model.fit(train, y).gate(fresh)
+    trust = model.fit(train, y).weights(fresh)
     assert (trust[~present] == 0).all()
     np.testing.assert_allclose(trust, present / present.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
@@ -282,7 +275,7 @@ def test_samples_without_a_view_and_kernels_off_centre_warn_once_a_call(name, mi
     holes = far.copy()
     holes[:20, missing] = np.nan
     model.predict(far)
-    model.gate(holes)
+    model.weights(holes)
     if RECORDS[name].can("vote"):  # every expert has its own intercept
         model.predict(holes)
         return
@@ -329,5 +322,5 @@ def test_a_view_that_no_sample_has_is_never_trusted(name):
     train[:, VIEWS["right"]] = np.nan
     y = labels(X) if name.endswith("Classifier") else score(X)
     model = getattr(lokl, name)(views, random_state=0).fit(train, y)
-    np.testing.assert_array_equal(model.gate(train)[..., 1], 0.0)
+    np.testing.assert_array_equal(model.weights(train)[..., 1], 0.0)
     assert np.isfinite(model.predict(train)).all()

@@ -44,8 +44,8 @@ def test_the_old_name_warns_and_means_the_new(name, old, new, value):
     with pytest.warns(FutureWarning, match=f"{old} is now called {new}") as warned:
         found = make(name, **{old: value}).fit(X, y)
     assert [own.filename for own in warned] == [__file__]
-    np.testing.assert_array_equal(found.gate(FRESH), expected.gate(FRESH))
-    assert np.abs(found.gate(FRESH) - usual.gate(FRESH)).max() > 1e-3
+    np.testing.assert_array_equal(found.weights(FRESH), expected.weights(FRESH))
+    assert np.abs(found.weights(FRESH) - usual.weights(FRESH)).max() > 1e-3
 
 
 @renamed

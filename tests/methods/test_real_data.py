@@ -7,15 +7,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lokl.datasets import (
-    MissingDatasetError,
-    load,
-)
-from lokl.kernels import (
-    RBF,
-    Polynomial,
-    per_view,
-)
+from lokl.datasets import MissingDatasetError, load
+from lokl.kernels import RBF, Polynomial, per_view
 
 
 @pytest.fixture
@@ -58,7 +51,7 @@ def test_patients_without_the_protein_view(lokl_data, name):
     assert np.isnan(fresh[:, views["protein"]]).all()
     scale = StandardScaler().fit(X)
     model = make(name, per_view(RBF("scale"), views), C=10.0, tol=1e-3).fit(scale.transform(X), y)
-    trust = model.gate(scale.transform(fresh))
+    trust = model.weights(scale.transform(fresh))
     assert (trust[:, 2] == 0).all()
     assert model.score(scale.transform(fresh), truth) > 0.8
 

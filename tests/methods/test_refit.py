@@ -6,11 +6,7 @@ import pytest
 from method_cases import RECORDS, estimators, make
 from sklearn.exceptions import NotFittedError
 
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Linear,
-)
+from lokl.kernels import RBF, Callable, Linear
 
 X = np.random.RandomState(0).normal(size=(40, 3))
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])

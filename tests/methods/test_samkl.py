@@ -7,11 +7,7 @@ from method_cases import make
 
 from lokl import SAMKLClassifier
 from lokl._arrays import Samples
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Linear, Polynomial
 
 KERNELS = {"line": Linear(), "square": Polynomial(2), "bump": RBF(0.5)}
 
@@ -43,7 +39,7 @@ def test_switches_keep_their_bounds(latent, bounds):
     )
     model.fit(X, labels(X))
     least, most = min_kernels or 2, k_max or 3
-    used = (model.gate(FRESH) > 0).sum(axis=1)
+    used = (model.weights(FRESH) > 0).sum(axis=1)
     assert (used <= most).all()
     assert ((model.choices_.sum(axis=1) >= least) | (model.choices_.sum(axis=1) == 3)).all()
     assert set(np.unique(model.choices_)) <= {0.0, 1.0}

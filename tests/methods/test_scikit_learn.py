@@ -15,14 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Linear
 from lokl.solvers import Exact
 
 machines = pytest.mark.parametrize("name", MACHINES)
@@ -58,7 +52,7 @@ def test_a_stored_model_decides_the_same(name, copy, tmp_path):
         joblib.dump(model, tmp_path / "model.joblib")
         again = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
     np.testing.assert_array_equal(outcome(again, FRESH), outcome(model, FRESH))
-    np.testing.assert_array_equal(again.gate(FRESH), model.gate(FRESH))
+    np.testing.assert_array_equal(again.weights(FRESH), model.weights(FRESH))
     np.testing.assert_array_equal(again.contributions(FRESH), model.contributions(FRESH))
 
 

@@ -7,23 +7,12 @@ from method_cases import make
 from sklearn.datasets import make_blobs
 from sklearn.svm import SVC, SVR
 
-from lokl import (
-    LDMKLClassifier,
-    SwMKLClassifier,
-)
+from lokl import LDMKLClassifier, SwMKLClassifier
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-    precomputed,
-)
+from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.methods.ldmkl import _constant_decision
 from lokl.methods.success import Expert
-from lokl.solvers import (
-    Exact,
-    hinge,
-)
+from lokl.solvers import Exact, hinge
 
 KERNELS = {"line": Linear(), "bump": RBF(0.5)}
 
@@ -51,7 +40,7 @@ def test_trust_is_regressed_success():
         scores.append(SVR(**settings, tol=1e-8).fit(X, right).predict(FRESH))
     weights = np.exp(np.column_stack(scores))
     np.testing.assert_allclose(
-        model.gate(FRESH), weights / weights.sum(axis=1, keepdims=True), atol=1e-3
+        model.weights(FRESH), weights / weights.sum(axis=1, keepdims=True), atol=1e-3
     )
 
 
@@ -63,7 +52,7 @@ def test_success_on_samples_left_out(name):
     seen = make(name, narrow).fit(X, y)
     left_out = make(name, narrow, success="cv").fit(X, y)
     # A narrow kernel knows its own samples by heart, and nothing else.
-    assert seen.gate(X)[:, 1].mean() > left_out.gate(X)[:, 1].mean()
+    assert seen.weights(X)[:, 1].mean() > left_out.weights(X)[:, 1].mean()
 
 
 @pytest.mark.parametrize("name", ["SwMKLRegressor", "LDMKLRegressor"])
@@ -72,7 +61,7 @@ def test_success_on_samples_left_out(name):
 def test_success_in_regression(name, closeness, success):
     model = make(name, KERNELS, closeness=closeness, success=success).fit(X, score(X))
     assert model.score(X, score(X)) > 0.5
-    assert np.isfinite(model.gate(FRESH)).all()
+    assert np.isfinite(model.weights(FRESH)).all()
 
 
 def test_a_common_kernel_for_the_regressions():
@@ -86,7 +75,7 @@ def test_kernels_in_parallel_are_the_same(name):
     y = labels(X) if name.endswith("Classifier") else score(X)
     one = make(name, KERNELS).fit(X, y)
     two = make(name, KERNELS, n_jobs=2).fit(X, y)
-    np.testing.assert_allclose(one.gate(FRESH), two.gate(FRESH), atol=1e-9)
+    np.testing.assert_allclose(one.weights(FRESH), two.weights(FRESH), atol=1e-9)
 
 
 @pytest.mark.parametrize("psd", ["cosine", "pointwise", "clip", "shift"])
@@ -95,7 +84,7 @@ def test_repaired_kernels_train_a_convex_machine(psd):
     assert model.score(X, labels(X)) > 0.75
     assert np.isfinite(model.decision_function(FRESH)).all()
     assert model.duality_gap_ <= 1e-5 * model.history_[-1]
-    np.testing.assert_allclose(model.gate(FRESH).sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.weights(FRESH).sum(axis=1), 1.0)
 
 
 def test_the_published_kernel_is_not_positive_semidefinite():
@@ -117,7 +106,7 @@ def test_equal_success_is_the_uniform_mix(psd):
     Z, y = easy()
     model = make("SwMKLClassifier", KERNELS, psd=psd).fit(Z, y)
     assert (model.success_ == 1).all()
-    np.testing.assert_allclose(model.gate(Z), 0.5)
+    np.testing.assert_allclose(model.weights(Z), 0.5)
     uniform = make("UniformMKLClassifier", KERNELS).fit(Z, y)
     np.testing.assert_allclose(model.decision_function(Z), uniform.decision_function(Z), atol=1e-5)
 
@@ -131,7 +120,7 @@ def test_shares_of_a_pair_sum_to_one():
 def test_experts_are_open_to_inspection(gating):
     y = labels(X)
     model = make("LDMKLClassifier", KERNELS, gating=gating, margin=0.0).fit(X, y)
-    trust = model.gate(X)
+    trust = model.weights(X)
     said = np.zeros(len(X))
     for i, expert in enumerate(model.experts_):
         assert expert.name == model.kernel_names_[i]
@@ -154,7 +143,7 @@ def test_experts_are_open_to_inspection(gating):
 def test_experts_are_machines_on_the_samples_that_trust_them(gating):
     y = labels(X)
     model = make("LDMKLClassifier", KERNELS, gating=gating).fit(X, y)
-    scaled = 2 * model.gate(X)
+    scaled = 2 * model.weights(X)
     for i, (kernel, expert) in enumerate(zip(KERNELS.values(), model.experts_, strict=True)):
         rows = expert.rows
         weight = scaled[rows, i]
@@ -165,7 +154,7 @@ def test_experts_are_machines_on_the_samples_that_trust_them(gating):
         else:
             machine.fit(K, y[rows], sample_weight=weight if gating == "weight" else None)
         block = kernel(FRESH, X[rows])
-        own = 2 * model.gate(FRESH)[:, i]
+        own = 2 * model.weights(FRESH)[:, i]
         if gating == "kernel":
             block = own[:, np.newaxis] * block * weight
         np.testing.assert_allclose(
@@ -177,7 +166,7 @@ def test_the_printed_equation_loses_the_balance_of_the_machine():
     """Why it is not the default: gates times coefficients no longer sum to zero."""
     y = labels(X)
     model = make("LDMKLClassifier", KERNELS, gating="literal", margin=0.0).fit(X, y)
-    trust = model.gate(X)
+    trust = model.weights(X)
     for i, expert in enumerate(model.experts_):
         assert abs(expert.coef.sum()) < 1e-8
         assert abs((expert.coef[:, 0] * trust[expert.support, i]).sum()) > 1e-3
@@ -187,15 +176,15 @@ def test_the_printed_equation_loses_the_balance_of_the_machine():
 
 def test_clipped_gates_stay_in_their_interval():
     model = make("LDMKLClassifier", KERNELS, clip=True).fit(X, labels(X))
-    trust = model.gate(10 * FRESH)
+    trust = model.weights(10 * FRESH)
     assert (trust >= 1 / (1 + np.e) - 1e-9).all()
     assert (trust <= np.e / (1 + np.e) + 1e-9).all()
 
 
 def test_a_low_temperature_sharpens():
     y = labels(X)
-    mild = make("LDMKLClassifier", KERNELS).fit(X, y).gate(FRESH)
-    sharp = make("LDMKLClassifier", KERNELS, temperature=0.05).fit(X, y).gate(FRESH)
+    mild = make("LDMKLClassifier", KERNELS).fit(X, y).weights(FRESH)
+    sharp = make("LDMKLClassifier", KERNELS, temperature=0.05).fit(X, y).weights(FRESH)
     assert sharp.max(axis=1).mean() > mild.max(axis=1).mean() + 0.1
 
 
@@ -204,7 +193,7 @@ def test_perfect_kernels_vote_alike():
     Z, y = easy()
     for margin in (0.0, 0.05):
         model = make("LDMKLClassifier", KERNELS, margin=margin).fit(Z, y)
-        np.testing.assert_allclose(model.gate(Z), 0.5)
+        np.testing.assert_allclose(model.weights(Z), 0.5)
         assert all(len(expert.rows) == len(Z) for expert in model.experts_)
         votes = [
             np.tanh(make("UniformMKLClassifier", [kernel]).fit(Z, y).decision_function(Z))

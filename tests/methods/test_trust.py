@@ -6,29 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from lokl.methods.trusted_vote.calibration import (
-    _Likelihood,
-    calibrate,
-    minimize_in_box,
-)
-from lokl.methods.trusted_vote.evidence import (
-    Evidence,
-    _VoteLoss,
-    disagreement,
-    wrong_views,
-)
-from lokl.methods.trusted_vote.neighbourhood import (
-    Closeness,
-    LocalSuccess,
-    Neighbours,
-    Novelty,
-)
-from lokl.methods.trusted_vote.outcomes import (
-    Cells,
-    Classes,
-    log_softmax,
-    softmax,
-)
+from lokl.methods.trusted_vote.calibration import _Likelihood, calibrate, minimize_in_box
+from lokl.methods.trusted_vote.evidence import Evidence, _VoteLoss, disagreement, wrong_views
+from lokl.methods.trusted_vote.neighbourhood import Closeness, LocalSuccess, Neighbours, Novelty
+from lokl.methods.trusted_vote.outcomes import Cells, Classes, log_softmax, softmax
 
 seeds = given(seed=st.integers(0, 2**16))
 
@@ -143,14 +124,14 @@ def test_local_success_is_high_where_neighbours_are_right():
     np.testing.assert_allclose(success(strangers), 0.0, atol=1e-12)
 
 
-@given(seed=st.integers(0, 2**16), doubt=st.floats(0.01, 0.9))
-def test_evidence_is_bounded_and_trust_a_probability(seed, doubt):
+@given(seed=st.integers(0, 2**16), noise_rate=st.floats(0.01, 0.9))
+def test_evidence_is_bounded_and_trust_a_probability(seed, noise_rate):
     rng = np.random.RandomState(seed)
     chances = softmax(5 * rng.normal(size=(8, 3, 4)))
     familiar, prior = rng.uniform(size=(8, 3)), softmax(rng.normal(size=4))
     familiar[:, 0] = 0.0
-    found = Evidence.of(chances, familiar, prior, doubt)
-    assert (found.bounded >= np.log(doubt) - 1e-12).all()
+    found = Evidence.of(chances, familiar, prior, noise_rate)
+    assert (found.bounded >= np.log(noise_rate) - 1e-12).all()
     assert ((found.trust >= 0) & (found.trust < 1)).all()
     assert (found.trust[:, 0] == 0).all()
     np.testing.assert_allclose(found.bounded[:, 0], 0.0, atol=1e-15)

@@ -13,22 +13,17 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Linear,
-    precomputed,
-)
+from lokl.kernels import RBF, Cosine, Linear, precomputed
 from lokl.search import expected_calibration_error
 
 WIDTH = 3
 OFF = {
     "novelty": False,
     "local_temperature": False,
-    "joint": False,
+    "joint_model": False,
     "learn_weights": False,
-    "n_copies": 0,
-    "doubt": 0.0,
+    "n_corrupted_copies": 0,
+    "noise_rate": 0.0,
 }
 
 
@@ -77,8 +72,8 @@ def test_trust_is_a_probability_and_withdrawn_from_missing_views():
     assert ((trust >= 0) & (trust < 1)).all()
     assert (trust[::3, 2] == 0).all()
     assert (trust[1::3] > 0).all()
-    assert (MODEL.gate(X)[::3, 2] == 0).all()
-    np.testing.assert_allclose(MODEL.gate(X), trust / trust.sum(axis=1, keepdims=True))
+    assert (MODEL.weights(X)[::3, 2] == 0).all()
+    np.testing.assert_allclose(MODEL.weights(X), trust / trust.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 8])
@@ -117,7 +112,7 @@ def test_laws_of_trust(seed, n_views, n_classes, with_joint):
     """Whatever the data: bounds, missing views, strangers, and a view against all others."""
     X, y = classes(60 * n_classes, n_views, n_classes, seed=seed, noise=0.4)
     fresh, truth = classes(200, n_views, n_classes, seed=seed + 1, noise=0.4)
-    model = vote(n_views, joint=with_joint).fit(X, y)
+    model = vote(n_views, joint_model=with_joint).fit(X, y)
     view = seed % n_views
     gone, far = fresh.copy(), fresh.copy()
     gone[:, columns(view)] = np.nan
@@ -161,14 +156,14 @@ def test_any_kernel_can_tell_strangers(kernel):
 
 
 def test_nobody_can_rule_a_class_out_alone():
-    """The evidence of a view is at least the log of the doubt."""
+    """The evidence of a view is at least the log of the noise_rate."""
     X = swapped(*FRESH)[0]
-    for doubt in (0.25, 0.5):
-        model = vote(doubt=doubt, joint=False).fit(*TRAIN)
+    for noise_rate in (0.25, 0.5):
+        model = vote(noise_rate=noise_rate, joint_model=False).fit(*TRAIN)
         centred = model.intercept_ - model.intercept_.mean()
         again = np.einsum("ni,y->nyi", model.familiarity(X), centred) / len(model.weights_)
         evidence = model.contributions(X) - (model.prior_weight_ - 1) * again
-        assert (evidence / model.weights_ >= np.log(doubt) - 1e-9).all()
+        assert (evidence / model.weights_ >= np.log(noise_rate) - 1e-9).all()
 
 
 def unequal(n, shares, seed):
@@ -225,13 +220,13 @@ def test_every_part_can_be_switched_off(part):
     assert np.abs(model.decision_function(wrong) - MODEL.decision_function(wrong)).max() > 1e-6
 
 
-@pytest.mark.parametrize("n_copies", [1, 3])
+@pytest.mark.parametrize("n_corrupted_copies", [1, 3])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_one_kernel_or_copies_of_it_predict_like_the_machine(n_copies, n_classes):
+def test_one_kernel_or_copies_of_it_predict_like_the_machine(n_corrupted_copies, n_classes):
     X, y = classes(150, 1, n_classes)
     fresh, _ = classes(500, 1, n_classes, seed=1)
     plain = UniformMKLClassifier([RBF(0.3)], C=10).fit(X, y)
-    model = TrustedVoteClassifier([RBF(0.3)] * n_copies, C=10, random_state=0).fit(X, y)
+    model = TrustedVoteClassifier([RBF(0.3)] * n_corrupted_copies, C=10, random_state=0).fit(X, y)
     assert (model.predict(fresh) == plain.predict(fresh)).mean() > 0.95
 
 
@@ -351,8 +346,8 @@ def test_many_samples_go_through_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, "much"])
 def test_a_wrong_doubt_is_named(value):
-    with pytest.raises(ValueError, match=r"doubt must be .* got"):
-        vote(doubt=value).fit(*TRAIN)
+    with pytest.raises(ValueError, match=r"noise_rate must be .* got"):
+        vote(noise_rate=value).fit(*TRAIN)
 
 
 def factors(n=300, seed=0, n_targets=1):

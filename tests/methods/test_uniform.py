@@ -18,18 +18,8 @@ from hypothesis import strategies as st
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, SVR
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Cosine,
-    Laplacian,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Cosine, Laplacian, Linear, Polynomial, rbf_ladder
 
 WEIGHT = np.random.RandomState(3).choice([0.0, 0.5, 1.0, 3.0], size=len(X))
 # scikit-learn's LibSVM keeps kernel values in float32, hence the tolerances.

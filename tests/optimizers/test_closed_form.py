@@ -8,24 +8,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
-from lokl.optimizers import (
-    NormBall,
-    closed_form,
-)
-from lokl.optimizers.weights import (
-    best_weights,
-    dual_norm,
-)
-from lokl.solvers import (
-    Exact,
-    Machines,
-    hinge,
-)
+from lokl.kernels import RBF, Linear, Polynomial
+from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers.weights import best_weights, dual_norm
+from lokl.solvers import Exact, Machines, hinge
 
 
 def problem(n, rank, seed):

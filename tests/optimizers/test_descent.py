@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lokl.gates.functions import project_simplex
-from lokl.methods.samkl import (
-    choose,
-    choose_together,
-)
-from lokl.optimizers import (
-    Evaluation,
-    Objective,
-    line_search,
-    spectral,
-)
+from lokl.methods.samkl import choose, choose_together
+from lokl.optimizers import Evaluation, Objective, line_search, spectral
 
 
 class Quadratic(Objective):

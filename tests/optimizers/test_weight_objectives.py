@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl.gram import GatedGram, InnerProducts
+from lokl.kernels import RBF, Linear, Polynomial
 from lokl.optimizers import (
     Entropy,
     HalfSquaredNorm,
@@ -29,12 +22,7 @@ from lokl.optimizers import (
     spectral,
 )
 from lokl.optimizers.reduced_gradient import Planes
-from lokl.solvers import (
-    Exact,
-    Machines,
-    epsilon_insensitive,
-    hinge,
-)
+from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
 
 PENALTIES = [
     SumOfWeights(),

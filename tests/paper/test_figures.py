@@ -7,13 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lokl.cli.app import app
-from lokl.paper.figures import (
-    Memory,
-    figure1,
-    figure2,
-    least_memory,
-    measure_memory,
-)
+from lokl.paper.figures import Memory, figure1, figure2, least_memory, measure_memory
 
 runner = CliRunner()
 

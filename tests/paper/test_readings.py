@@ -8,22 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from lokl.cli.app import app
-from lokl.paper import (
-    PUBLISHED,
-    TABLES,
-    Cell,
-    RecordFile,
-    make_cells,
-    make_table,
-    run_cell,
-)
+from lokl.paper import PUBLISHED, TABLES, Cell, RecordFile, make_cells, make_table, run_cell
 from lokl.paper.figures import agreement_figure
-from lokl.paper.methods import (
-    DICTIONARIES,
-    READINGS,
-    build,
-    method_names,
-)
+from lokl.paper.methods import DICTIONARIES, READINGS, build, method_names
 from lokl.paper.plan import FULL_RUN
 from lokl.paper.published import SETS
 

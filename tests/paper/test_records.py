@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.paper import (
-    Cell,
-    RecordFile,
-)
+from lokl.paper import Cell, RecordFile
 
 CELLS = [
     Cell("iris", "UNIFORM", "quadratic, Gaussian", gamma, split=s)

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lokl.paper import (
-    RecordFile,
-    make_table,
-    recorded_cells,
-)
+from lokl.paper import RecordFile, make_table, recorded_cells
 from lokl.paper.methods import READINGS
 
 DOCS = Path(__file__).parents[2] / "docs"

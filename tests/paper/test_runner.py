@@ -8,13 +8,7 @@ import time
 
 import pytest
 
-from lokl.paper import (
-    Cell,
-    RecordFile,
-    overhead,
-    run,
-    run_cell,
-)
+from lokl.paper import Cell, RecordFile, overhead, run, run_cell
 
 CELLS = [
     Cell("iris", "UNIFORM", "quadratic, Gaussian", gamma, split=s)

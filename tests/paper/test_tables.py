@@ -29,11 +29,7 @@ from lokl.paper import (
     make_table,
     recorded_cells,
 )
-from lokl.paper.methods import (
-    DICTIONARIES,
-    GAMMAS,
-    method_names,
-)
+from lokl.paper.methods import DICTIONARIES, GAMMAS, method_names
 from lokl.paper.plan import SEED
 from lokl.paper.published import breaks_bold_rule
 

@@ -7,14 +7,8 @@ import zipfile
 import numpy as np
 
 import lokl
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
-from lokl.persistence import (
-    pack,
-    unpack,
-)
+from lokl.kernels import RBF, Linear
+from lokl.persistence import pack, unpack
 
 
 def samples(n=60, seed=0):

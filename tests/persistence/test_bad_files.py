@@ -17,14 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lokl
-from lokl.persistence import (
-    ModelFileError,
-    info,
-    is_harmless,
-    pack,
-    trusted_beyond_skops,
-    unpack,
-)
+from lokl.persistence import ModelFileError, info, is_harmless, pack, trusted_beyond_skops, unpack
 
 CASES = int(os.environ.get("LOKL_FUZZ_CASES", "300"))
 

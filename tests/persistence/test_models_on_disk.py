@@ -17,11 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import lokl
-from lokl import (
-    AutoMKLClassifier,
-    RegionClassifier,
-    UniformMKLClassifier,
-)
+from lokl import AutoMKLClassifier, RegionClassifier, UniformMKLClassifier
 from lokl._methods import METHODS
 from lokl.kernels import (
     RBF,
@@ -37,23 +33,12 @@ from lokl.kernels import (
     precomputed,
     standard,
 )
-from lokl.persistence import (
-    ModelFileError,
-    info,
-)
-from lokl.search import (
-    CalibratedMKLClassifier,
-    KernelSearchCV,
-)
-from lokl.solvers import (
-    MWU,
-    Exact,
-    LibSVM,
-    Primal,
-)
+from lokl.persistence import ModelFileError, info
+from lokl.search import CalibratedMKLClassifier, KernelSearchCV
+from lokl.solvers import MWU, Exact, LibSVM, Primal
 
 NAMES = [name for method in METHODS for name in method.classes]
-QUESTIONS = ("decision_function", "predict", "predict_proba", "gate", "contributions", "trust")
+QUESTIONS = ("decision_function", "predict", "predict_proba", "weights", "contributions", "trust")
 
 
 def answers(model, X):

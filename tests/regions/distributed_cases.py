@@ -9,12 +9,7 @@ import dask.array as da
 import numpy as np
 from sklearn.datasets import make_blobs, make_moons
 
-from lokl import (
-    RegionClassifier,
-    RegionRegressor,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import RegionClassifier, RegionRegressor, UniformMKLClassifier, UniformMKLRegressor
 
 X, Y = make_moons(700, noise=0.25, random_state=0)
 FRESH = make_moons(90, noise=0.3, random_state=1)[0]

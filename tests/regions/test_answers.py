@@ -14,15 +14,11 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-    distributed,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier, distributed
 from lokl.kernels import RBF
 from lokl.search import CalibratedMKLClassifier
 
-QUESTIONS = ("predict", "decision_function", "gate", "contributions")
+QUESTIONS = ("predict", "decision_function", "weights", "contributions")
 TWO = classifier().fit(X, Y)
 THREE = classifier(CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))).fit(BLOBS, COLOURS)
 PIPELINE = make_pipeline(StandardScaler(), UniformMKLClassifier(["rbf"])).fit(X, Y)
@@ -44,7 +40,7 @@ def asked(model, question, data):
     [
         (TWO, QUESTIONS),
         (THREE, ("predict", "decision_function", "predict_proba")),
-        (NUMBERS, ("predict", "gate", "contributions")),
+        (NUMBERS, ("predict", "weights", "contributions")),
         (LMKLClassifier(["linear", "rbf"], random_state=0).fit(X, Y), QUESTIONS),
         (PIPELINE, QUESTIONS[:2]),
     ],
@@ -164,7 +160,7 @@ def test_scores_of_data_frames_words_and_constant_targets():
         (lambda: distributed.predict(TWO, chunked(FRESH[:, 0], 9)), "X must have two axes"),
         (lambda: distributed.predict(TWO, chunked(X[:, :1], 100)), "expecting 2 features"),
         (lambda: distributed.predict_proba(TWO, chunked(X, 100)), "has no predict_proba"),
-        (lambda: distributed.gate(PIPELINE, chunked(X, 100)), "Pipeline has no gate"),
+        (lambda: distributed.weights(PIPELINE, chunked(X, 100)), "Pipeline has no weights"),
         (lambda: distributed.predict(classifier(), chunked(X, 100)), "not fitted"),
         (lambda: distributed.score(TWO, chunked(X, 100), Y[:600]), "X has 700 rows, but y has 600"),
         (

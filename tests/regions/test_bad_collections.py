@@ -9,11 +9,7 @@ import pytest
 from distributed_cases import TARGET, X, Y, classifier, regressor
 from distributed_cases import dask as chunked
 
-from lokl import (
-    RegionClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import RegionClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.distributed import fit
 
 

@@ -28,17 +28,10 @@ from distributed_cases import dask as chunked
 from sklearn.linear_model import LogisticRegression
 
 import lokl
-from lokl import (
-    RegionClassifier,
-    UniformMKLClassifier,
-    distributed,
-)
+from lokl import RegionClassifier, UniformMKLClassifier, distributed
 from lokl.regions.dask import answers
 from lokl.regions.dask.blocks import pickled_size
-from lokl.search import (
-    CalibratedMKLClassifier,
-    KernelSearchCV,
-)
+from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
 PROBABLE = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))
 
@@ -103,8 +96,8 @@ def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "y", "methods"),
     [
-        (classifier(), Y, ("predict", "decision_function", "gate", "contributions")),
-        (classifier(covers=2, overlap=0.2), Y, ("predict", "gate", "contributions")),
+        (classifier(), Y, ("predict", "decision_function", "weights", "contributions")),
+        (classifier(covers=2, overlap=0.2), Y, ("predict", "weights", "contributions")),
         (
             classifier(PROBABLE),
             Y + (X[:, 0] > 1),

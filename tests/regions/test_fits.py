@@ -8,17 +8,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed_cases import (
-    BLOBS,
-    COLOURS,
-    FRESH,
-    TARGET,
-    X,
-    Y,
-    check_same,
-    classifier,
-    regressor,
-)
+from distributed_cases import BLOBS, COLOURS, FRESH, TARGET, X, Y, check_same, classifier, regressor
 from distributed_cases import dask as chunked
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,17 +17,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    LDMKLClassifier,
-    RegionClassifier,
-    RegionRegressor,
-    UniformMKLClassifier,
-)
+from lokl import LDMKLClassifier, RegionClassifier, RegionRegressor, UniformMKLClassifier
 from lokl.distributed import fit
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 from lokl.regions import tree as region_tree
 from lokl.regions.dask.fitting import _batches
 from lokl.search import CalibratedMKLClassifier
@@ -182,12 +164,12 @@ def test_samples_may_lack_views():
     plain = model.fit(wide, Y)
     fitted = fit(model, chunked(wide, 111), Y)
     check_same(fitted, plain, wide)
-    np.testing.assert_array_equal(fitted.gate(wide), plain.gate(wide))
+    np.testing.assert_array_equal(fitted.weights(wide), plain.weights(wide))
     frame = dd.from_pandas(pd.DataFrame(wide, columns=list("abcd")), npartitions=3)
     named = UniformMKLClassifier(per_view(RBF(1.0), {"one": ["a", "b"], "two": ["c", "d"]}))
     by_name = fit(classifier(named), frame, Y)
     lacking = pd.DataFrame(X, columns=["a", "b"])
-    assert (by_name.gate(lacking)[:, 1] == 0).all()
+    assert (by_name.weights(lacking)[:, 1] == 0).all()
 
 
 def test_data_frames_of_unknown_lengths_with_empty_partitions():

@@ -16,10 +16,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from lokl import datasets
 from lokl.datasets import DatasetError
-from lokl.distributed import (
-    fit,
-    read,
-)
+from lokl.distributed import fit, read
 
 BLOCK = 4000
 

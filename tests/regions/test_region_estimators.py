@@ -24,14 +24,8 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
-from lokl.regions.fitting import (
-    regions_in_memory,
-    with_share_of_memory,
-)
+from lokl.kernels import RBF, per_view
+from lokl.regions.fitting import regions_in_memory, with_share_of_memory
 from lokl.search import CalibratedMKLClassifier
 from lokl.solvers import Exact
 
@@ -54,7 +48,9 @@ SMALL = [
 ]
 
 
-@parametrize_with_checks([RegionClassifier(), RegionRegressor(), RegionRegressor(stretch="shared")])
+@parametrize_with_checks(
+    [RegionClassifier(), RegionRegressor(), RegionRegressor(scale_features="shared")]
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -81,7 +77,7 @@ def test_one_region_is_the_estimator_itself(inside, covers):
     model = RegionClassifier(inside, covers=covers).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(FRESH), plain.decision_function(FRESH))
     np.testing.assert_array_equal(model.predict(FRESH), plain.predict(FRESH))
-    np.testing.assert_array_equal(model.gate(FRESH), plain.gate(FRESH))
+    np.testing.assert_array_equal(model.weights(FRESH), plain.weights(FRESH))
     np.testing.assert_array_equal(model.contributions(FRESH), plain.contributions(FRESH))
     assert len(model.trees_) == 1
 
@@ -197,7 +193,7 @@ def test_regions_of_one_class_decide_for_it_and_unmet_classes_are_never_chosen()
     assert small.score(data, y) > 0.9
     constant = [r for r, fitted in enumerate(small.estimators_[0]) if fitted is None]
     rows = np.isin(small.region(data), constant)
-    np.testing.assert_array_equal(small.gate(data)[rows], 1.0)
+    np.testing.assert_array_equal(small.weights(data)[rows], 1.0)
     np.testing.assert_array_equal(small.contributions(data)[rows], 0.0)
     assert set(np.unique(small.decision_function(data)[rows])) == {-1.0, 1.0}
 
@@ -231,7 +227,7 @@ def test_sparse_samples_frames_and_precisions_agree():
     inside = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "second": RBF(1.0).on(["b"])})
     framed = regions(inside, covers=2).fit(frame, Y)
     assert list(framed.feature_names_in_) == ["a", "b"]
-    trust = framed.gate(new, labels=True)
+    trust = framed.weights(new, labels=True)
     assert list(trust.columns) == ["first", "second"]
     assert list(trust.index) == list(new.index)
     assert framed.contributions(new, labels=True).shape == (90, 2)
@@ -243,7 +239,7 @@ def test_samples_may_lack_views():
     wide[1::4, 2:] = np.nan
     inside = UniformMKLClassifier(per_view(RBF(1.0), {"one": [0, 1], "two": [2, 3]}))
     model = regions(inside, max_region_size=70).fit(wide, Y)
-    trust = model.gate(wide)
+    trust = model.weights(wide)
     assert (trust[::4, 0] == 0).all()
     assert (trust[1::4, 1] == 0).all()
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
@@ -276,7 +272,7 @@ def test_pipelines_and_estimators_of_others_learn_in_regions():
     weight = np.ones(len(X))
     model = regions(pipeline).fit(X, Y, weight)
     assert model.score(X, Y) > 0.85
-    assert not hasattr(model, "gate")
+    assert not hasattr(model, "weights")
     with pytest.raises(ValueError, match="decision_function"):
         regions(RandomForestClassifier()).fit(X, Y)
 
@@ -286,7 +282,7 @@ def test_every_region_learns_weights_of_its_own():
     weights = [fitted.weights_ for fitted in model.estimators_[0] if fitted is not None]
     assert np.ptp(weights, axis=0).max() > 0.01
     votes = regions(LDMKLClassifier(["linear", "rbf"]), max_region_size=120).fit(X, Y)
-    assert votes.gate(FRESH).shape == (90, 2)
+    assert votes.weights(FRESH).shape == (90, 2)
 
 
 def test_memory_is_shared_and_does_not_depend_on_cores():

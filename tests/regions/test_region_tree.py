@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lokl.regions import tree as region_tree
-from lokl.regions.tree import (
-    Growth,
-    projected,
-    with_branches,
-)
+from lokl.regions.tree import Growth, projected, with_branches
 from lokl.regions.tree import grow_tree as grow_by
 
 

@@ -20,14 +20,8 @@ from lokl import (
     TrustedVoteClassifier,
     UniformMKLClassifier,
 )
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
-from lokl.search import (
-    CalibratedMKLClassifier,
-    KernelSearchCV,
-)
+from lokl.kernels import RBF, per_view
+from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
 X, Y = make_moons(240, noise=0.25, random_state=0)
 FRESH = make_moons(60, noise=0.3, random_state=1)[0]
@@ -67,7 +61,7 @@ def test_files_hold_all_that_a_model_says(model, n_classes, tmp_path):
             again.decision_function(FRESH), model.decision_function(FRESH)
         )
         np.testing.assert_array_equal(again.region(FRESH), model.region(FRESH))
-        for question in ("gate", "contributions", "predict_proba"):
+        for question in ("weights", "contributions", "predict_proba"):
             assert hasattr(again, question) == hasattr(model, question)
             if hasattr(model, question):
                 told = getattr(model, question)(FRESH)
@@ -118,7 +112,7 @@ def test_parts_of_views_and_the_intercept_of_the_region_are_the_decision(n_class
     if spoil:
         assert (parts[::5, ..., 0] == 0).all()
         assert (parts[1::5, ..., 1] == 0).all()
-        assert (model.gate(wide)[::5, 0] == 0).all()
+        assert (model.weights(wide)[::5, 0] == 0).all()
 
 
 def test_frames_may_lack_the_columns_of_a_view():
@@ -129,7 +123,7 @@ def test_frames_may_lack_the_columns_of_a_view():
     told = model.decision_function(frame[["c", "d"]])
     absent = frame.assign(a=np.nan, b=np.nan)
     np.testing.assert_array_equal(told, model.decision_function(absent))
-    assert (model.gate(absent)[:, 0] == 0).all()
+    assert (model.weights(absent)[:, 0] == 0).all()
 
 
 def test_logarithms_of_probabilities():
@@ -232,5 +226,5 @@ def test_samples_may_lack_views_of_a_calibrated_model():
     wide[::5, :2] = np.nan
     model = regions(CalibratedMKLClassifier(UniformMKLClassifier(VIEWS))).fit(wide, Y)
     assert model.kernel_names_ == ["one", "two"]
-    assert (model.gate(wide)[::5, 0] == 0).all()
+    assert (model.weights(wide)[::5, 0] == 0).all()
     np.testing.assert_allclose(model.predict_proba(wide).sum(axis=1), 1.0)

@@ -12,23 +12,10 @@ from scipy.optimize import approx_fprime
 from sklearn.datasets import make_friedman1
 
 import lokl
-from lokl import (
-    RegionClassifier,
-    RegionRegressor,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl import RegionClassifier, RegionRegressor, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, per_view
 from lokl.regions import scaling as stretching
-from lokl.regions.scaling import (
-    Neighbourhood,
-    learn_stretch,
-    standardizing,
-    stretched,
-)
+from lokl.regions.scaling import Neighbourhood, learn_stretch, standardizing, stretched
 
 X, TARGET = make_friedman1(1500, n_features=9, noise=0.5, random_state=0)
 Y = np.where(np.median(TARGET) < TARGET, "high", "low")
@@ -37,7 +24,7 @@ INSIDE = UniformMKLClassifier([RBF(0.5)], C=8.0)
 
 
 def regions(inside=INSIDE, **more):
-    settings_ = {"max_region_size": 400, "random_state": 0, "stretch": "shared", **more}
+    settings_ = {"max_region_size": 400, "random_state": 0, "scale_features": "shared", **more}
     return RegionClassifier(inside, **settings_)
 
 
@@ -110,16 +97,20 @@ def test_useless_columns_cost_regions_less():
     plain = RegionClassifier(max_region_size=400, random_state=0).fit(X[:800], Y[:800])
     model = regions(None).fit(X[:800], Y[:800])
     assert model.score(FRESH, truth) > plain.score(FRESH, truth) + 0.01
-    assert plain.stretch_ is None
+    assert plain.feature_scale_ is None
     inside = UniformMKLRegressor([RBF(0.2)], C=10.0)
-    regressor = RegionRegressor(inside, max_region_size=400, stretch="shared", random_state=0)
+    regressor = RegionRegressor(
+        inside, max_region_size=400, scale_features="shared", random_state=0
+    )
     assert regressor.fit(X, TARGET).score(FRESH, TRUTH) > 0.85
 
 
 def test_the_unit_of_a_column_does_not_matter():
     unit = 10.0 ** np.arange(-4, 5)
     one, other = regions().fit(X, Y), regions().fit(X * unit, Y)
-    np.testing.assert_allclose(other.stretch_ * unit, one.stretch_, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        other.feature_scale_ * unit, one.feature_scale_, rtol=1e-2, atol=1e-2
+    )
     again = other.decision_function(FRESH * unit)
     assert np.mean(np.abs(again - one.decision_function(FRESH)) < 0.05) > 0.97
 
@@ -127,10 +118,10 @@ def test_the_unit_of_a_column_does_not_matter():
 @pytest.mark.parametrize("covers", [1, 2])
 def test_regions_are_those_of_stretched_samples(covers):
     model = regions(covers=covers).fit(X, Y)
-    factors = model.stretch_
+    factors = model.feature_scale_
     assert factors.shape == (9,)
     assert (factors >= 0).all()
-    plain = regions(covers=covers, stretch=None).fit(X * factors, Y)
+    plain = regions(covers=covers, scale_features=None).fit(X * factors, Y)
     np.testing.assert_array_equal(model.region(FRESH), plain.region(FRESH * factors))
     np.testing.assert_array_equal(
         model.decision_function(FRESH), plain.decision_function(FRESH * factors)
@@ -143,7 +134,7 @@ def test_sparse_samples_threads_and_files(jobs, tmp_path):
     model = regions(n_jobs=1).fit(X, Y)
     told = model.decision_function(FRESH)
     again = regions(n_jobs=jobs).fit(sparse.csr_matrix(X), Y)
-    np.testing.assert_allclose(again.stretch_, model.stretch_, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(again.feature_scale_, model.feature_scale_, rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(again.decision_function(sparse.csr_matrix(FRESH)), told, atol=0.05)
     np.testing.assert_array_equal(regions(n_jobs=jobs).fit(X, Y).decision_function(FRESH), told)
     lokl.save(model, tmp_path / "model.lokl")
@@ -159,28 +150,30 @@ def test_frames_views_weights_and_single_precision():
     inside = UniformMKLClassifier(per_view(RBF(0.5), {"one": names[:3], "two": names[3:]}))
     weight = np.random.RandomState(0).randint(0, 3, size=len(X))
     model = regions(inside).fit(frame, Y, weight)
-    assert (model.gate(fresh)[::4, 0] == 0).all()
+    assert (model.weights(fresh)[::4, 0] == 0).all()
     kept = weight > 0
     again = regions(inside).fit(frame[kept], Y[kept], weight[kept])
-    np.testing.assert_allclose(again.stretch_, model.stretch_, rtol=1e-6)
+    np.testing.assert_allclose(again.feature_scale_, model.feature_scale_, rtol=1e-6)
     assert list(model.contributions(fresh, labels=True).index) == list(fresh.index)
     single = regions().fit(X.astype(np.float32), Y)
-    assert stretched(FRESH.astype(np.float32), single.stretch_).dtype == np.float32
-    np.testing.assert_allclose(single.stretch_, regions().fit(X, Y).stretch_, rtol=1e-2, atol=1e-2)
+    assert stretched(FRESH.astype(np.float32), single.feature_scale_).dtype == np.float32
+    np.testing.assert_allclose(
+        single.feature_scale_, regions().fit(X, Y).feature_scale_, rtol=1e-2, atol=1e-2
+    )
 
 
 def test_few_samples_keep_their_columns():
     model = regions(max_region_size=40).fit(X[:60], Y[:60])
-    np.testing.assert_array_equal(model.stretch_, 1.0)
+    np.testing.assert_array_equal(model.feature_scale_, 1.0)
 
 
 def test_several_classes():
     colours = np.digitize(TARGET, np.quantile(TARGET, [0.3, 0.7]))
     model = regions().fit(X, colours)
-    assert model.stretch_[5:].max() < 0.6 * model.stretch_[:5].min()
+    assert model.feature_scale_[5:].max() < 0.6 * model.feature_scale_[:5].min()
     assert model.score(X, colours) > 0.8
 
 
 def test_other_values_are_named():
     with pytest.raises(ValueError, match="stretch must be 'shared' or None, got 'each'"):
-        regions(stretch="each").fit(X, Y)
+        regions(scale_features="each").fit(X, Y)

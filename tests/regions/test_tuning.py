@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from lokl import (
-    RegionClassifier,
-    RegionRegressor,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import RegionClassifier, RegionRegressor, UniformMKLClassifier, UniformMKLRegressor
 from lokl.kernels import RBF
 
 X, Y = make_moons(400, noise=0.2, random_state=0)

@@ -10,16 +10,7 @@ from pathlib import Path
 import numpy as np
 from study_cases import like_a_study
 
-from lokl.report import (
-    Candidate,
-    Cases,
-    Finding,
-    Interval,
-    Report,
-    Subset,
-    ViewWorth,
-    write,
-)
+from lokl.report import Candidate, Cases, Finding, Interval, Report, Subset, ViewWorth, write
 
 
 def cases(n=60, n_views=3, n_classes=3, seed=0, names="P{:03d}"):
@@ -80,10 +71,7 @@ def regression(n=200):
     from sklearn.preprocessing import scale
 
     from lokl import TrustedVoteRegressor
-    from lokl.kernels import (
-        RBF,
-        per_view,
-    )
+    from lokl.kernels import RBF, per_view
     from lokl.report import about
 
     X, y = load_diabetes(return_X_y=True)
@@ -109,10 +97,7 @@ def fitted(n=150):
 
     from lokl import TrustedVoteClassifier
     from lokl.explain import view_value
-    from lokl.kernels import (
-        RBF,
-        per_view,
-    )
+    from lokl.kernels import RBF, per_view
     from lokl.report import about
 
     X, y = load_wine(return_X_y=True)

@@ -25,37 +25,12 @@ from lokl import (
 )
 from lokl._methods import METHODS
 from lokl.datasets import make_views
-from lokl.explain import (
-    answers_by_view,
-    view_value,
-)
-from lokl.explain.similarity import (
-    Likeness,
-    kernel_pca,
-    likeness,
-    nearest,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    per_view,
-)
-from lokl.report import (
-    about,
-    alignment_of,
-    cases_from,
-    cases_of,
-    render,
-    view_names,
-)
-from lokl.report.gather import (
-    duplicates,
-    sha256,
-)
-from lokl.search import (
-    KernelSearchCV,
-    calibrated,
-)
+from lokl.explain import answers_by_view, view_value
+from lokl.explain.similarity import Likeness, kernel_pca, likeness, nearest
+from lokl.kernels import RBF, Linear, per_view
+from lokl.report import about, alignment_of, cases_from, cases_of, render, view_names
+from lokl.report.gather import duplicates, sha256
+from lokl.search import KernelSearchCV, calibrated
 
 NAMES = [name for method in METHODS for name in method.classes]
 

@@ -13,11 +13,7 @@ from scipy.stats import binomtest
 from study_cases import like_a_study
 
 import lokl.report
-from lokl.report import (
-    Candidate,
-    Interval,
-    Report,
-)
+from lokl.report import Candidate, Interval, Report
 from lokl.report.figures import Axis, ramp
 from lokl.report.formatting import (
     Scale,

@@ -12,18 +12,8 @@ from report_cases import cases, examples, report
 from script_data import data_of
 from study_cases import like_a_study
 
-from lokl.report import (
-    Interval,
-    Report,
-    render,
-    write,
-)
-from lokl.report.data import (
-    counts,
-    numbers,
-    shares,
-    unpacked,
-)
+from lokl.report import Interval, Report, render, write
+from lokl.report.data import counts, numbers, shares, unpacked
 
 VOID = {"meta", "input", "link", "br"}
 

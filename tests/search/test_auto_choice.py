@@ -12,19 +12,9 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 
-from lokl import (
-    AutoMKLClassifier,
-    AutoMKLRegressor,
-    LpMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import AutoMKLClassifier, AutoMKLRegressor, LpMKLClassifier, UniformMKLClassifier
 from lokl.datasets import make_views
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Precomputed,
-    precomputed,
-)
+from lokl.kernels import RBF, Linear, Precomputed, precomputed
 from lokl.search import auto_search as tournament
 from lokl.search.auto_search import (
     FIXED,
@@ -84,11 +74,11 @@ def test_the_winner_explains_itself():
     table.columns = [f"c{j}" for j in range(X.shape[1])]
     model = quick(methods=[LpMKLClassifier()]).fit(table, y)
     names = model.kernel_names_
-    assert model.gate(table).shape == (len(y), len(names))
+    assert model.weights(table).shape == (len(y), len(names))
     parts = model.contributions(table)
     decision = parts.sum(axis=2) + model.intercept_
     np.testing.assert_allclose(decision, model.decision_function(table), atol=1e-8)
-    shown = model.gate(table.iloc[:3], labels=True)
+    shown = model.weights(table.iloc[:3], labels=True)
     assert list(shown.index) == ["wine 0", "wine 1", "wine 2"]
     assert list(shown.columns) == list(names)
     assert not hasattr(model, "trust")

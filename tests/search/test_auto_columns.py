@@ -8,15 +8,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_iris, make_classification
 
-from lokl import (
-    AutoMKLClassifier,
-    join_views,
-)
+from lokl import AutoMKLClassifier, join_views
 from lokl.datasets import make_views
-from lokl.search.columns import (
-    PrepareColumns,
-    ReadColumns,
-)
+from lokl.search.columns import PrepareColumns, ReadColumns
 
 X, y = load_iris(return_X_y=True)
 
@@ -192,7 +186,7 @@ def test_a_whole_missing_view_stays_missing():
     assert table.kernels.eq("first: rbf(2^0)").any()
     both = [name for name in model.kernel_names_ if name.startswith("second")]
     if both:
-        lacking = model.gate(joined)[150:, [list(model.kernel_names_).index(n) for n in both]]
+        lacking = model.weights(joined)[150:, [list(model.kernel_names_).index(n) for n in both]]
         assert (lacking == 0).all()
     assert model.score(joined, labels) > 0.8
 

@@ -9,10 +9,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lokl import (
-    AutoMKLClassifier,
-    AutoMKLRegressor,
-)
+from lokl import AutoMKLClassifier, AutoMKLRegressor
 
 X, y = load_iris(return_X_y=True)
 

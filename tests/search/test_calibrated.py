@@ -22,22 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lokl import (
-    LDMKLClassifier,
-    LpMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
-from lokl.search import (
-    CalibratedMKLClassifier,
-    calibrated,
-    expected_calibration_error,
-    held_out,
-)
+from lokl import LDMKLClassifier, LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Linear
+from lokl.search import CalibratedMKLClassifier, calibrated, expected_calibration_error, held_out
 from lokl.search.calibrated import class_splits
 
 TIGHT = 1e-10
@@ -175,7 +162,7 @@ def test_calibrated_leaves_the_model_alone_and_is_the_fitted_class():
     model = UniformMKLClassifier(["rbf"]).fit(X, y)
     fitted = calibrated(model, X, y, cv=3)
     assert fitted.estimator_ is model
-    for name in ("predict", "decision_function", "gate", "contributions"):
+    for name in ("predict", "decision_function", "weights", "contributions"):
         np.testing.assert_array_equal(getattr(fitted, name)(X), getattr(model, name)(X))
     whole = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]), cv=3).fit(X, y)
     np.testing.assert_array_equal(whole.predict_proba(X), fitted.predict_proba(X))
@@ -227,7 +214,7 @@ def test_views_that_samples_lack_and_splits_that_judge_some():
     ).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     assert (model.held_out_ == 0).any()
-    assert (model.gate(X)[:40, 0] == 0).all()
+    assert (model.weights(X)[:40, 0] == 0).all()
 
 
 def test_weights_reach_the_last_step_of_a_pipeline():
@@ -241,7 +228,7 @@ def test_weights_reach_the_last_step_of_a_pipeline():
         plain.fit(X, y, weight).predict_proba(X),
         atol=1e-6,
     )
-    np.testing.assert_array_equal(piped.gate(X), plain.gate(X))
+    np.testing.assert_array_equal(piped.weights(X), plain.weights(X))
 
 
 def test_errors_say_what_to_do():

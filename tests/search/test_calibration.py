@@ -8,10 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.calibration import _SigmoidCalibration
 
-from lokl.search import (
-    Calibration,
-    expected_calibration_error,
-)
+from lokl.search import Calibration, expected_calibration_error
 
 
 def decisions(seed, n_classes, n=60, shift=1.0):

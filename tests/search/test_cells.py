@@ -15,15 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import lokl
-from lokl import (
-    LpMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl.kernels import RBF, Linear
 from lokl.search import KernelSearchCV
 
 # Not what these tests are about.

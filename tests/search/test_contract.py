@@ -12,30 +12,17 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import (
-    GroupKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_score,
-)
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lokl import (
-    LpMKLClassifier,
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl._warnings import tell
 from lokl.kernels import RBF
-from lokl.search import (
-    KernelSearchCV,
-)
-from lokl.search import (
-    lockstep as side_by_side,
-)
+from lokl.search import KernelSearchCV
+from lokl.search import lockstep as side_by_side
 from lokl.solvers.cost_path import CostPath
 
 X, y = data(60)

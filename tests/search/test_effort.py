@@ -16,12 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
-from lokl.search.evaluation import (
-    Clock,
-    falls_in_a_row,
-    on_part,
-    row_counts,
-)
+from lokl.search.evaluation import Clock, falls_in_a_row, on_part, row_counts
 from lokl.search.tasks import Task
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best .* of the grid")

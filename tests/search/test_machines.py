@@ -16,25 +16,11 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ParameterGr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
+from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.gram import mixing
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Sigmoid,
-)
-from lokl.search import (
-    KernelSearchCV,
-    expected_calibration_error,
-)
-from lokl.search.shared_gram import (
-    Matrices,
-    SharedMachines,
-    bound_in_folds,
-)
+from lokl.kernels import RBF, Linear, Sigmoid
+from lokl.search import KernelSearchCV, expected_calibration_error
+from lokl.search.shared_gram import Matrices, SharedMachines, bound_in_folds
 from lokl.search.tasks import Task
 from lokl.solvers import Exact
 

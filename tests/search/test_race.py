@@ -12,10 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lokl import (
-    LMKLClassifier,
-    UniformMKLClassifier,
-)
+from lokl import LMKLClassifier, UniformMKLClassifier
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
 from lokl.search.evaluation import (
@@ -26,12 +23,7 @@ from lokl.search.evaluation import (
     far_behind,
     rounds_of_folds,
 )
-from lokl.search.tasks import (
-    Cell,
-    Line,
-    Task,
-    Worker,
-)
+from lokl.search.tasks import Cell, Line, Task, Worker
 
 COSTS, FOLDS, ROWS = 8, 5, 60
 

@@ -7,16 +7,9 @@ from hypothesis import strategies as st
 from selection_cases import data
 
 from lokl import UniformMKLClassifier
-from lokl.kernels import (
-    RBF,
-    Linear,
-)
+from lokl.kernels import RBF, Linear
 from lokl.search import KernelSearchCV
-from lokl.search.grid import (
-    by_cost,
-    coordinates,
-    group,
-)
+from lokl.search.grid import by_cost, coordinates, group
 from lokl.search.results import choose, warn_of_edges
 
 

@@ -11,18 +11,8 @@ from selection_cases import check_like_grid_search, data, targets
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 
-from lokl import (
-    LDMKLClassifier,
-    LDMKLRegressor,
-    LpMKLClassifier,
-    SwMKLClassifier,
-    SwMKLRegressor,
-)
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
+from lokl import LDMKLClassifier, LDMKLRegressor, LpMKLClassifier, SwMKLClassifier, SwMKLRegressor
+from lokl.kernels import RBF, Linear, Polynomial
 from lokl.search import KernelSearchCV
 from lokl.search.backends import COSTS, with_stored_kernels
 from lokl.search.tasks import Task

@@ -7,12 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
-from lokl.solvers import (
-    Exact,
-    epsilon_insensitive,
-    hinge,
-    squared_hinge,
-)
+from lokl.solvers import Exact, epsilon_insensitive, hinge, squared_hinge
 
 MEGABYTE = 2**20
 

@@ -8,10 +8,7 @@ from scipy import sparse
 
 from lokl.gram import GatedGram
 from lokl.kernels import RBF
-from lokl.solvers import (
-    Exact,
-    squared_hinge,
-)
+from lokl.solvers import Exact, squared_hinge
 from lokl.solvers.exact import Distinct
 
 

@@ -20,21 +20,8 @@ from solver_cases import (
     whole_gram,
 )
 
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Linear,
-    Polynomial,
-    Sigmoid,
-)
-from lokl.solvers import (
-    Exact,
-    LibSVM,
-    epsilon_insensitive,
-    hinge,
-    solve_svc,
-    solve_svr,
-)
+from lokl.kernels import RBF, Callable, Linear, Polynomial, Sigmoid
+from lokl.solvers import Exact, LibSVM, epsilon_insensitive, hinge, solve_svc, solve_svr
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 # Less memory than the whole matrix makes the solver work in blocks.

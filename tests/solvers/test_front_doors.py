@@ -7,20 +7,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from solver_cases import samples, signs, stored, whole_gram
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Precomputed,
-)
-from lokl.solvers import (
-    Exact,
-    LibSVM,
-    Solver,
-    hinge,
-    solve_svc,
-    solve_svr,
-    squared_hinge,
-)
+from lokl.kernels import RBF, Linear, Precomputed
+from lokl.solvers import Exact, LibSVM, Solver, hinge, solve_svc, solve_svr, squared_hinge
 from lokl.solvers.by_name import resolve_solver
 
 X, SCORE = samples(0, n=50)

@@ -5,22 +5,10 @@ import pytest
 
 from lokl._warnings import Collected
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Sigmoid,
-)
-from lokl.solvers import (
-    Exact,
-    Machines,
-    Solver,
-    hinge,
-)
+from lokl.kernels import RBF, Sigmoid
+from lokl.solvers import Exact, Machines, Solver, hinge
 from lokl.solvers.cost_path import solve_on_stored
-from lokl.solvers.machines import (
-    folds_for,
-    held_out_decisions,
-    held_out_machines,
-)
+from lokl.solvers.machines import folds_for, held_out_decisions, held_out_machines
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])

@@ -9,15 +9,8 @@ from sklearn.svm import SVC
 from solver_cases import LOSSES, best_value, dual_value, gradient, make, mixed_cost, samples, signs
 
 from lokl import UniformMKLClassifier
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
-from lokl.solvers import (
-    solve_svc,
-    solve_svr,
-)
+from lokl.kernels import RBF, Linear, Polynomial
+from lokl.solvers import solve_svc, solve_svr
 from lokl.solvers.base import enough_steps
 from lokl.solvers.free_set import interior
 

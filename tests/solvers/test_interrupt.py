@@ -11,15 +11,8 @@ import pytest
 from solver_cases import budget, samples, signs
 
 import lokl
-from lokl.kernels import (
-    RBF,
-    Callable,
-)
-from lokl.solvers import (
-    Exact,
-    epsilon_insensitive,
-    hinge,
-)
+from lokl.kernels import RBF, Callable
+from lokl.solvers import Exact, epsilon_insensitive, hinge
 
 N = 120
 X, SCORE = samples(0, N)

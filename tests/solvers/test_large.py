@@ -6,20 +6,8 @@ from scipy import sparse
 from sklearn.svm import SVC, SVR
 from solver_cases import assert_solves, budget, on_stored, samples, signs
 
-from lokl.kernels import (
-    RBF,
-    Callable,
-    Linear,
-    Polynomial,
-)
-from lokl.solvers import (
-    Exact,
-    epsilon_insensitive,
-    hinge,
-    solve_svc,
-    solve_svr,
-    squared_hinge,
-)
+from lokl.kernels import RBF, Callable, Linear, Polynomial
+from lokl.solvers import Exact, epsilon_insensitive, hinge, solve_svc, solve_svr, squared_hinge
 
 N = 2300
 X, SCORE = samples(0, N, d=4)

@@ -8,25 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Precomputed,
-    Sigmoid,
-)
-from lokl.solvers import (
-    MWU,
-    Exact,
-    hinge,
-    solve_svc,
-    solve_svr,
-    squared,
-    squared_hinge,
-)
-from lokl.solvers.base import (
-    enough_fetches,
-    enough_patience,
-)
+from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
+from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
+from lokl.solvers.base import enough_fetches, enough_patience
 from lokl.solvers.mwu import least
 
 

@@ -9,19 +9,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Linear,
-    Polynomial,
-)
-from lokl.solvers import (
-    MWU,
-    squared_hinge,
-)
-from lokl.solvers.mwu import (
-    _Rounds,
-    kernel_shares,
-)
+from lokl.kernels import RBF, Linear, Polynomial
+from lokl.solvers import MWU, squared_hinge
+from lokl.solvers.mwu import _Rounds, kernel_shares
 
 
 def case(n=40, seed=0, kernels=None):

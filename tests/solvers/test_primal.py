@@ -19,27 +19,11 @@ from solver_cases import (
 )
 
 from lokl.gram import GatedGram
-from lokl.kernels import (
-    RBF,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
-from lokl.solvers import (
-    Exact,
-    Primal,
-    epsilon_insensitive,
-    hinge,
-    solve_svc,
-    solve_svr,
-)
+from lokl.kernels import RBF, Laplacian, Linear, Polynomial
+from lokl.solvers import Exact, Primal, epsilon_insensitive, hinge, solve_svc, solve_svr
 from lokl.solvers import _descent as loops
 from lokl.solvers import _proximal as answers
-from lokl.solvers.primal import (
-    Newton,
-    balanced,
-    descend,
-)
+from lokl.solvers.primal import Newton, balanced, descend
 
 seeds = st.integers(0, 2**16)
 losses = pytest.mark.parametrize("loss", LOSSES)

@@ -15,12 +15,7 @@ from solver_cases import (
     some_point,
 )
 
-from lokl.solvers import (
-    Problem,
-    epsilon_insensitive,
-    hinge,
-    squared_hinge,
-)
+from lokl.solvers import Problem, epsilon_insensitive, hinge, squared_hinge
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)

@@ -7,16 +7,8 @@ from hypothesis import strategies as st
 from solver_cases import LOSSES, assert_solves, dual_value, make, on_stored, solve
 
 from lokl.kernels import RBF
-from lokl.solvers import (
-    Exact,
-    Machines,
-    epsilon_insensitive,
-    hinge,
-)
-from lokl.solvers.cost_path import (
-    restart,
-    still_optimal,
-)
+from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
+from lokl.solvers.cost_path import restart, still_optimal
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 cases = given(seed=st.integers(0, 2**16), ratio=st.floats(0.05, 20.0))

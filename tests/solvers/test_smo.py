@@ -15,10 +15,7 @@ from solver_cases import (
     some_point,
 )
 
-from lokl.solvers._smo import (
-    place_symmetric,
-    smo,
-)
+from lokl.solvers._smo import place_symmetric, smo
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)

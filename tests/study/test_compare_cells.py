@@ -12,20 +12,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 
 from lokl import UniformMKLClassifier
 from lokl.search.columns import PrepareColumns
-from lokl.study.candidates import (
-    BASELINE,
-    OURS,
-    VIEW,
-    OneView,
-    Searched,
-    candidates_for,
-    divided,
-)
-from lokl.study.experiment import (
-    Cell,
-    packed,
-    unpacked,
-)
+from lokl.study.candidates import BASELINE, OURS, VIEW, OneView, Searched, candidates_for, divided
+from lokl.study.experiment import Cell, packed, unpacked
 from lokl.tables import TableError
 
 

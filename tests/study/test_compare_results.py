@@ -10,20 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lokl.explain.formatting import corrected_interval
-from lokl.study.findings import (
-    KINDS,
-    findings,
-)
-from lokl.study.outputs import (
-    disagreeing,
-    trusted_where,
-)
-from lokl.study.results import (
-    BEST_VIEW,
-    Results,
-    predictions_csv,
-    results_csv,
-)
+from lokl.study.findings import KINDS, findings
+from lokl.study.outputs import disagreeing, trusted_where
+from lokl.study.results import BEST_VIEW, Results, predictions_csv, results_csv
 
 NAMES = ("AutoMKL", "trusted vote", "uniform mix", "left alone", "right alone", "majority class")
 ROOT = Path(__file__).parents[2]

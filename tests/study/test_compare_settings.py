@@ -7,13 +7,7 @@ from compare_cases import write_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.study.settings import (
-    Settings,
-    as_toml,
-    load_settings,
-    stored_identity,
-    stored_model,
-)
+from lokl.study.settings import Settings, as_toml, load_settings, stored_identity, stored_model
 from lokl.tables import TableError
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

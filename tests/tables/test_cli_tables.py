@@ -17,10 +17,7 @@ from typer.testing import CliRunner
 
 import lokl
 from lokl.cli.app import app
-from lokl.kernels import (
-    RBF,
-    per_view,
-)
+from lokl.kernels import RBF, per_view
 
 runner = CliRunner()
 

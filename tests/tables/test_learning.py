@@ -9,17 +9,8 @@ from table_cases import larger
 import lokl
 from lokl._methods import METHODS
 from lokl.persistence import info
-from lokl.tables import (
-    TableError,
-    TablePreparation,
-    read_table,
-)
-from lokl.tables.learning import (
-    estimator_class,
-    learn,
-    places_in,
-    preparation_for,
-)
+from lokl.tables import TableError, TablePreparation, read_table
+from lokl.tables.learning import estimator_class, learn, places_in, preparation_for
 from lokl.tables.prediction_input import read_new
 from lokl.tables.preparation import frequent_words, schema_of
 

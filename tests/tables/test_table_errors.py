@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from table_cases import written
 
-from lokl.tables import (
-    TableError,
-    read_table,
-)
+from lokl.tables import TableError, read_table
 
 
 def told(sources, **options):

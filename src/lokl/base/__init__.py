@@ -3,15 +3,8 @@
 from lokl.base.classifier import Classifier
 from lokl.base.estimator import Learner
 from lokl.base.regressor import Regressor
-from lokl.base.settings import (
-    setting,
-    settings,
-)
-from lokl.base.templates import (
-    FixedKernel,
-    Rounds,
-    Walk,
-)
+from lokl.base.settings import setting, settings
+from lokl.base.templates import FixedKernel, Rounds, Walk
 from lokl.base.training import Training
 
 __all__ = [

@@ -19,26 +19,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from lokl._arrays import Array
 from lokl._parameters import check_not_negative
 from lokl.base.diagnostics import warn_if_trust_misleads
-from lokl.base.estimator import (
-    Learner,
-    Stated,
-    all_or_nothing,
-)
+from lokl.base.estimator import Learner, Stated, all_or_nothing
 from lokl.base.model import Attributes, Model
-from lokl.base.settings import (
-    Rule,
-    one_of,
-    setting,
-    settings,
-)
+from lokl.base.settings import Rule, one_of, setting, settings
 from lokl.base.training import Training, chosen_solver
 from lokl.base.validation import check_costs
 from lokl.solvers import Problem
-from lokl.solvers.by_name import (
-    CHOICES,
-    CLASSIFICATION,
-    classification_loss,
-)
+from lokl.solvers.by_name import CHOICES, CLASSIFICATION, classification_loss
 
 
 def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:

@@ -6,11 +6,7 @@ from typing import Any
 
 from lokl._parameters import check_positive
 from lokl.base.estimator import Learner, all_or_nothing
-from lokl.base.fit_cache import (
-    Earlier,
-    Guide,
-    alike,
-)
+from lokl.base.fit_cache import Earlier, Guide, alike
 from lokl.kernels import Kernel
 
 # Settings in which estimators of one line may differ.

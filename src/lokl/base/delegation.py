@@ -60,8 +60,8 @@ class Explained(BaseEstimator):
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
         """Ask it."""
 
-    @available_if(_inside("gate"))
-    def gate(self, X: Any, *, labels: bool = False) -> Any:
+    @available_if(_inside("weights"))
+    def weights(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample: ``gate`` of the model that decides on it.
 
         Parameters
@@ -75,7 +75,7 @@ class Explained(BaseEstimator):
         trust : array of shape (n_samples, n_kernels)
             Shares of the kernels; rows sum to one. Equal shares where no model was needed.
         """
-        return self._explained("gate", X, labels)
+        return self._explained("weights", X, labels)
 
     @available_if(_inside("contributions"))
     def contributions(self, X: Any, *, labels: bool = False) -> Any:

@@ -24,16 +24,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    as_samples,
-    squared_norms,
-)
-from lokl._warnings import (
-    apart,
-    tell,
-)
+from lokl._arrays import Array, Samples, as_samples, squared_norms
+from lokl._warnings import apart, tell
 from lokl.base.model import Model
 from lokl.base.training import Training
 from lokl.gates.base import shares
@@ -298,10 +290,7 @@ def _quiet(model: Any) -> Any:
 def average_of(model: Any) -> Any:
     """The plain average of the same kernels, with the same settings; not fitted."""
     # The baseline is built on this package.
-    from lokl.methods.uniformmkl import (
-        UniformMKLClassifier,
-        UniformMKLRegressor,
-    )
+    from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 
     kind: Any = UniformMKLClassifier if is_classifier(model) else UniformMKLRegressor
     plain, given = kind(), clone(model).get_params(deep=False)

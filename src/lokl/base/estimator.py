@@ -27,17 +27,8 @@ from lokl.base.diagnostics import (
     warn_of_weight_at_the_end,
 )
 from lokl.base.fit_cache import Earlier
-from lokl.base.kernel_params import (
-    PREFIX,
-    nested_parameters,
-    with_parameters,
-)
-from lokl.base.model import (
-    COLUMNS,
-    Attributes,
-    GatedMachine,
-    Model,
-)
+from lokl.base.kernel_params import PREFIX, nested_parameters, with_parameters
+from lokl.base.model import COLUMNS, Attributes, GatedMachine, Model
 from lokl.base.settings import (
     JOBS,
     POSITIVE,
@@ -346,7 +337,7 @@ class Learner(BaseEstimator, ABC):
         samples = self._to_decide(X)
         return answer(self._model.decide, samples)
 
-    def gate(self, X: Any, *, labels: bool = False) -> Any:
+    def weights(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample.
 
         Parameters

@@ -9,11 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lokl._warnings import (
-    Notice,
-    apart,
-    together,
-)
+from lokl._warnings import Notice, apart, together
 from lokl.solvers import Machines
 
 

@@ -10,12 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from lokl.kernels.dictionaries import (
-    WORDS,
-    as_kernel,
-    is_one_kernel,
-    named_kernels,
-)
+from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_kernels
 
 PREFIX = "kernels__"
 

@@ -13,10 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.gram import (
-    Expansion,
-    GatedKernel,
-)
+from lokl.gram import Expansion, GatedKernel
 
 # Name of an attribute to its type and meaning.
 Attributes = dict[str, tuple[str, str]]

@@ -7,22 +7,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
-from lokl.base.estimator import (
-    Learner,
-    Stated,
-    all_or_nothing,
-)
-from lokl.base.settings import (
-    NOT_NEGATIVE,
-    setting,
-    settings,
-)
+from lokl.base.estimator import Learner, Stated, all_or_nothing
+from lokl.base.settings import NOT_NEGATIVE, setting, settings
 from lokl.base.training import chosen_solver
 from lokl.base.validation import check_costs
-from lokl.solvers import (
-    Problem,
-    epsilon_insensitive,
-)
+from lokl.solvers import Problem, epsilon_insensitive
 from lokl.solvers.by_name import check_regression
 
 

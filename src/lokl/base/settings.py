@@ -35,7 +35,6 @@ from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from numbers import Integral
-from types import MethodType
 from typing import Any, TypeVar, dataclass_transform
 
 from sklearn.utils import check_random_state
@@ -142,7 +141,7 @@ _NOT_GIVEN = "deprecated"
 def old_name(new: str) -> Any:
     """Declare the name that a setting had before, beside the setting `new`."""
     text = f"Old name of `{new}`: it works, with a FutureWarning, until the next version."
-    metadata = {"rule": Rule("object"), "text": text, "method_too": False, "new_name": new}
+    metadata = {"rule": Rule("object"), "text": text, "new_name": new}
     return field(default=_NOT_GIVEN, kw_only=True, metadata=metadata)
 
 
@@ -191,9 +190,7 @@ _WIDTH = 100
 _SECTION = re.compile(r"^(Notes|References|Examples)\n-+$", flags=re.MULTILINE)
 
 
-def setting(
-    default: Any, rule: Rule, text: str, *, kw_only: bool = True, method_too: bool = False
-) -> Any:
+def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any:
     """Declare a setting of an estimator, which is a field of its dataclass.
 
     Parameters
@@ -206,26 +203,9 @@ def setting(
         What it means, for ``help()`` and the reference.
     kw_only : bool, default=True
         Whether it must be given by name.
-    method_too : bool, default=False
-        Whether a base class has a method of this name: the constructor and ``get_params`` then
-        know the setting, attribute access gives the method, of the class and of its models.
     """
-    metadata = {"rule": rule, "text": text, "method_too": method_too}
+    metadata = {"rule": rule, "text": text}
     return field(default=default, kw_only=kw_only, metadata=metadata)
-
-
-class _SettingAndMethod:
-    """``LMKLClassifier(gate="sigmoid")`` sets the kind of gate, ``model.gate(X)`` asks it."""
-
-    def __init__(self, name: str, method: Any):
-        self.name = name
-        self.method = method
-
-    def __set__(self, model: Any, value: Any) -> None:
-        vars(model)[self.name] = value
-
-    def __get__(self, model: Any, owner: Any = None) -> Any:
-        return self.method if model is None else MethodType(self.method, model)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting, old_name))
@@ -245,10 +225,6 @@ def settings(cls: Class) -> Class:
             changed = field(default=value, kw_only=known.kw_only, metadata=known.metadata)
             setattr(cls, name, changed)
     made: Any = dataclass(eq=False, repr=False)(cls)
-    for own in _settings_of(made):
-        if own.metadata.get("method_too") and own.name in cls.__dict__:
-            method = getattr(super(made, made), own.name)
-            setattr(made, own.name, _SettingAndMethod(own.name, method))
     if made.__doc__ and not made.__name__.startswith("_"):
         made.__doc__ = _document(made)
     return made
@@ -313,13 +289,7 @@ def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
 
 
 def _text(known: Field[Any]) -> str:
-    text = str(known.metadata["text"])
-    if not known.metadata["method_too"]:
-        return text
-    return (
-        f'{text} This is the setting of that name, ``get_params()["{known.name}"]``; the method '
-        f"``{known.name}(X)`` asks the fitted model."
-    )
+    return str(known.metadata["text"])
 
 
 def _default(known: Field[Any]) -> str:

@@ -19,21 +19,12 @@ from lokl._threads import one_pool
 from lokl._warnings import Collected, tell
 from lokl.base.estimator import Learner
 from lokl.base.model import Attributes, GatedMachine
-from lokl.base.settings import (
-    CALLBACK,
-    ROUNDS,
-    setting,
-    settings,
-)
+from lokl.base.settings import CALLBACK, ROUNDS, setting, settings
 from lokl.base.training import Training
 from lokl.gates import Gate, Weighted
 from lokl.gates.base import Everywhere
 from lokl.optimizers import Step
-from lokl.solvers.machines import (
-    Fold,
-    check_any_left,
-    held_out_decisions,
-)
+from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 
 logger = logging.getLogger("lokl")
 

@@ -9,28 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    sample_weight,
-)
+from lokl._arrays import Array, Samples, sample_weight
 from lokl.base.fit_cache import Earlier
-from lokl.base.model import (
-    GatedMachine,
-    Support,
-)
+from lokl.base.model import GatedMachine, Support
 from lokl.gates import Gate
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-)
+from lokl.gram import Expansion, GatedGram
 from lokl.kernels import Kernel
-from lokl.solvers import (
-    Machines,
-    Problem,
-    Solution,
-    Solver,
-)
+from lokl.solvers import Machines, Problem, Solution, Solver
 from lokl.solvers.base import warn_if_saturated
 from lokl.solvers.by_name import resolve_solver
 

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    is_sparse,
-    narrow_indices,
-)
+from lokl._arrays import Array, Samples, is_sparse, narrow_indices
 from lokl.kernels import Kernel
 
 ALL_ZERO = "all sample weights are zero; at least one sample must count"

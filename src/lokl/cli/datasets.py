@@ -22,11 +22,7 @@ def list_sets(
 
     Example: lokl datasets list --json
     """
-    from lokl.datasets import (
-        DatasetError,
-        available,
-        info,
-    )
+    from lokl.datasets import DatasetError, available, info
     from lokl.datasets.download import locate
 
     rows = []
@@ -60,11 +56,7 @@ def fetch_sets(
 
     Example: lokl datasets fetch a9a w8a
     """
-    from lokl.datasets import (
-        DatasetError,
-        fetch,
-        info,
-    )
+    from lokl.datasets import DatasetError, fetch, info
     from lokl.datasets.download import download_bar
 
     try:

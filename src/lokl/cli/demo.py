@@ -6,11 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.options import (
-    AsJson,
-    Jobs,
-    explained,
-)
+from lokl.cli.options import AsJson, Jobs, explained
 
 Methods = Annotated[
     bool,
@@ -56,10 +52,7 @@ def demo(
     Example: lokl demo -o lokl_demo
     """
     if methods or data:
-        from lokl.cli.demo_methods import (
-            SETS,
-            demo_methods,
-        )
+        from lokl.cli.demo_methods import SETS, demo_methods
 
         demo_methods(data or list(SETS[:3]), repeats, seed, as_json, figure, draw)
         return
@@ -75,17 +68,10 @@ def demo(
 
 def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
     """Run one comparison, show it and one of its samples."""
-    from lokl.cli.compare import (
-        run_comparison,
-        show_results,
-        wrapped,
-    )
+    from lokl.cli.compare import run_comparison, show_results, wrapped
     from lokl.cli.explain import story_lines
     from lokl.study.candidates import VOTE, fit_candidate
-    from lokl.study.outputs import (
-        as_dict,
-        disagreeing,
-    )
+    from lokl.study.outputs import as_dict, disagreeing
     from lokl.study.run import Comparison
     from lokl.tables.answers import story
 

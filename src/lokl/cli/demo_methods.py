@@ -122,17 +122,10 @@ def _cannot_write(path: Path, reason: OSError) -> NoReturn:
 
 def _draw(path: Path, seed: int) -> None:
     """Draw two regions that need different kernels, and which kernel models trust in each."""
-    from lokl import (
-        LDMKLClassifier,
-        LMKLClassifier,
-        UniformMKLClassifier,
-    )
+    from lokl import LDMKLClassifier, LMKLClassifier, UniformMKLClassifier
     from lokl.datasets import make_two_regions
     from lokl.explain import plot_regions
-    from lokl.kernels import (
-        RBF,
-        Polynomial,
-    )
+    from lokl.kernels import RBF, Polynomial
 
     X, y = make_two_regions(random_state=seed)
     kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}

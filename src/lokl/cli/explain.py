@@ -8,16 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    ModelFile,
-    Na,
-    On,
-    explained,
-    tell,
-)
+from lokl.cli.options import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
 from lokl.cli.terminal import stop
 
 # Signs of the longest bar.

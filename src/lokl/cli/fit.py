@@ -70,10 +70,7 @@ def fit(
     given = (target, on, view, groups, kind, task, positive, na, delimiter)
     with explained():
         from lokl._files import check_writable
-        from lokl.persistence import (
-            info,
-            save,
-        )
+        from lokl.persistence import info, save
 
         check_writable(output)
         settings, _, chosen = asked(data, *given)

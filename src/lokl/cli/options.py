@@ -112,12 +112,7 @@ def asked(
     Also returned are the folder of that file, where it is one of results, and the candidate that
     was chosen there.
     """
-    from lokl.study.settings import (
-        CONFIG,
-        Settings,
-        is_config,
-        load_settings,
-    )
+    from lokl.study.settings import CONFIG, Settings, is_config, load_settings
 
     given = {
         "target": target,

@@ -11,16 +11,7 @@ from typing import Any
 
 import typer
 
-from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    ModelFile,
-    Na,
-    On,
-    explained,
-    tell,
-)
+from lokl.cli.options import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
 
 
 def predict(

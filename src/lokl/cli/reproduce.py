@@ -10,14 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from lokl.cli.options import (
-    Jobs,
-    TimeLimit,
-)
-from lokl.cli.terminal import (
-    show_table,
-    stop,
-)
+from lokl.cli.options import Jobs, TimeLimit
+from lokl.cli.terminal import show_table, stop
 
 
 def _each_names_something(values: list[str] | None) -> list[str] | None:

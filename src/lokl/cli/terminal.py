@@ -83,10 +83,7 @@ def stop(reason: object, code: int) -> NoReturn:
 
 def show_table(table: Any) -> None:
     """Print a table of the paper with as many columns as the terminal has room for."""
-    from lokl.paper.tables import (
-        COLUMNS,
-        LEGEND,
-    )
+    from lokl.paper.tables import COLUMNS, LEGEND
 
     console = Console()
     if not console.is_terminal:

@@ -20,14 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lokl.datasets.errors import (
-    DatasetError,
-    MissingDatasetError,
-)
-from lokl.datasets.registry import (
-    Record,
-    info,
-)
+from lokl.datasets.errors import DatasetError, MissingDatasetError
+from lokl.datasets.registry import Record, info
 
 
 def progress_bar(*, of_bytes: bool = False) -> Any:

@@ -12,24 +12,11 @@ from sklearn import datasets
 from sklearn.utils import Bunch
 
 from lokl._arrays import is_sparse
-from lokl.datasets.download import (
-    fetch,
-    locate,
-    read,
-)
-from lokl.datasets.errors import (
-    DatasetError,
-    MissingDatasetError,
-)
+from lokl.datasets.download import fetch, locate, read
+from lokl.datasets.errors import DatasetError, MissingDatasetError
 from lokl.datasets.generators import digit_views
-from lokl.datasets.readers import (
-    libsvm,
-    parse,
-)
-from lokl.datasets.registry import (
-    Record,
-    info,
-)
+from lokl.datasets.readers import libsvm, parse
+from lokl.datasets.registry import Record, info
 
 logger = logging.getLogger("lokl")
 

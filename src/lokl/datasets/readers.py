@@ -22,15 +22,9 @@ from scipy.io import loadmat
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._frames import need_pandas
-from lokl.datasets.download import (
-    is_compressed,
-    opened,
-)
+from lokl.datasets.download import is_compressed, opened
 from lokl.datasets.errors import DatasetError
 from lokl.datasets.registry import Record
 

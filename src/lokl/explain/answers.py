@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._warnings import apart
 from lokl.base.delegation import layers_with
 from lokl.explain.views import (
@@ -87,7 +84,7 @@ def answers_by_view(model: Any, X: Any, views: Views | None = None) -> ViewAnswe
     layers = list(layers_with(model, X))
     outer, seen = layers[0]
     inner, Z = layers[-1]
-    for name in ("contributions", "gate"):
+    for name in ("contributions", "weights"):
         if not hasattr(inner, name):
             raise TypeError(
                 f"{type(inner).__name__} does not tell which view its answers rest on, it has no "

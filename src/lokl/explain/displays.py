@@ -63,7 +63,7 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
         1, len(models), figsize=(5.5 * len(models), 4.6), squeeze=False, constrained_layout=True
     )
     for panel, (name, model) in zip(panels[0], models.items(), strict=True):
-        trust = model.gate(grid)
+        trust = model.weights(grid)
         colours = np.array([palette[i % len(palette)] for i in range(trust.shape[1])])
         _draw_trust(panel, axes, trust, colours)
         _draw_lines(panel, axes, model, grid, _margins(model, grid, trust, colours))
@@ -128,7 +128,7 @@ def plot_trust(model: Any, X: Any, y: Any = None, *, marked: Any = None, ax: Any
     Parameters
     ----------
     model : fitted estimator
-        Its ``trust(X)`` is drawn, or ``gate(X)`` where it has none.
+        Its ``trust(X)`` is drawn, or ``weights(X)`` where it has none.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array of shape (n_samples,), default=None
         Samples of a class stand together.
@@ -224,7 +224,7 @@ def _towards(model: Any, x: Any, parts: Array) -> tuple[Array, str]:
 
 
 def _trust(model: Any, X: Any) -> Array:
-    trust = np.asarray(model.trust(X) if hasattr(model, "trust") else model.gate(X))
+    trust = np.asarray(model.trust(X) if hasattr(model, "trust") else model.weights(X))
     # Gates of several classes are drawn as their mean.
     return trust if trust.ndim == 2 else trust.mean(axis=1)
 

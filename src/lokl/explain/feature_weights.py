@@ -13,14 +13,7 @@ from lokl._frames import need_pandas
 from lokl.base.estimator import Learner
 from lokl.explain.formatting import Findings
 from lokl.explain.views import learner_of
-from lokl.kernels import (
-    Cosine,
-    Kernel,
-    Linear,
-    Normalized,
-    Sum,
-    View,
-)
+from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
 # Share of a kernel that is missed by rounding alone; columns that are asked about at a time.

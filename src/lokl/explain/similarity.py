@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl.base.delegation import unwrapped
-from lokl.explain.views import (
-    Views,
-    plain,
-    views_of,
-)
+from lokl.explain.views import Views, plain, views_of
 from lokl.kernels.samples import split_missing
 
 # Samples that are looked at together.
@@ -79,7 +72,7 @@ def likeness(model: Any, Z: Any) -> Likeness:
         return Likeness(
             lambda rows, columns: parts[rows] @ parts[columns].T, (parts**2).sum(axis=1)
         )
-    gate = np.asarray(model.gate(Z), dtype=float)
+    gate = np.asarray(model.weights(Z), dtype=float)
     gate = gate if gate.ndim == 2 else gate.mean(axis=1)
     filled, _ = split_missing(model.kernels_, model.kernel_names_, values)
     size = [np.sqrt(np.maximum(kernel.diag(filled), 1e-300)) for kernel in model.kernels_]

@@ -15,22 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._parameters import check_choice
 from lokl._warnings import apart
-from lokl.base.diagnostics import (
-    FLAT,
-    average_of,
-    explained_by_classes,
-)
-from lokl.explain.formatting import (
-    Findings,
-    corrected_interval,
-    make_folds,
-    number,
-    one_scorer,
-)
-from lokl.explain.views import (
-    learner_of,
-    seen_by_learner,
-)
+from lokl.base.diagnostics import FLAT, average_of, explained_by_classes
+from lokl.explain.formatting import Findings, corrected_interval, make_folds, number, one_scorer
+from lokl.explain.views import learner_of, seen_by_learner
 
 # Where one of these is exceeded, refits tell another story about which kernel is trusted.
 MANY_LEADERS, LARGE_CHANGE = 0.2, 0.15
@@ -49,15 +36,15 @@ class GateStability:
     verdict : str
         One sentence.
     change : float
-        Mean absolute change of ``gate(X)`` from the model to a refit.
+        Mean absolute change of ``weights(X)`` from the model to a refit.
     leader_change : float
         Share of the samples whose most trusted kernel is another in a refit.
     spread : float
         How far trust differs between samples (standard deviation). Near 0 the gate is the same
         everywhere.
     explained : float or None
-        Share of the variance of ``gate(X)`` that the class label explains (eta squared); None for
-        regressors.
+        Share of the variance of ``weights(X)`` that the class label explains (eta squared); None
+        for regressors.
     score, uniform_score : float
         Mean held-out score of the model, and of the plain average of its kernels.
     gain : tuple of float
@@ -212,7 +199,7 @@ def _judged(
 
 
 def _trust(model: Any, X: Any) -> Array:
-    return np.asarray(learner_of(model, "gate_stability").gate(seen_by_learner(model, X)))
+    return np.asarray(learner_of(model, "gate_stability").weights(seen_by_learner(model, X)))
 
 
 def _fitted(model: Any, X: Any, y: Any) -> _Fit:

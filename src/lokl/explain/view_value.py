@@ -17,11 +17,7 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import (
-    Array,
-    as_samples,
-    is_sparse,
-)
+from lokl._arrays import Array, as_samples, is_sparse
 from lokl._parameters import check_choice
 from lokl._warnings import Collected
 from lokl.explain.formatting import (
@@ -31,19 +27,9 @@ from lokl.explain.formatting import (
     one_scorer,
     with_interval,
 )
-from lokl.explain.views import (
-    Viewed,
-    fitted_to_see,
-    learner_of,
-    read_views,
-    seen_by_learner,
-)
+from lokl.explain.views import Viewed, fitted_to_see, learner_of, read_views, seen_by_learner
 from lokl.kernels.algebra import present_rows
-from lokl.kernels.columns import (
-    column_names,
-    stretched,
-    take_columns,
-)
+from lokl.kernels.columns import column_names, stretched, take_columns
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 

@@ -11,17 +11,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._warnings import apart
 from lokl.base.estimator import Learner
 from lokl.kernels import Kernel
-from lokl.kernels.columns import (
-    column_names,
-    resolve_columns,
-)
+from lokl.kernels.columns import column_names, resolve_columns
 
 Views = Mapping[str, Sequence[int]]
 
@@ -102,7 +96,7 @@ def by_view(values: Array, views: Sequence[KernelView], merge: Any) -> Array:
 def trust_in_views(model: Any, X: Any, views: Sequence[KernelView]) -> tuple[Array, bool]:
     """Return how far each view is trusted, and whether trust is divided between them."""
     own = hasattr(model, "trust")
-    trust = np.asarray(model.trust(X) if own else model.gate(X), dtype=float)
+    trust = np.asarray(model.trust(X) if own else model.weights(X), dtype=float)
     trust = trust if trust.ndim == 2 else trust.mean(axis=1)
     # Shares of kernels add up; a view is trusted as far as the best of its kernels.
     return by_view(trust, views, np.max if own else np.sum), not own

@@ -1,10 +1,6 @@
 """Gates: where each kernel is trusted."""
 
-from lokl.gates.base import (
-    Gate,
-    GateOn,
-    Weighted,
-)
+from lokl.gates.base import Gate, GateOn, Weighted
 from lokl.gates.functions import Constant, Gaussian, Groups, Sigmoid, Softmax
 from lokl.gates.representation import Represented
 

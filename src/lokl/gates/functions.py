@@ -16,19 +16,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.extmath import row_norms
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    is_sparse,
-)
-from lokl.gates.base import (
-    ComposedGate,
-    Gate,
-    SettledGate,
-    known,
-    masked_softmax,
-    softmax_pullback,
-)
+from lokl._arrays import Array, Samples, is_sparse
+from lokl.gates.base import ComposedGate, Gate, SettledGate, known, masked_softmax, softmax_pullback
 from lokl.gates.representation import CenteredSparse
 
 

@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    is_sparse,
-)
-from lokl.gates.base import (
-    ComposedGate,
-    Gate,
-    SettledGate,
-)
+from lokl._arrays import Array, Samples, is_sparse
+from lokl.gates.base import ComposedGate, Gate, SettledGate
 
 
 @dataclass(frozen=True, eq=False)

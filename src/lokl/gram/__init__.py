@@ -54,12 +54,7 @@ features of all samples fit into the memory they are stored, else columns are co
 from lokl.gram.gated_gram import GatedGram
 from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.low_rank import (
-    LowRank,
-    LowRankGram,
-    LowRankKernel,
-    LowRankProducts,
-)
+from lokl.gram.low_rank import LowRank, LowRankGram, LowRankKernel, LowRankProducts
 
 __all__ = [
     "Expansion",

@@ -17,18 +17,11 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
-from lokl._threads import (
-    in_parallel,
-    in_shares,
-    multiply,
-)
+from lokl._threads import in_parallel, in_shares, multiply
 from lokl._warnings import tell
 from lokl.gram import mixing
 from lokl.gram.mixing import sum_kernels_apart
-from lokl.gram.plan import (
-    Plan,
-    Points,
-)
+from lokl.gram.plan import Plan, Points
 from lokl.kernels.base import GAUSSIAN
 
 # Pivots of a kernel's own factor, relative to its largest entry, below which features would be

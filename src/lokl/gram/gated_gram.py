@@ -7,24 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import (
-    Array,
-    column,
-    is_sparse,
-    read_only,
-)
+from lokl._arrays import Array, column, is_sparse, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import (
-    in_parallel,
-    multiply,
-)
+from lokl._threads import in_parallel, multiply
 from lokl.gates.base import Gate
 from lokl.gram import mixing
-from lokl.gram.inner_products import (
-    GramMemory,
-    InnerProducts,
-    frozen,
-)
+from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
 from lokl.gram.layouts import TILE, RowCache
 from lokl.gram.plan import Points
 from lokl.kernels.base import Kernel

@@ -10,25 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    as_samples,
-)
+from lokl._arrays import Array, Samples, as_samples
 from lokl._threads import one_pool
 from lokl.gates.base import Gate
 from lokl.gates.functions import Constant
 from lokl.gram import mixing
-from lokl.gram.block_gram import (
-    in_rank,
-    ranks_of,
-)
+from lokl.gram.block_gram import in_rank, ranks_of
 from lokl.gram.gated_gram import GatedGram
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.plan import (
-    Plan,
-    Points,
-)
+from lokl.gram.plan import Plan, Points
 from lokl.kernels.base import Kernel
 from lokl.kernels.samples import read_samples
 

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gram.layouts import (
-    RowCache,
-    View,
-    Views,
-)
-from lokl.gram.plan import (
-    Plan,
-    Points,
-    as_rank,
-)
+from lokl.gram.layouts import RowCache, View, Views
+from lokl.gram.plan import Plan, Points, as_rank
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -62,10 +54,7 @@ class InnerProducts:
         pair_normalized: bool = False,
     ) -> "GatedGram":
         """Return the Gram matrix of bound kernels under gates; None is ``1 / sqrt(n_kernels)``."""
-        from lokl.gram.block_gram import (
-            BlockGram,
-            ranks_of,
-        )
+        from lokl.gram.block_gram import BlockGram, ranks_of
         from lokl.gram.gated_gram import GatedGram
 
         points = self.prepare(kernels, gates, pair_normalized)

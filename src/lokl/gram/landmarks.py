@@ -18,11 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    sample_weight,
-)
+from lokl._arrays import Array, Samples, sample_weight
 from lokl._threads import multiply
 from lokl.gates.representation import Standardized
 from lokl.gram import mixing

@@ -14,21 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import (
-    Array,
-    as_dense,
-    is_sparse,
-    squared_norms,
-)
+from lokl._arrays import Array, as_dense, is_sparse, squared_norms
 from lokl._compiled import CompiledModule
-from lokl._threads import (
-    in_parallel,
-    multiply,
-)
-from lokl.kernels.columns import (
-    stretched,
-    take_columns,
-)
+from lokl._threads import in_parallel, multiply
+from lokl.kernels.columns import stretched, take_columns
 
 # More than one evicted row among this many missing rows opens more memory.
 _RETURNING = 3

@@ -18,40 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    column,
-    read_only,
-)
+from lokl._arrays import Array, Samples, column, read_only
 from lokl._threads import multiply, one_pool
 from lokl.gates.base import Gate
 from lokl.gram import mixing
-from lokl.gram.feature_maps import (
-    FeatureMap,
-    FourierMap,
-    LandmarkMap,
-    Visit,
-)
-from lokl.gram.gated_gram import (
-    MEGABYTE,
-    GatedGram,
-)
+from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap, Visit
+from lokl.gram.gated_gram import MEGABYTE, GatedGram
 from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.landmarks import (
-    Landmarks,
-    choose_landmarks,
-)
-from lokl.gram.mixing import (
-    add_up,
-    square_norms,
-    sum_kernels_apart,
-)
-from lokl.gram.plan import (
-    Plan,
-    Points,
-)
+from lokl.gram.landmarks import Landmarks, choose_landmarks
+from lokl.gram.mixing import add_up, square_norms, sum_kernels_apart
+from lokl.gram.plan import Plan, Points
 from lokl.kernels.base import Kernel
 
 logger = logging.getLogger("lokl")

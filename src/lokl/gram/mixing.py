@@ -10,22 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    read_only,
-)
+from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import (
-    in_parallel,
-    multiply,
-)
-from lokl.gram.layouts import (
-    TILE,
-    RowCache,
-    View,
-    Work,
-    in_pieces,
-)
+from lokl._threads import in_parallel, multiply
+from lokl.gram.layouts import TILE, RowCache, View, Work, in_pieces
 from lokl.gram.plan import Points
 
 _rows = CompiledModule("lokl.gram._rows")

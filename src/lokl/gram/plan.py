@@ -9,19 +9,8 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl.gram.layouts import (
-    Layout,
-    View,
-    Views,
-)
-from lokl.kernels.base import (
-    GAUSSIAN,
-    LINEAR,
-    SQUARE,
-    Kernel,
-    Lookup,
-    Term,
-)
+from lokl.gram.layouts import Layout, View, Views
+from lokl.kernels.base import GAUSSIAN, LINEAR, SQUARE, Kernel, Lookup, Term
 
 _mixing = CompiledModule("lokl.gram._mixing")
 

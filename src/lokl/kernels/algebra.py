@@ -8,23 +8,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-    squared_norms,
-)
+from lokl._arrays import Array, is_sparse, squared_norms
 from lokl._warnings import tell
-from lokl.kernels.base import (
-    Kernel,
-    Lookup,
-    Normalization,
-    Term,
-)
-from lokl.kernels.columns import (
-    column_names,
-    resolve_columns,
-    take_columns,
-)
+from lokl.kernels.base import Kernel, Lookup, Normalization, Term
+from lokl.kernels.columns import column_names, resolve_columns, take_columns
 from lokl.kernels.samples import squares_vanish
 
 

@@ -12,12 +12,7 @@ from lokl._arrays import Array
 from lokl._parameters import parameter_names
 
 if TYPE_CHECKING:
-    from lokl.kernels.algebra import (
-        Normalized,
-        Product,
-        Sum,
-        View,
-    )
+    from lokl.kernels.algebra import Normalized, Product, Sum, View
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
 

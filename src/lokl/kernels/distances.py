@@ -5,11 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 
-from lokl._arrays import (
-    Array,
-    as_dense,
-    as_samples,
-)
+from lokl._arrays import Array, as_dense, as_samples
 from lokl._parameters import check_positive
 from lokl.kernels.base import Kernel
 

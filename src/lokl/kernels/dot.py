@@ -9,25 +9,9 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl._arrays import (
-    Array,
-    as_samples,
-    is_sparse,
-    squared_norms,
-)
-from lokl._parameters import (
-    check_not_negative,
-    check_positive,
-)
-from lokl.kernels.base import (
-    GAUSSIAN,
-    LINEAR,
-    POLYNOMIAL,
-    TANH,
-    Formula,
-    Kernel,
-    Term,
-)
+from lokl._arrays import Array, as_samples, is_sparse, squared_norms
+from lokl._parameters import check_not_negative, check_positive
+from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
 from lokl.kernels.columns import stretched
 
 _MEDIAN_ROWS = 1000

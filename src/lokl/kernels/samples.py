@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    is_sparse,
-    squared_norms,
-)
+from lokl._arrays import Array, Samples, is_sparse, squared_norms
 from lokl.kernels.base import Kernel
-from lokl.kernels.columns import (
-    stretched,
-    take_columns,
-)
+from lokl.kernels.columns import stretched, take_columns
 
 # Squared norms and kernel values up to here leave room for sums over many samples. Where the
 # largest squared norm is below the other limit, squares of single values are no longer exact.

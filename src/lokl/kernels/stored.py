@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from lokl._arrays import (
-    Array,
-    as_dense,
-    as_samples,
-)
-from lokl.kernels.base import (
-    Kernel,
-    Lookup,
-)
+from lokl._arrays import Array, as_dense, as_samples
+from lokl.kernels.base import Kernel, Lookup
 
 # Difference of mirrored entries that passes for rounding, over the largest entry.
 _ASYMMETRY = 1e-6

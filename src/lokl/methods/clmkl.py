@@ -6,39 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    CERTIFIED,
-    FALLING,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    FLAG,
-    NORM,
-    POSITIVE,
-    or_none,
-)
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, Attributes, GatedMachine
+from lokl.base.settings import FLAG, NORM, POSITIVE, or_none
 from lokl.gates import Weighted
 from lokl.gates.base import share_missing
-from lokl.methods.clusters import (
-    CLUSTERING,
-    N_CLUSTERS,
-    SAMPLE_SIZE,
-    Clusters,
-    find_clusters,
-)
-from lokl.optimizers import (
-    NormBall,
-    closed_form,
-)
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
+from lokl.optimizers import NormBall, closed_form
 
 
 @dataclass(frozen=True, eq=False)

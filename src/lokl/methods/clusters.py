@@ -11,25 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    sample_weight,
-)
+from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice
 from lokl._threads import multiply
 from lokl._warnings import tell
-from lokl.base.settings import (
-    count,
-    one_of,
-    setting,
-)
+from lokl.base.settings import count, one_of, setting
 from lokl.base.training import Training
 from lokl.gates.base import masked_softmax
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-)
+from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 

@@ -6,24 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.base import (
-    Classifier,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    WEIGHTS_OF_SUM_ONE,
-    Attributes,
-    GatedMachine,
-)
+from lokl.base import Classifier, Training, setting, settings
+from lokl.base.model import WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
 from lokl.base.settings import Rule
 from lokl.base.training import chosen_solver
 from lokl.gates import Weighted
-from lokl.gates.base import (
-    Everywhere,
-    weigh,
-)
+from lokl.gates.base import Everywhere, weigh
 from lokl.gram import GatedGram
 from lokl.solvers import squared_hinge
 from lokl.solvers.by_name import classification_loss

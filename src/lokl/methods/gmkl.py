@@ -4,36 +4,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    as_dense,
-)
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    WAVERING,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    NORM,
-    POSITIVE,
-    one_of,
-)
+from lokl._arrays import Array, as_dense
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import WAVERING, Attributes, GatedMachine
+from lokl.base.settings import NORM, POSITIVE, one_of
 from lokl.base.templates import learn_weights
 from lokl.base.training import chosen_solver
 from lokl.gates import Constant
-from lokl.kernels import (
-    RBF,
-    Kernel,
-    per_feature,
-)
+from lokl.kernels import RBF, Kernel, per_feature
 from lokl.kernels.base import GAUSSIAN
 from lokl.optimizers import (
     Entropy,
@@ -187,8 +165,9 @@ class GMKLClassifier(_GMKL, Classifier):
 
     Notes
     -----
-    With ``combine="product"`` the fitted model has one kernel, named "product": ``gate(X)`` is one
-    column of ones, and ``weights_`` says what the features are worth. Samples are made dense.
+    With ``combine="product"`` the fitted model has one kernel, named "product". ``weights(X)`` is
+    then one column of ones, and ``weights_`` has one entry per feature. Sparse samples are made
+    dense.
 
     Examples
     --------

@@ -4,33 +4,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    NOT_CONVEX,
-    WAVERING,
-    Attributes,
-    GatedMachine,
-)
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import NOT_CONVEX, WAVERING, Attributes, GatedMachine
 from lokl.base.settings import POSITIVE
 from lokl.gates import Groups
-from lokl.methods.clusters import (
-    CLUSTERING,
-    N_CLUSTERS,
-    SAMPLE_SIZE,
-    NearestCentre,
-    find_clusters,
-)
-from lokl.optimizers import (
-    GateObjective,
-    spectral,
-)
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, NearestCentre, find_clusters
+from lokl.optimizers import GateObjective, spectral
 
 
 @settings

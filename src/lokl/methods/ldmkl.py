@@ -6,23 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    Model,
-    Support,
-)
-from lokl.base.settings import (
-    FLAG,
-    NOT_NEGATIVE,
-    POSITIVE,
-    one_of,
-)
+from lokl.base import Classifier, Regressor, Training, setting, settings
+from lokl.base.model import Model, Support
+from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.success import (
@@ -35,12 +21,7 @@ from lokl.methods.success import (
     learn_success,
     softmax_trust,
 )
-from lokl.solvers import (
-    Machines,
-    Problem,
-    Solution,
-    Solver,
-)
+from lokl.solvers import Machines, Problem, Solution, Solver
 from lokl.solvers.base import warn_if_saturated
 
 # Gates this close to 1/m count as equal to it: which side they fall on is rounding.

@@ -5,52 +5,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._parameters import (
-    check_choice,
-    check_not_negative,
-)
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    FALLING,
-    NOT_CONVEX,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    FLAG,
-    POSITIVE,
-    Rule,
-    anything,
-)
-from lokl.gates import (
-    Gate,
-    GateOn,
-    Gaussian,
-    Represented,
-    Sigmoid,
-    Softmax,
-)
-from lokl.gates.representation import (
-    OfGiven,
-    Quadratic,
-    Standardized,
-)
+from lokl._parameters import check_choice, check_not_negative
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import FALLING, NOT_CONVEX, Attributes, GatedMachine
+from lokl.base.settings import FLAG, POSITIVE, Rule, anything
+from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
+from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram.landmarks import KernelScores
-from lokl.kernels.columns import (
-    column_names,
-    resolve_columns,
-)
-from lokl.optimizers import (
-    GateObjective,
-    line_search,
-)
+from lokl.kernels.columns import column_names, resolve_columns
+from lokl.optimizers import GateObjective, line_search
 
 _GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
@@ -75,7 +38,6 @@ class _LMKL(Rounds):
         "softmax",
         anything('{"softmax", "sigmoid", "gaussian"} or Gate'),
         "Kind of gate. ``Softmax().on(columns)`` looks at some columns only.",
-        method_too=True,
     )
     gating: Any = setting(
         "auto",
@@ -99,14 +61,6 @@ class _LMKL(Rounds):
     _trust_from_labels = True
     _learned: ClassVar[Attributes] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params = super().get_params(deep)
-        params["gate"] = vars(self)["gate"]
-        if deep and hasattr(params["gate"], "get_params"):
-            inner = params["gate"].get_params(deep=True)
-            params.update({f"gate__{name}": value for name, value in inner.items()})
-        return params
-
     def _check_together(self) -> None:
         super()._check_together()
         self._kind()
@@ -115,7 +69,7 @@ class _LMKL(Rounds):
 
     def _kind(self) -> tuple[Gate, Any]:
         """Return the gate and the columns it shall look at, None for the method's choice."""
-        given = vars(self)["gate"]
+        given = self.gate
         columns = None
         if isinstance(given, GateOn):
             given, columns = given.gate, given.columns
@@ -217,7 +171,7 @@ class LMKLClassifier(_LMKL, Classifier):
     >>> model = LMKLClassifier(gating="kernel_pca", random_state=0).fit(scale(X), y)
     >>> bool(model.score(scale(X), y) > 0.95)
     True
-    >>> model.gate(scale(X)).shape
+    >>> model.weights(scale(X)).shape
     (178, 3)
     """
 

@@ -2,30 +2,11 @@
 
 from typing import ClassVar
 
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    CERTIFIED,
-    FALLING,
-    WEIGHTS_OF_NORM_ONE,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    NORM,
-    POSITIVE,
-)
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
+from lokl.base.settings import NORM, POSITIVE
 from lokl.base.templates import learn_weights
-from lokl.optimizers import (
-    NormBall,
-    closed_form,
-)
+from lokl.optimizers import NormBall, closed_form
 
 
 @settings

@@ -6,41 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.base import (
-    Classifier,
-    Rounds,
-    Training,
-    Walk,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    WEIGHTS_OF_SUM_ONE,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    SHARE,
-    one_of,
-)
+from lokl.base import Classifier, Rounds, Training, Walk, setting, settings
+from lokl.base.model import WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
+from lokl.base.settings import SHARE, one_of
 from lokl.gates import Weighted
-from lokl.gates.base import (
-    Everywhere,
-    weigh,
-)
+from lokl.gates.base import Everywhere, weigh
 from lokl.gram import GatedGram
 from lokl.optimizers import Step
-from lokl.solvers import (
-    Dual,
-    Problem,
-    Solution,
-    squared,
-)
+from lokl.solvers import Dual, Problem, Solution, squared
 from lokl.solvers.exact import Distinct
-from lokl.solvers.mwu import (
-    RATES,
-    kernel_shares,
-)
+from lokl.solvers.mwu import RATES, kernel_shares
 
 _NO_LIMIT = 2**31
 

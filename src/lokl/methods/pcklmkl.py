@@ -5,41 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    Samples,
-    sample_weight,
-)
-from lokl.base import (
-    Classifier,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    CERTIFIED,
-    FALLING,
-    WEIGHTS_OF_NORM_ONE,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    NORM,
-    POSITIVE,
-)
+from lokl._arrays import Array, Samples, sample_weight
+from lokl.base import Classifier, Rounds, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
+from lokl.base.settings import NORM, POSITIVE
 from lokl.gates import Weighted
 from lokl.gates.base import share_missing
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-)
+from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.optimizers import (
-    NormBall,
-    closed_form,
-)
+from lokl.optimizers import NormBall, closed_form
 from lokl.solvers import Solver
 
 # Of so many samples, evenly spaced, kernel values are looked at to see whether any is negative.

@@ -13,48 +13,15 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lokl._arrays import Array, Samples
 from lokl._parameters import check_count
-from lokl.base import (
-    Classifier,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    WEIGHTS_OF_NORM_ONE,
-    Attributes,
-    GatedMachine,
-)
-from lokl.base.settings import (
-    NORM,
-    POSITIVE,
-    count,
-    old_name,
-    one_of,
-    or_none,
-    value_of,
-)
+from lokl.base import Classifier, Rounds, Training, setting, settings
+from lokl.base.model import WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
+from lokl.base.settings import NORM, POSITIVE, count, old_name, one_of, or_none, value_of
 from lokl.base.training import chosen_solver
-from lokl.gates import (
-    Constant,
-    Weighted,
-)
+from lokl.gates import Constant, Weighted
 from lokl.gates.base import weigh
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-    GatedKernel,
-)
-from lokl.methods.success import (
-    RegressedSuccess,
-    regress,
-    success_machine,
-)
-from lokl.optimizers import (
-    NormBall,
-    Step,
-    closed_form,
-)
+from lokl.gram import Expansion, GatedGram, GatedKernel
+from lokl.methods.success import RegressedSuccess, regress, success_machine
+from lokl.optimizers import NormBall, Step, closed_form
 from lokl.solvers import Machines
 from lokl.solvers.by_name import check_regression
 

@@ -3,29 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Rounds,
-    Training,
-    setting,
-    settings,
-)
-from lokl.base.model import (
-    CERTIFIED,
-    FALLING,
-    WEIGHTS_OF_SUM_ONE,
-    Attributes,
-    GatedMachine,
-)
+from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
 from lokl.base.settings import POSITIVE
 from lokl.base.templates import learn_weights
-from lokl.optimizers import (
-    Simplex,
-    Step,
-    level,
-    reduced_gradient,
-)
+from lokl.optimizers import Simplex, Step, level, reduced_gradient
 
 
 @settings

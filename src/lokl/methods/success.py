@@ -12,43 +12,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl._threads import (
-    in_threads,
-    jobs_for,
-)
+from lokl._threads import in_threads, jobs_for
 from lokl.base.estimator import Learner
-from lokl.base.model import (
-    Attributes,
-    Model,
-    Support,
-)
-from lokl.base.settings import (
-    Rule,
-    old_name,
-    one_of,
-    setting,
-    settings,
-    value_of,
-)
+from lokl.base.model import Attributes, Model, Support
+from lokl.base.settings import Rule, old_name, one_of, setting, settings, value_of
 from lokl.base.training import Training, chosen_solver
 from lokl.gates.base import masked_softmax
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-)
+from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.solvers import (
-    Machines,
-    Solution,
-    Solver,
-    epsilon_insensitive,
-)
+from lokl.solvers import Machines, Solution, Solver, epsilon_insensitive
 from lokl.solvers.by_name import check_regression
-from lokl.solvers.machines import (
-    folds_for,
-    held_out_decisions,
-)
+from lokl.solvers.machines import folds_for, held_out_decisions
 
 
 @dataclass(frozen=True, eq=False)

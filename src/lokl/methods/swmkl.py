@@ -6,13 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import (
-    Classifier,
-    Regressor,
-    Training,
-    setting,
-    settings,
-)
+from lokl.base import Classifier, Regressor, Training, setting, settings
 from lokl.base.model import Attributes, GatedMachine
 from lokl.base.settings import one_of
 from lokl.base.training import chosen_solver

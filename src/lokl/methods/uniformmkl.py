@@ -3,18 +3,9 @@
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import (
-    Classifier,
-    FixedKernel,
-    Regressor,
-    Training,
-    settings,
-)
+from lokl.base import Classifier, FixedKernel, Regressor, Training, settings
 from lokl.base.model import GatedMachine
-from lokl.gates import (
-    Constant,
-    Gate,
-)
+from lokl.gates import Constant, Gate
 
 
 @settings

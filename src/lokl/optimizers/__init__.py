@@ -1,11 +1,7 @@
 """How a gate moves: every optimiser takes an objective and yields steps."""
 
 from lokl.optimizers.gates import GateObjective, line_search
-from lokl.optimizers.objective import (
-    Evaluation,
-    Objective,
-    Step,
-)
+from lokl.optimizers.objective import Evaluation, Objective, Step
 from lokl.optimizers.reduced_gradient import level, reduced_gradient
 from lokl.optimizers.spectral import spectral
 from lokl.optimizers.weights import (

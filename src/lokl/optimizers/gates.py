@@ -12,11 +12,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.gates.base import SettledGate
 from lokl.gram import GatedGram
-from lokl.optimizers.objective import (
-    Evaluation,
-    Objective,
-    Step,
-)
+from lokl.optimizers.objective import Evaluation, Objective, Step
 from lokl.solvers import Machines
 
 

@@ -14,11 +14,7 @@ from scipy.optimize import linprog, minimize
 
 from lokl._arrays import Array
 from lokl.optimizers.objective import Step
-from lokl.optimizers.weights import (
-    Simplex,
-    WeightEvaluation,
-    best_weights,
-)
+from lokl.optimizers.weights import Simplex, WeightEvaluation, best_weights
 
 
 class Planes:

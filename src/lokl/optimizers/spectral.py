@@ -6,11 +6,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.optimizers.objective import (
-    Evaluation,
-    Objective,
-    Step,
-)
+from lokl.optimizers.objective import Evaluation, Objective, Step
 
 # The objective must fall by this share of what the slope promises.
 _SUFFICIENT = 1e-4

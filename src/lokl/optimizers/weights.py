@@ -22,20 +22,10 @@ from scipy.special import logsumexp, softmax, xlogy
 from lokl._arrays import Array
 from lokl.gates.base import weigh
 from lokl.gates.functions import project_simplex
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import AnisotropicRBF
-from lokl.optimizers.objective import (
-    Evaluation,
-    Objective,
-    Step,
-)
-from lokl.solvers import (
-    Machines,
-    Solution,
-)
+from lokl.optimizers.objective import Evaluation, Objective, Step
+from lokl.solvers import Machines, Solution
 
 # Smaller weights count as this much, so that their logarithm is finite.
 _LEAST_WEIGHT = 1e-300

@@ -16,12 +16,7 @@ from lokl._environment import Peak
 from lokl._threads import one_thread
 from lokl.base.cost_path import fit_line
 from lokl.datasets import load
-from lokl.paper.methods import (
-    FIRST_READING,
-    GAMMAS,
-    READINGS,
-    build,
-)
+from lokl.paper.methods import FIRST_READING, GAMMAS, READINGS, build
 
 
 @dataclass(frozen=True)

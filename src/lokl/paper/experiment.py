@@ -27,32 +27,14 @@ from typing import Any
 
 import joblib
 
-from lokl._environment import (
-    system,
-    versions,
-)
+from lokl._environment import system, versions
 from lokl._files import only_run, replace_file
 from lokl._threads import one_thread
-from lokl.datasets import (
-    DatasetError,
-    load,
-)
+from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
 from lokl.explain.displays import pyplot
-from lokl.paper.cells import (
-    Cell,
-    check_record,
-    failed,
-    run_cell,
-    with_reading,
-)
-from lokl.paper.figures import (
-    agreement_figure,
-    figure1,
-    figure2,
-    measure_memory,
-    with_least,
-)
+from lokl.paper.cells import Cell, check_record, failed, run_cell, with_reading
+from lokl.paper.figures import agreement_figure, figure1, figure2, measure_memory, with_least
 from lokl.paper.plan import (
     FULL_RUN,
     TABLES,
@@ -63,11 +45,7 @@ from lokl.paper.plan import (
     recorded_cells,
 )
 from lokl.paper.published import SETS
-from lokl.paper.tables import (
-    TIES,
-    ResultTable,
-    make_table,
-)
+from lokl.paper.tables import TIES, ResultTable, make_table
 from lokl.study.records import Records, by_processes
 
 

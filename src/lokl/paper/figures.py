@@ -14,24 +14,14 @@ from typing import Any
 import numpy as np
 
 from lokl._environment import Peak
-from lokl.datasets import (
-    MissingDatasetError,
-    load,
-    make_two_regions,
-)
+from lokl.datasets import MissingDatasetError, load, make_two_regions
 from lokl.explain import plot_regions
 from lokl.explain.displays import pyplot
-from lokl.kernels import (
-    RBF,
-    Polynomial,
-)
+from lokl.kernels import RBF, Polynomial
 from lokl.paper.methods import READINGS
 from lokl.paper.plan import paper_names
 from lokl.paper.published import SETS
-from lokl.paper.tables import (
-    Entry,
-    ResultTable,
-)
+from lokl.paper.tables import Entry, ResultTable
 
 _MEGABYTE = 2**20
 # Largest number of samples whose whole matrix is stored and measured.
@@ -48,10 +38,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     apart. LD-MKL predicts where a kernel succeeds with the Gaussian kernel: a quadratic cannot
     follow two regions.
     """
-    from lokl import (
-        LDMKLClassifier,
-        UniformMKLClassifier,
-    )
+    from lokl import LDMKLClassifier, UniformMKLClassifier
 
     X, y = make_two_regions(random_state=seed)
     kernels = {"quadratic": Polynomial(2), "Gaussian": RBF(0.5)}

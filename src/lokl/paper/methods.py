@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lokl.kernels import (
-    RBF,
-    Kernel,
-    Linear,
-    Polynomial,
-    rbf_ladder,
-)
+from lokl.kernels import RBF, Kernel, Linear, Polynomial, rbf_ladder
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,7 @@ from itertools import product
 from typing import Any
 
 from lokl.paper.cells import Cell
-from lokl.paper.methods import (
-    DICTIONARIES,
-    GAMMAS,
-    READINGS,
-    WITHOUT_GAMMA,
-    method_names,
-)
+from lokl.paper.methods import DICTIONARIES, GAMMAS, READINGS, WITHOUT_GAMMA, method_names
 from lokl.paper.published import SETS
 
 

@@ -8,17 +8,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from lokl.paper.methods import READINGS
-from lokl.paper.plan import (
-    TABLES,
-    nearest,
-)
-from lokl.paper.published import (
-    OVERLAPPING_TIMES,
-    PUBLISHED,
-    SETS,
-    breaks_bold_rule,
-    is_ahead,
-)
+from lokl.paper.plan import TABLES, nearest
+from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold_rule, is_ahead
 
 
 @dataclass(frozen=True)

@@ -26,38 +26,13 @@ from lokl._arrays import Array
 from lokl._frames import labelled
 from lokl._threads import quiet_blas
 from lokl._warnings import Collected
-from lokl.base import (
-    Learner,
-    setting,
-    settings,
-)
-from lokl.base.classifier import (
-    Probabilities,
-    decided_classes,
-    learned_classes,
-)
+from lokl.base import Learner, setting, settings
+from lokl.base.classifier import Probabilities, decided_classes, learned_classes
 from lokl.base.delegation import Explained
-from lokl.base.estimator import (
-    all_or_nothing,
-    publish,
-)
-from lokl.base.model import (
-    COLUMNS,
-    Attributes,
-)
-from lokl.base.settings import (
-    JOBS,
-    SEED,
-    Rule,
-    anything,
-    check_settings,
-    count,
-)
-from lokl.base.validation import (
-    check_samples,
-    check_weights,
-    with_absent_views,
-)
+from lokl.base.estimator import all_or_nothing, publish
+from lokl.base.model import COLUMNS, Attributes
+from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count
+from lokl.base.validation import check_samples, check_weights, with_absent_views
 from lokl.kernels.dictionaries import named_kernels
 from lokl.regions.fitting import (
     Choice,
@@ -71,17 +46,8 @@ from lokl.regions.fitting import (
     regions_to_tune,
     spread_of_targets,
 )
-from lokl.regions.model import (
-    Cover,
-    Regions,
-    take,
-)
-from lokl.regions.scaling import (
-    Neighbourhood,
-    learn_stretch,
-    standardizing,
-    stretched,
-)
+from lokl.regions.model import Cover, Regions, take
+from lokl.regions.scaling import Neighbourhood, learn_stretch, standardizing, stretched
 from lokl.regions.tree import Growth
 from lokl.search.calibrated import CalibratedMKLClassifier
 from lokl.search.lockstep import threads_for
@@ -98,7 +64,7 @@ def _check_overlap(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be from 0 to {_LARGEST_OVERLAP}, got {value!r}")
 
 
-def _check_stretch(name: str, value: Any) -> None:
+def _check_scaling(name: str, value: Any) -> None:
     if value is not None and value != "shared":
         raise ValueError(f"{name} must be 'shared' or None, got {value!r}")
 
@@ -138,9 +104,9 @@ class InRegions(MetaEstimatorMixin, Explained):
         "both sides, with weights that fall to zero across the border. Regions are more, and never "
         "larger: 0.1 about doubles the work.",
     )
-    stretch: str | None = setting(
+    scale_features: str | None = setting(
         None,
-        Rule('{"shared"} or None', _check_stretch),
+        Rule('{"shared"} or None', _check_scaling),
         'Whether every column is multiplied by a factor, the same in all regions: "shared" learns '
         "factors in four regions, such that samples near each other have like targets. Columns "
         "that tell nothing then hardly count, neither for the division nor for kernels. In this "
@@ -185,7 +151,7 @@ class InRegions(MetaEstimatorMixin, Explained):
             "class only, or a single sample.",
         ),
         "region_sizes_": ("list of arrays", "Of each cover, the training samples of each region."),
-        "stretch_": (
+        "feature_scale_": (
             "array of shape (n_features,) or None",
             "Factor of each column before anything else; None where it was not asked for.",
         ),
@@ -250,13 +216,13 @@ class InRegions(MetaEstimatorMixin, Explained):
         # Many fits, none of which should wait for threads of BLAS.
         with Collected(), quiet_blas():
             seed, factors = self._draw_seed(), None
-            if self.stretch is not None:
+            if self.scale_features is not None:
                 factors = self._factors(X, learning, seed)
                 X = stretched(X, factors)
                 learning = replace(learning, samples=stretched(learning.samples, factors))
             divide = partial(InMemory, X, learning, self.n_jobs)
             learned = self._learn(divide, seed, spread, learning.n_tasks)
-        publish(self, {**known, **learned, "stretch_": factors})
+        publish(self, {**known, **learned, "feature_scale_": factors})
         return self
 
     def _draw_seed(self) -> int:
@@ -303,7 +269,7 @@ class InRegions(MetaEstimatorMixin, Explained):
         return {
             **_described_covers(covers, n_tasks),
             "region_sizes_": sizes,
-            "stretch_": None,
+            "feature_scale_": None,
             "best_params_": choice.best,
         }
 
@@ -364,9 +330,9 @@ class InRegions(MetaEstimatorMixin, Explained):
         samples = X if hasattr(X, "iloc") else None
         X = check_samples(self, X, fitting=False, missing=missing)
         samples = X if samples is None else samples
-        if self.stretch_ is None:
+        if self.feature_scale_ is None:
             return X, samples
-        return stretched(X, self.stretch_), stretched(samples, self.stretch_)
+        return stretched(X, self.feature_scale_), stretched(samples, self.feature_scale_)
 
     def _asked(self, question: str, X: Any, *more: Any) -> Array:
         """Ask the model of all regions about new samples."""
@@ -394,8 +360,8 @@ class InRegions(MetaEstimatorMixin, Explained):
         return hasattr(self._configured(), question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        told = self._asked("trust" if question == "gate" else "parts", X)
-        if question != "gate" and self._is_flat():
+        told = self._asked("trust" if question == "weights" else "parts", X)
+        if question != "weights" and self._is_flat():
             told = told[:, 0]
         return labelled(told, X, self.kernel_names_, self._tasks()) if labels else told
 

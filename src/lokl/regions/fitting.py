@@ -17,33 +17,13 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from lokl._arrays import (
-    Array,
-    column,
-    is_sparse,
-)
+from lokl._arrays import Array, column, is_sparse
 from lokl._threads import side_by_side
-from lokl._warnings import (
-    apart,
-    together,
-)
+from lokl._warnings import apart, together
 from lokl.kernels import RBF
-from lokl.methods.uniformmkl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.regions.model import (
-    ClassRegion,
-    ConstantRegion,
-    RegionModel,
-    TargetRegion,
-    take,
-)
-from lokl.regions.tree import (
-    Growth,
-    RegionTree,
-    grow_tree,
-)
+from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.regions.model import ClassRegion, ConstantRegion, RegionModel, TargetRegion, take
+from lokl.regions.tree import Growth, RegionTree, grow_tree
 from lokl.search.calibrated import fit_options
 from lokl.search.lockstep import threads_for
 from lokl.search.results import warn_of_edges

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    column,
-)
+from lokl._arrays import Array, column
 from lokl._threads import side_by_side
 from lokl.gates.base import shares
 from lokl.kernels.samples import split_missing
@@ -101,7 +98,7 @@ class TargetRegion(RegionModel):
         return _by_name(_parts(self.fitted, X), self.fitted.kernel_names_, names)
 
     def trust(self, X: Any, names: Sequence[str]) -> Array:
-        return _by_name(np.asarray(self.fitted.gate(X)), self.fitted.kernel_names_, names)
+        return _by_name(np.asarray(self.fitted.weights(X)), self.fitted.kernel_names_, names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-    squared_norms,
-)
+from lokl._arrays import Array, is_sparse, squared_norms
 from lokl._threads import side_by_side
 
 # Weight that the mean target of a region has in every prediction: no sample is left alone.

@@ -14,11 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-    read_only,
-)
+from lokl._arrays import Array, is_sparse, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, one_pool
 

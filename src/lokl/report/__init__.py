@@ -21,10 +21,7 @@ from lokl.report.gather import (
     view_names,
     worth_of,
 )
-from lokl.report.page import (
-    render,
-    write,
-)
+from lokl.report.page import render, write
 
 __all__ = [
     "Alignment",

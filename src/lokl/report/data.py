@@ -13,21 +13,9 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.explain.answers import DISAGREE
-from lokl.report.content import (
-    Cases,
-    Report,
-)
-from lokl.report.figures import (
-    COLOURS,
-    LEVELS,
-    MOST_ROWS,
-    SYMBOLS,
-    Places,
-)
-from lokl.report.formatting import (
-    FAMILIAR,
-    Words,
-)
+from lokl.report.content import Cases, Report
+from lokl.report.figures import COLOURS, LEVELS, MOST_ROWS, SYMBOLS, Places
+from lokl.report.formatting import FAMILIAR, Words
 
 _DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 # Steps of shares and of places in a picture, which have two digits.

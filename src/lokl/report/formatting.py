@@ -11,11 +11,7 @@ from math import floor, isfinite, log10, sqrt
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.report.content import (
-    Cases,
-    Interval,
-    Report,
-)
+from lokl.report.content import Cases, Interval, Report
 
 # Two-sided 95 % of the normal distribution.
 _DEVIATIONS = 1.959964

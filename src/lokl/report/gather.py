@@ -16,10 +16,7 @@ from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
 from lokl.base.delegation import unwrapped
-from lokl.explain.answers import (
-    ViewAnswers,
-    answers_by_view,
-)
+from lokl.explain.answers import ViewAnswers, answers_by_view
 from lokl.explain.similarity import (
     Alignment,
     Likeness,
@@ -29,25 +26,10 @@ from lokl.explain.similarity import (
     nearest,
     stacked,
 )
-from lokl.explain.view_value import (
-    ViewValue,
-    subsets_tried,
-)
-from lokl.explain.views import (
-    KernelView,
-    Views,
-    views_of,
-)
+from lokl.explain.view_value import ViewValue, subsets_tried
+from lokl.explain.views import KernelView, Views, views_of
 from lokl.report import gather as facts
-from lokl.report.content import (
-    Candidate,
-    Cases,
-    Interval,
-    Report,
-    Subset,
-    Support,
-    ViewWorth,
-)
+from lokl.report.content import Candidate, Cases, Interval, Report, Subset, Support, ViewWorth
 
 _LIBRARIES = ("lokl", "numpy", "scipy", "scikit-learn", "numba")
 _BLOCK = 1 << 20

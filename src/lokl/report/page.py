@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 
 from lokl._files import replace_file
-from lokl.report import (
-    figures as svg,
-)
-from lokl.report import (
-    sections,
-)
-from lokl.report.content import (
-    Cases,
-    Report,
-)
-from lokl.report.data import (
-    as_json,
-    page_data,
-)
+from lokl.report import figures as svg
+from lokl.report import sections
+from lokl.report.content import Cases, Report
+from lokl.report.data import as_json, page_data
 from lokl.report.figures import (
     MOST_SYMBOLS,
     Places,
@@ -34,18 +24,9 @@ from lokl.report.figures import (
     trust_map,
     where_map,
 )
-from lokl.report.formatting import (
-    Words,
-    attention,
-    count,
-    short,
-)
+from lokl.report.formatting import Words, attention, count, short
 from lokl.report.reliability import reliability
-from lokl.report.sections import (
-    card,
-    tiles,
-    verdict,
-)
+from lokl.report.sections import card, tiles, verdict
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")

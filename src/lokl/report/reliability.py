@@ -5,14 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.report.content import (
-    Cases,
-    Interval,
-)
-from lokl.report.formatting import (
-    mean_interval,
-    wilson,
-)
+from lokl.report.content import Cases, Interval
+from lokl.report.formatting import mean_interval, wilson
 
 # Steps of the probability, and bars of its distribution.
 _BINS, _BARS = 10, 20

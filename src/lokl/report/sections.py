@@ -18,22 +18,8 @@ from lokl._arrays import Array
 from lokl.explain.answers import DISAGREE
 from lokl.explain.similarity import Alignment
 from lokl.report import figures as curves
-from lokl.report.content import (
-    Candidate,
-    Cases,
-    Interval,
-    Report,
-    ViewWorth,
-)
-from lokl.report.figures import (
-    COLOURS,
-    Axis,
-    circle,
-    drawing,
-    line,
-    polyline,
-    text,
-)
+from lokl.report.content import Candidate, Cases, Interval, Report, ViewWorth
+from lokl.report.figures import COLOURS, Axis, circle, drawing, line, polyline, text
 from lokl.report.formatting import (
     FAMILIAR,
     Scale,

@@ -24,28 +24,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import (
-    Array,
-    column,
-    is_sparse,
-)
+from lokl._arrays import Array, column, is_sparse
 from lokl._frames import table_of
 from lokl._threads import quiet_blas
 from lokl._warnings import Collected
-from lokl.base import (
-    setting,
-    settings,
-)
+from lokl.base import setting, settings
 from lokl.base.classifier import _check_class_weight
 from lokl.base.delegation import Explained
-from lokl.base.estimator import (
-    all_or_nothing,
-    publish,
-)
-from lokl.base.model import (
-    COLUMNS,
-    Attributes,
-)
+from lokl.base.estimator import all_or_nothing, publish
+from lokl.base.model import COLUMNS, Attributes
 from lokl.base.settings import (
     FLAG,
     JOBS,

@@ -33,23 +33,13 @@ from lokl import methods
 from lokl._arrays import Array
 from lokl._methods import METHODS
 from lokl._warnings import apart, tell
-from lokl.kernels import (
-    RBF,
-    Kernel,
-    Linear,
-    Polynomial,
-)
+from lokl.kernels import RBF, Kernel, Linear, Polynomial
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration
 from lokl.search.columns import PrepareColumns
 from lokl.search.evaluation import Rounds, new_workers
 from lokl.search.search import calibration_of
-from lokl.search.tasks import (
-    Cell,
-    Task,
-    Worker,
-    mean_score,
-)
+from lokl.search.tasks import Cell, Task, Worker, mean_score
 
 Kernels = dict[str, Kernel]
 

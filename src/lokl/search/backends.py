@@ -39,10 +39,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._threads import one_pool
 from lokl.base.cost_path import fit_line
 from lokl.base.estimator import Learner
@@ -51,26 +48,12 @@ from lokl.base.settings import value_of
 from lokl.base.training import chosen_solver
 from lokl.gram import InnerProducts
 from lokl.gram.gated_gram import MEGABYTE
-from lokl.kernels import (
-    Kernel,
-    Normalized,
-    Precomputed,
-)
+from lokl.kernels import Kernel, Normalized, Precomputed
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.methods.ldmkl import (
-    LDMKLClassifier,
-    LDMKLRegressor,
-)
-from lokl.methods.swmkl import (
-    SwMKLClassifier,
-    SwMKLRegressor,
-)
-from lokl.search.grid import (
-    by_cost,
-    coordinates,
-    group,
-)
+from lokl.methods.ldmkl import LDMKLClassifier, LDMKLRegressor
+from lokl.methods.swmkl import SwMKLClassifier, SwMKLRegressor
+from lokl.search.grid import by_cost, coordinates, group
 from lokl.search.lockstep import in_step
 from lokl.search.tasks import (
     Cell,

@@ -18,35 +18,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from lokl._arrays import (
-    Array,
-    column,
-)
+from lokl._arrays import Array, column
 from lokl._warnings import Collected
-from lokl.base import (
-    FixedKernel,
-    setting,
-    settings,
-)
+from lokl.base import FixedKernel, setting, settings
 from lokl.base.classifier import Probabilities
 from lokl.base.delegation import Explained
-from lokl.base.estimator import (
-    all_or_nothing,
-    publish,
-)
-from lokl.base.model import (
-    COLUMNS,
-    Attributes,
-)
+from lokl.base.estimator import all_or_nothing, publish
+from lokl.base.model import COLUMNS, Attributes
 from lokl.base.settings import anything, check_settings
 from lokl.base.validation import check_weights
 from lokl.search.calibration import Calibration
-from lokl.solvers.machines import (
-    Fold,
-    check_any_left,
-    check_fold,
-    mean_decisions,
-)
+from lokl.solvers.machines import Fold, check_any_left, check_fold, mean_decisions
 
 
 def held_out(

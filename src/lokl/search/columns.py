@@ -16,15 +16,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl.kernels import RBF
-from lokl.kernels.columns import (
-    column_names,
-    resolve_columns,
-)
+from lokl.kernels.columns import column_names, resolve_columns
 
 # A column of words with more is rather a name of each sample than a property of some.
 _MOST_CATEGORIES = 100

@@ -13,16 +13,8 @@ from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
-from lokl._threads import (
-    in_parallel,
-    n_threads,
-    one_thread,
-    started_pool,
-)
-from lokl._warnings import (
-    apart,
-    together,
-)
+from lokl._threads import in_parallel, n_threads, one_thread, started_pool
+from lokl._warnings import apart, together
 
 Returned = TypeVar("Returned")
 Walk = Generator[Callable[[], Any], Any, Returned]

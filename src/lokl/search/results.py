@@ -18,14 +18,7 @@ from sklearn.model_selection._validation import (
 
 from lokl._arrays import Array
 from lokl._warnings import tell
-from lokl.search.grid import (
-    Candidate,
-    Coordinates,
-    coordinates,
-    cost,
-    is_number,
-    last_part,
-)
+from lokl.search.grid import Candidate, Coordinates, coordinates, cost, is_number, last_part
 from lokl.search.tasks import Cell
 
 # Of two values, each is an edge.

@@ -21,14 +21,8 @@ from sklearn.utils.validation import _check_method_params, indexable
 from lokl._arrays import Array
 from lokl._threads import quiet_blas
 from lokl._warnings import Collected
-from lokl.base.estimator import (
-    all_or_nothing,
-    publish,
-)
-from lokl.base.model import (
-    COLUMNS,
-    Attributes,
-)
+from lokl.base.estimator import all_or_nothing, publish
+from lokl.base.model import COLUMNS, Attributes
 from lokl.base.settings import (
     CALLBACK,
     FLAG,
@@ -44,22 +38,9 @@ from lokl.base.settings import (
 )
 from lokl.search.calibrated import CalibratedAnswers
 from lokl.search.calibration import Calibration
-from lokl.search.evaluation import (
-    Rounds,
-    final_scores,
-    last_round,
-)
-from lokl.search.results import (
-    RULES,
-    Row,
-    choose,
-    cv_results,
-    warn_of_edges,
-)
-from lokl.search.tasks import (
-    Cell,
-    Task,
-)
+from lokl.search.evaluation import Rounds, final_scores, last_round
+from lokl.search.results import RULES, Row, choose, cv_results, warn_of_edges
+from lokl.search.tasks import Cell, Task
 
 
 def calibration_of(task: Task, cells: Sequence[Cell]) -> Calibration | None:

@@ -21,40 +21,20 @@ from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._threads import one_pool
 from lokl.base.settings import check_settings
 from lokl.base.templates import FixedKernel
 from lokl.base.training import chosen_solver
 from lokl.base.validation import check_costs
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.methods.uniformmkl import (
-    UniformMKLClassifier,
-    UniformMKLRegressor,
-)
-from lokl.search.backends import (
-    COSTS,
-    LineFits,
-    coarse_tolerance,
-    solver_of,
-)
-from lokl.search.grid import (
-    by_cost,
-    group,
-)
-from lokl.search.lockstep import (
-    in_threads,
-    threads_for,
-)
+from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.search.backends import COSTS, LineFits, coarse_tolerance, solver_of
+from lokl.search.grid import by_cost, group
+from lokl.search.lockstep import in_threads, threads_for
 from lokl.search.tasks import (
     Cell,
     Cells,
@@ -66,11 +46,7 @@ from lokl.search.tasks import (
     sees_predictions_only,
 )
 from lokl.solvers import Exact
-from lokl.solvers.cost_path import (
-    CostPath,
-    Path,
-    RowPath,
-)
+from lokl.solvers.cost_path import CostPath, Path, RowPath
 
 
 class Matrices:

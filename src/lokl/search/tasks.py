@@ -17,10 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
 
 from lokl._arrays import Array
-from lokl.search.grid import (
-    by_cost,
-    group,
-)
+from lokl.search.grid import by_cost, group
 
 Scores = dict[str, float] | float
 

@@ -9,14 +9,8 @@ import numpy as np
 from numba import njit
 
 from lokl.gram._rows import subtract_rows
-from lokl.solvers._climb import (
-    climb,
-    copy_out,
-)
-from lokl.solvers._smo import (
-    _offsets,
-    smo,
-)
+from lokl.solvers._climb import climb, copy_out
+from lokl.solvers._smo import _offsets, smo
 
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.

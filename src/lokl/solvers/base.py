@@ -16,14 +16,8 @@ from sklearn.base import BaseEstimator, clone
 
 from lokl._arrays import Array
 from lokl._warnings import tell
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.gram import GatedGram, InnerProducts
+from lokl.solvers.problem import Dual, Problem
 
 
 class Solver(BaseEstimator, ABC):

@@ -23,13 +23,7 @@ from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
 from lokl.solvers.mwu import MWU
 from lokl.solvers.primal import Primal
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-    epsilon_insensitive,
-    hinge,
-    squared_hinge,
-)
+from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
 
 SOLVERS: dict[str, type[Any]] = {
     "exact": Exact,

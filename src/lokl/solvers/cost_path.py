@@ -17,24 +17,13 @@ from typing import Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl._arrays import (
-    Array,
-    read_only,
-)
+from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import in_parallel, one_pool
 from lokl._warnings import tell
 from lokl.gram import GatedGram
-from lokl.solvers.base import (
-    Solver,
-    enough_steps,
-    is_indefinite,
-    tell_of_indefinite_kernels,
-)
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.solvers.base import Solver, enough_steps, is_indefinite, tell_of_indefinite_kernels
+from lokl.solvers.problem import Dual, Problem
 
 # Share of the support at its bounds, below which most of a solution stays as it is.
 _FEW = 0.2

@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._warnings import tell
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import (
     TolerantSolver,
     enough_rounds,
@@ -27,15 +21,8 @@ from lokl.solvers.base import (
     tell_of_indefinite_kernels,
 )
 from lokl.solvers.cost_path import solve_on_stored
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
-from lokl.solvers.working_set import (
-    SMALL,
-    State,
-    WorkingSet,
-)
+from lokl.solvers.problem import Dual, Problem
+from lokl.solvers.working_set import SMALL, State, WorkingSet
 
 logger = logging.getLogger("lokl")
 

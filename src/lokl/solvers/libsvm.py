@@ -8,15 +8,9 @@ from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
 from lokl._warnings import tell
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver, enough_steps
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.solvers.problem import Dual, Problem
 
 # Stands for an infinite bound, which LibSVM does not know.
 _HUGE = 1e10

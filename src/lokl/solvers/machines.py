@@ -18,14 +18,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
-from lokl.solvers.cost_path import (
-    restart,
-    still_optimal,
-)
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.solvers.cost_path import restart, still_optimal
+from lokl.solvers.problem import Dual, Problem
 
 
 @dataclass(frozen=True, eq=False)

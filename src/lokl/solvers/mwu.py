@@ -16,22 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._warnings import tell
-from lokl.gram import (
-    GatedGram,
-    InnerProducts,
-)
+from lokl.gram import GatedGram, InnerProducts
 from lokl.gram.layouts import RowCache
-from lokl.solvers.base import (
-    Solver,
-    enough_fetches,
-    enough_patience,
-    is_indefinite,
-)
+from lokl.solvers.base import Solver, enough_fetches, enough_patience, is_indefinite
 from lokl.solvers.exact import Exact
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
 

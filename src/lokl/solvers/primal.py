@@ -37,26 +37,14 @@ from sklearn.utils import check_random_state
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl._parameters import (
-    check_choice,
-    check_count,
-    check_positive,
-)
+from lokl._parameters import check_choice, check_count, check_positive
 from lokl._threads import multiply
 from lokl._warnings import tell
-from lokl.gram import (
-    GatedGram,
-    LowRank,
-    LowRankGram,
-    LowRankProducts,
-)
+from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
 from lokl.gram.gated_gram import MEGABYTE
 from lokl.solvers.base import TolerantSolver
 from lokl.solvers.exact import Exact
-from lokl.solvers.problem import (
-    Dual,
-    Problem,
-)
+from lokl.solvers.problem import Dual, Problem
 from lokl.solvers.working_set import SMALL
 
 logger = logging.getLogger("lokl")

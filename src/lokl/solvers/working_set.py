@@ -4,18 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lokl._arrays import (
-    Array,
-    read_only,
-)
+from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl.gram import GatedGram
 from lokl.solvers.base import is_indefinite
-from lokl.solvers.free_set import (
-    climb,
-    interior,
-    polish,
-)
+from lokl.solvers.free_set import climb, interior, polish
 from lokl.solvers.problem import Problem
 
 _smo = CompiledModule("lokl.solvers._smo")

@@ -10,10 +10,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._files import replace_file
 from lokl._frames import need_pandas
-from lokl.datasets import (
-    load,
-    spoil_views,
-)
+from lokl.datasets import load, spoil_views
 from lokl.study.settings import Settings
 
 _METHODS = ("trusted vote", "uniform mix", "views", "random forest")

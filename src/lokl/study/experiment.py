@@ -26,12 +26,7 @@ from lokl.base.delegation import unwrapped
 from lokl.explain.answers import answers_by_view
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import (
-    OURS,
-    Candidate,
-    Fitted,
-    Part,
-)
+from lokl.study.candidates import OURS, Candidate, Fitted, Part
 from lokl.tables.preparation import places_in_model
 
 

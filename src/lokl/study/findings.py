@@ -6,11 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.explain.stability import (
-    LARGE_CHANGE,
-    MANY_LEADERS,
-    other_leader,
-)
+from lokl.explain.stability import LARGE_CHANGE, MANY_LEADERS, other_leader
 from lokl.report.content import Finding
 from lokl.search import expected_calibration_error
 from lokl.study.candidates import GUESSES

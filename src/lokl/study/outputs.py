@@ -16,20 +16,10 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._environment import (
-    system,
-    versions,
-)
+from lokl._environment import system, versions
 from lokl._files import replace_file
-from lokl.explain.answers import (
-    DISAGREE,
-    ViewAnswers,
-)
-from lokl.persistence import (
-    load,
-    need_skops,
-    save,
-)
+from lokl.explain.answers import DISAGREE, ViewAnswers
+from lokl.persistence import load, need_skops, save
 from lokl.report import (
     Candidate,
     Finding,
@@ -41,11 +31,7 @@ from lokl.report import (
     about,
     write,
 )
-from lokl.report.gather import (
-    alignment_of,
-    cases_from,
-    duplicates,
-)
+from lokl.report.gather import alignment_of, cases_from, duplicates
 from lokl.report.page import need_jinja
 from lokl.study.candidates import BASELINE, fit_candidate
 from lokl.study.findings import findings
@@ -60,11 +46,7 @@ from lokl.study.results import (
     results_csv,
 )
 from lokl.study.run import Comparison
-from lokl.study.settings import (
-    CONFIG,
-    Settings,
-    stored_model,
-)
+from lokl.study.settings import CONFIG, Settings, stored_model
 from lokl.tables import Table, TableError
 from lokl.tables.preparation import places_in_model
 

@@ -15,17 +15,8 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.explain.answers import ViewAnswers
 from lokl.explain.formatting import corrected_interval
-from lokl.study.candidates import (
-    BASELINE,
-    OURS,
-    VIEW,
-    Candidate,
-)
-from lokl.study.experiment import (
-    BY_VIEW,
-    Bench,
-    unpacked,
-)
+from lokl.study.candidates import BASELINE, OURS, VIEW, Candidate
+from lokl.study.experiment import BY_VIEW, Bench, unpacked
 from lokl.tables import Table
 
 BEST_VIEW = "best view"

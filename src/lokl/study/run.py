@@ -8,43 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from lokl._files import (
-    check_writable,
-    only_run,
-    replace_file,
-)
-from lokl.study.candidates import (
-    Candidate,
-    candidates_for,
-    divided,
-    everything,
-)
-from lokl.study.experiment import (
-    Bench,
-    Cell,
-    Question,
-    died,
-    key_of,
-)
-from lokl.study.records import (
-    Records,
-    by_processes,
-    until,
-)
+from lokl._files import check_writable, only_run, replace_file
+from lokl.study.candidates import Candidate, candidates_for, divided, everything
+from lokl.study.experiment import Bench, Cell, Question, died, key_of
+from lokl.study.records import Records, by_processes, until
 from lokl.study.results import Results
-from lokl.study.settings import (
-    CONFIG,
-    Settings,
-    stored_identity,
-)
-from lokl.tables import (
-    Table,
-    TableError,
-)
-from lokl.tables.learning import (
-    groups_of,
-    target_of,
-)
+from lokl.study.settings import CONFIG, Settings, stored_identity
+from lokl.tables import Table, TableError
+from lokl.tables.learning import groups_of, target_of
 
 CELLS = "cells.jsonl"
 # Seeds of repeats are so far apart that those of neighbouring comparisons do not meet.

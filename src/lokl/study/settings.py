@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lokl import __version__
-from lokl.tables import (
-    Table,
-    TableError,
-    read_table,
-)
+from lokl.tables import Table, TableError, read_table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -7,25 +7,11 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.base.delegation import (
-    layers_with,
-    unwrapped,
-)
-from lokl.explain.answers import (
-    ViewAnswers,
-    answers_by_view,
-)
+from lokl.base.delegation import layers_with, unwrapped
+from lokl.explain.answers import ViewAnswers, answers_by_view
 from lokl.explain.similarity import most_alike
-from lokl.explain.views import (
-    by_view,
-    present_in,
-    trust_in_views,
-    views_of,
-)
-from lokl.tables.preparation import (
-    places_in_model,
-    schema_of,
-)
+from lokl.explain.views import by_view, present_in, trust_in_views, views_of
+from lokl.tables.preparation import places_in_model, schema_of
 from lokl.tables.readers import TableError
 from lokl.tables.table import Table
 

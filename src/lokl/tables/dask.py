@@ -13,29 +13,10 @@ import numpy as np
 from scipy import sparse as sp
 
 from lokl._frames import need_pandas
-from lokl.datasets import (
-    DatasetError,
-    available,
-    fetch,
-    info,
-)
-from lokl.datasets.download import (
-    is_compressed,
-    locate,
-    opened,
-)
-from lokl.datasets.readers import (
-    Counts,
-    Lines,
-    as_csr,
-    check_columns,
-    kind_of,
-    parse_lines,
-)
-from lokl.regions.dask.cluster import (
-    Cluster,
-    need_dask,
-)
+from lokl.datasets import DatasetError, available, fetch, info
+from lokl.datasets.download import is_compressed, locate, opened
+from lokl.datasets.readers import Counts, Lines, as_csr, check_columns, kind_of, parse_lines
+from lokl.regions.dask.cluster import Cluster, need_dask
 
 # Bytes of text of a block; its numbers take some times as many.
 _BLOCK_SIZE = 16 * 2**20

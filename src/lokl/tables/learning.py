@@ -6,26 +6,12 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from lokl import methods
-from lokl._methods import (
-    METHODS,
-    Method,
-)
-from lokl.kernels import (
-    RBF,
-    per_view,
-    standard,
-)
+from lokl._methods import METHODS, Method
+from lokl.kernels import RBF, per_view, standard
 from lokl.search import calibrated
-from lokl.search.auto import (
-    AutoMKLClassifier,
-    AutoMKLRegressor,
-)
+from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
 from lokl.tables.columns import CATEGORICAL
-from lokl.tables.preparation import (
-    TablePreparation,
-    frequent_words,
-    places_of,
-)
+from lokl.tables.preparation import TablePreparation, frequent_words, places_of
 from lokl.tables.readers import TableError
 from lokl.tables.table import Table
 

@@ -13,17 +13,10 @@ from lokl.tables.columns import (
     refuse_infinite,
     with_one_class,
 )
-from lokl.tables.join import (
-    outer_join,
-    with_ids,
-)
+from lokl.tables.join import outer_join, with_ids
 from lokl.tables.preparation import Schema
 from lokl.tables.readers import Source, TableError
-from lokl.tables.table import (
-    Table,
-    find_columns,
-    read_files,
-)
+from lokl.tables.table import Table, find_columns, read_files
 
 
 def read_new(

@@ -14,10 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl.base.delegation import layers_of
-from lokl.tables.columns import (
-    CATEGORICAL,
-    NUMERIC,
-)
+from lokl.tables.columns import CATEGORICAL, NUMERIC
 from lokl.tables.readers import TableError
 
 

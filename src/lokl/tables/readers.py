@@ -261,11 +261,7 @@ def _arrays(path: Path, stem: str, given: str) -> Source:
 
 def _data_set(name: str) -> Source:
     """Read a data set by its name."""
-    from lokl.datasets import (
-        DatasetError,
-        available,
-        load,
-    )
+    from lokl.datasets import DatasetError, available, load
 
     if name not in available():
         known = "give a path, or a name that `lokl datasets list` shows"

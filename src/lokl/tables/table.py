@@ -22,18 +22,9 @@ from lokl.tables.columns import (
     task_of,
     useless,
 )
-from lokl.tables.join import (
-    outer_join,
-    refuse_strangers,
-    told_apart,
-    with_ids,
-)
+from lokl.tables.join import outer_join, refuse_strangers, told_apart, with_ids
 from lokl.tables.preparation import MOST_WORDS
-from lokl.tables.readers import (
-    Source,
-    TableError,
-    read_source,
-)
+from lokl.tables.readers import Source, TableError, read_source
 
 
 class Extent(NamedTuple):

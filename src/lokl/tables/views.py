@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import (
-    Array,
-    is_sparse,
-)
+from lokl._arrays import Array, is_sparse
 from lokl._frames import need_pandas
 from lokl._warnings import tell
 

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.methods.trusted_vote.outcomes import (
-    Outcomes,
-    softmax,
-)
+from lokl.methods.trusted_vote.outcomes import Outcomes, softmax
 
 # Value, gradient and a positive semidefinite curvature at some numbers.
 Smooth = Callable[[Array], tuple[float, Array, Array]]

@@ -7,52 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._frames import (
-    labelled,
-    labelled_samples,
-)
-from lokl.base import (
-    Classifier,
-    Learner,
-    Regressor,
-    Training,
-    setting,
-    settings,
-)
+from lokl._frames import labelled, labelled_samples
+from lokl.base import Classifier, Learner, Regressor, Training, setting, settings
 from lokl.base.classifier import Probabilities
-from lokl.base.model import (
-    Model,
-    Support,
-)
-from lokl.base.settings import (
-    DOUBT,
-    FLAG,
-    count,
-)
+from lokl.base.model import Model, Support
+from lokl.base.settings import DOUBT, FLAG, count
 from lokl.base.validation import answer
-from lokl.methods.trusted_vote.calibration import (
-    Calibration,
-    calibrate,
-)
-from lokl.methods.trusted_vote.evidence import (
-    Heard,
-    Panel,
-    with_learned_weights,
-)
-from lokl.methods.trusted_vote.experts import (
-    ExpertSchool,
-    HeldOutExpert,
-    Together,
-    distinct,
-)
+from lokl.methods.trusted_vote.calibration import Calibration, calibrate
+from lokl.methods.trusted_vote.evidence import Heard, Panel, with_learned_weights
+from lokl.methods.trusted_vote.experts import ExpertSchool, HeldOutExpert, Together, distinct
 from lokl.methods.trusted_vote.model import TrustedVote, blank
 from lokl.methods.trusted_vote.neighbourhood import LocalSuccess
-from lokl.methods.trusted_vote.outcomes import (
-    Cells,
-    Classes,
-    Outcomes,
-    log_softmax,
-)
+from lokl.methods.trusted_vote.outcomes import Cells, Classes, Outcomes, log_softmax
 from lokl.solvers.base import warn_if_saturated
 from lokl.solvers.machines import folds_for
 
@@ -90,13 +56,13 @@ class _TrustedVote(Learner):
     n_neighbors: int = setting(
         20, count(1), "Samples nearby that are looked at; the novelty of a sample needs five."
     )
-    doubt: float = setting(
+    noise_rate: float = setting(
         0.25,
         DOUBT,
         "Probability that what a kernel says means nothing. It bounds how far one kernel alone can "
         "speak against an outcome; 0 is no bound.",
     )
-    joint: bool = setting(
+    joint_model: bool = setting(
         True,
         FLAG,
         "Ask the machine of all kernels at equal weights, too, each kernel in it as far as it is "
@@ -106,7 +72,7 @@ class _TrustedVote(Learner):
     learn_weights: bool = setting(
         True, FLAG, "Learn how much each kernel counts in the vote; else all count alike."
     )
-    n_copies: int = setting(
+    n_corrupted_copies: int = setting(
         2,
         count(0),
         "Copies of the training samples, in each of which every sample has one view of a sample "
@@ -123,7 +89,7 @@ class _TrustedVote(Learner):
         training = distinct(training)
         rng = training.rng
         folds = folds_for(training.problems, self.n_folds, int(rng.randint(2**31 - 1)))
-        asks_all = self.joint and training.n_kernels > 1
+        asks_all = self.joint_model and training.n_kernels > 1
         together = Together.learn(training, folds) if asks_all else Together.unasked(training)
         looks = self.n_neighbors if self.novelty or self.local_temperature else 0
         school = ExpertSchool(training, folds, together, self.novelty, looks)
@@ -179,7 +145,7 @@ class _TrustedVote(Learner):
                 heard.local[rows, i, number] = z
             calibrations.append(found)
             successes.append(success)
-        panel = Panel(number, outcomes, self.doubt, calibrations, None, np.ones(len(made)))
+        panel = Panel(number, outcomes, self.noise_rate, calibrations, None, np.ones(len(made)))
         return panel, successes
 
     def _weighed(
@@ -189,11 +155,11 @@ class _TrustedVote(Learner):
         if not self.learn_weights:
             return panel
         testimony, known = panel.testimony(heard), (question.truth, question.weight)
-        if self.joint and heard.decision.shape[1] > 1:
+        if self.joint_model and heard.decision.shape[1] > 1:
             trust = panel.opinion(testimony).trust
             together = testimony.together(trust)
             panel = replace(panel, joint=calibrate(question.outcomes, together, *known))
-        return with_learned_weights(panel, testimony, *known, self.n_copies, rng)
+        return with_learned_weights(panel, testimony, *known, self.n_corrupted_copies, rng)
 
     def trust(self, X: Any, *, labels: bool = False) -> Any:
         """Probability that each kernel speaks to the matter at each sample.

@@ -25,8 +25,8 @@ class Evidence:
     ----------
     bounded : array of shape (n_samples, n_experts, n_outcomes)
         ``B_i(y) = log(e + (1 - e) A_i(y))``, ``A_i(y) = nu_i q_i(y) / prior(y) + 1 - nu_i`` with
-        probabilities ``q``, familiarity ``nu`` and the doubt ``e`` that any expert meets: 0 where
-        it says nothing, never below ``log e``.
+        probabilities ``q``, familiarity ``nu`` and noise rate ``e``: 0 if the expert is
+        uninformative, never below ``log e``.
     trust : array of shape (n_samples, n_experts)
         Probability that an expert speaks to the matter, given all that is said:
         ``t_i = sum_y P(y) (1 - e) nu_i q_i(y) / prior(y) / exp(B_i(y))`` with
@@ -37,21 +37,21 @@ class Evidence:
     trust: Array
 
     @classmethod
-    def of(cls, chances: Array, familiar: Array, prior: Array, doubt: float) -> "Evidence":
+    def of(cls, chances: Array, familiar: Array, prior: Array, noise_rate: float) -> "Evidence":
         """Weigh probabilities (n_samples, n_experts, n_outcomes) of views so familiar."""
         known = familiar[:, :, np.newaxis]
-        spoken = (1.0 - doubt) * known * chances / prior
-        whole = np.maximum(spoken + (1.0 - doubt) * (1.0 - known) + doubt, _LEAST)
+        spoken = (1.0 - noise_rate) * known * chances / prior
+        whole = np.maximum(spoken + (1.0 - noise_rate) * (1.0 - known) + noise_rate, _LEAST)
         bounded = np.log(whole)
         posterior = softmax(np.log(prior) + bounded.sum(axis=1))
         trust = np.einsum("ny,niy->ni", posterior, spoken / whole)
-        # Without doubt, it is one but for rounding.
+        # Without noise_rate, it is one but for rounding.
         return cls(bounded, np.minimum(trust, 1.0))
 
 
-def bound(chances: Array, prior: Array, doubt: float) -> Array:
+def bound(chances: Array, prior: Array, noise_rate: float) -> Array:
     """Bounded evidence of one expert that knows all samples, (n_samples, n_outcomes)."""
-    return np.log(np.maximum(doubt + (1.0 - doubt) * chances / prior, _LEAST))
+    return np.log(np.maximum(noise_rate + (1.0 - noise_rate) * chances / prior, _LEAST))
 
 
 def disagreement(chances: Array, familiar: Array) -> Array:
@@ -149,7 +149,7 @@ class Panel:
     number : int
         Of the question: there is one about classes, and one for each numeric target.
     outcomes : Outcomes
-    doubt : float
+    noise_rate : float
         Probability that whatever an expert says means nothing.
     experts : sequence of Calibration
         One for each kernel.
@@ -165,7 +165,7 @@ class Panel:
 
     number: int
     outcomes: Outcomes
-    doubt: float
+    noise_rate: float
     experts: Sequence[Calibration]
     joint: Calibration | None
     weights: Array
@@ -186,13 +186,13 @@ class Panel:
     def opinion(self, testimony: Testimony) -> Opinion:
         """Bound what is said, and see how far each expert is trusted."""
         prior = self.outcomes.prior
-        heard = Evidence.of(testimony.chances, testimony.familiar, prior, self.doubt)
+        heard = Evidence.of(testimony.chances, testimony.familiar, prior, self.noise_rate)
         joint = np.zeros((len(heard.trust), len(prior)))
         if self.joint is not None:
             trusting = heard.trust.sum(axis=1) > 0
             chances = self.joint.chances(self.outcomes, testimony.together(heard.trust))
             # Where no view is trusted, all of them together know nothing either.
-            joint[trusting] = bound(chances, prior, self.doubt)[trusting]
+            joint[trusting] = bound(chances, prior, self.noise_rate)[trusting]
         return Opinion(heard.bounded, testimony.familiar, heard.trust, joint)
 
     def terms(self, opinion: Opinion) -> Array:

@@ -13,35 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._threads import (
-    in_threads,
-    jobs_for,
-)
+from lokl._threads import in_threads, jobs_for
 from lokl.base.fit_cache import Earlier
 from lokl.base.training import Training
 from lokl.gates import Constant
-from lokl.gram import (
-    Expansion,
-    GatedGram,
-)
+from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.trusted_vote.model import TrustedExpert
-from lokl.methods.trusted_vote.neighbourhood import (
-    Closeness,
-    Neighbours,
-    Novelty,
-)
-from lokl.solvers import (
-    Machines,
-    Solution,
-    Solver,
-)
+from lokl.methods.trusted_vote.neighbourhood import Closeness, Neighbours, Novelty
+from lokl.solvers import Machines, Solution, Solver
 from lokl.solvers.exact import names_of_rows
-from lokl.solvers.machines import (
-    Fold,
-    held_out_decisions,
-    held_out_machines,
-)
+from lokl.solvers.machines import Fold, held_out_decisions, held_out_machines
 
 
 def distinct(training: Training) -> Training:

@@ -8,27 +8,12 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import (
-    Attributes,
-    Model,
-    Support,
-)
-from lokl.gram import (
-    Expansion,
-    mixing,
-)
+from lokl.base.model import Attributes, Model, Support
+from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
-from lokl.methods.trusted_vote.evidence import (
-    Heard,
-    Panel,
-)
-from lokl.methods.trusted_vote.neighbourhood import (
-    Closeness,
-    LocalSuccess,
-    Neighbours,
-    Novelty,
-)
+from lokl.methods.trusted_vote.evidence import Heard, Panel
+from lokl.methods.trusted_vote.neighbourhood import Closeness, LocalSuccess, Neighbours, Novelty
 from lokl.methods.trusted_vote.outcomes import Classes
 
 # Numbers of one block of samples: kernel values, and probabilities of all outcomes.

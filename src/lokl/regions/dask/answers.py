@@ -16,11 +16,7 @@ from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import (
-    Array,
-    column,
-    is_sparse,
-)
+from lokl._arrays import Array, column, is_sparse
 from lokl._threads import one_thread
 from lokl.regions.dask.blocks import (
     Blocks,
@@ -31,18 +27,10 @@ from lokl.regions.dask.blocks import (
     whole_rows,
     with_lengths,
 )
-from lokl.regions.dask.cluster import (
-    Cluster,
-    need_dask,
-)
+from lokl.regions.dask.cluster import Cluster, need_dask
 from lokl.regions.dask.summary import Moments
 from lokl.regions.estimators import InRegions
-from lokl.regions.model import (
-    Cover,
-    Question,
-    Regions,
-    take,
-)
+from lokl.regions.model import Cover, Question, Regions, take
 
 # Bytes of the models that are in one part.
 _BYTES_OF_PART = 64 * 2**20
@@ -50,7 +38,7 @@ _ABOUT = {
     "predict": "decide",
     "decision_function": "decide",
     "predict_proba": "probabilities",
-    "gate": "trust",
+    "weights": "trust",
     "contributions": "parts",
 }
 
@@ -257,9 +245,9 @@ def predict_proba(model: Any, X: Any, client: Any = None) -> Any:
     return ask(model, "predict_proba", X, client)
 
 
-def gate(model: Any, X: Any, client: Any = None) -> Any:
+def weights(model: Any, X: Any, client: Any = None) -> Any:
     """How far each kernel is trusted at each sample; arguments as in :func:`predict`."""
-    return ask(model, "gate", X, client)
+    return ask(model, "weights", X, client)
 
 
 def contributions(model: Any, X: Any, client: Any = None) -> Any:

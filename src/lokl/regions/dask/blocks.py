@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lokl.regions.dask.cluster import (
-    Cluster,
-    need_dask,
-)
+from lokl.regions.dask.cluster import Cluster, need_dask
 
 
 @dataclass(frozen=True, eq=False)

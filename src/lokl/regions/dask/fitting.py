@@ -13,38 +13,15 @@ from sklearn.utils import column_or_1d
 
 from lokl._arrays import Array
 from lokl._threads import one_thread
-from lokl._warnings import (
-    Collected,
-    Notice,
-    apart,
-    together,
-)
+from lokl._warnings import Collected, Notice, apart, together
 from lokl.base.classifier import sorted_classes
 from lokl.base.estimator import publish
 from lokl.base.settings import check_settings
 from lokl.base.validation import ALL_ZERO
 from lokl.regions import RegionClassifier
-from lokl.regions.dask.blocks import (
-    aligned,
-    beside,
-    pickled_size,
-    samples,
-    with_lengths,
-)
-from lokl.regions.dask.cluster import (
-    Cluster,
-    need_dask,
-)
-from lokl.regions.dask.summary import (
-    Block,
-    Rows,
-    Seen,
-    checked,
-    look,
-    one_column,
-    size_of,
-    stacked,
-)
+from lokl.regions.dask.blocks import aligned, beside, pickled_size, samples, with_lengths
+from lokl.regions.dask.cluster import Cluster, need_dask
+from lokl.regions.dask.summary import Block, Rows, Seen, checked, look, one_column, size_of, stacked
 from lokl.regions.estimators import InRegions
 from lokl.regions.fitting import (
     Divided,
@@ -59,17 +36,8 @@ from lokl.regions.fitting import (
     search_region,
     spread_of,
 )
-from lokl.regions.model import (
-    RegionModel,
-    take,
-)
-from lokl.regions.tree import (
-    Growth,
-    RegionTree,
-    Share,
-    Trunk,
-    with_branches,
-)
+from lokl.regions.model import RegionModel, take
+from lokl.regions.tree import Growth, RegionTree, Share, Trunk, with_branches
 
 # What tasks hand each other says how large it is, so that Dask knows when to write it to disk.
 
@@ -318,7 +286,7 @@ def _unfitted(model: Any) -> InRegions:
     if fresh.stretch is not None:
         raise ValueError(
             f"stretch={fresh.stretch!r} is learned in memory only; fit a part of the rows there, "
-            "multiply the columns by its stretch_, and give stretch=None"
+            "multiply the columns by its feature_scale_, and give stretch=None"
         )
     fresh._check_estimator()
     return fresh

@@ -14,21 +14,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import column_or_1d
 
-from lokl._arrays import (
-    Array,
-    column,
-    is_sparse,
-)
+from lokl._arrays import Array, column, is_sparse
 from lokl.base.classifier import sorted_classes
-from lokl.base.validation import (
-    check_samples,
-    check_weights,
-)
+from lokl.base.validation import check_samples, check_weights
 from lokl.regions.dask.blocks import Blocks
-from lokl.regions.dask.cluster import (
-    Cluster,
-    need_dask,
-)
+from lokl.regions.dask.cluster import Cluster, need_dask
 from lokl.regions.estimators import InRegions
 from lokl.regions.model import take
 
