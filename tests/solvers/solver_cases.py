@@ -105,23 +105,33 @@ def assert_solves(K, problem, dual, gap, slack=0.0):
 
 
 def best_value(K, problem):
-    """Optimal dual value by an interior point method, with u = p - q and p, q >= 0."""
-    n = len(K)
-    Q = K + np.diag(problem.ridge)
-    P = sparse.csc_matrix(np.triu(np.block([[Q, -Q], [-Q, Q]])))
-    slope = np.concatenate([problem.epsilon - problem.target, problem.epsilon + problem.target])
-    ceiling = np.concatenate([problem.upper, -problem.lower])
-    bounded = np.isfinite(ceiling)
-    identity = sparse.identity(2 * n, format="csc")
-    A = sparse.vstack(
-        [np.repeat([[1.0, -1.0]], n, axis=1).reshape(1, -1), -identity, identity[bounded]]
-    )
-    b = np.concatenate([[0.0], np.zeros(2 * n), ceiling[bounded]])
+    """Optimal dual value by an interior point method, in ``u`` and bounds ``s >= |u|``.
+
+    Absent samples are left out, so that the feasible set has an interior; without one the method
+    stalls. Its own primal and dual values must agree.
+    """
+    index = np.flatnonzero(problem.lower < problem.upper)
+    present = problem.take(index)
+    n, identity = len(index), sparse.identity(len(index), format="csc")
+    Q = sparse.csc_matrix(np.triu(K[np.ix_(index, index)] + np.diag(present.ridge)))
+    P = sparse.csc_matrix(sparse.block_diag([Q, 0 * identity]))
+    slope = np.append(-present.target, np.full(n, present.epsilon))
+    capped, floored = np.isfinite(present.upper), np.isfinite(present.lower)
+    rows = [
+        [sparse.csc_matrix(np.ones((1, n))), None],
+        [identity, -identity],
+        [-identity, -identity],
+        [identity[capped], None],
+        [-identity[floored], None],
+    ]
+    limits = np.concatenate([np.zeros(1 + 2 * n), present.upper[capped], -present.lower[floored]])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(len(b) - 1)]
-    solution = clarabel.DefaultSolver(P, slope, sparse.csc_matrix(A), b, cones, settings).solve()
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(len(limits) - 1)]
+    A = sparse.csc_matrix(sparse.bmat(rows))
+    solution = clarabel.DefaultSolver(P, slope, A, limits, cones, settings).solve()
     assert solution.status == clarabel.SolverStatus.Solved
+    np.testing.assert_allclose(solution.obj_val, solution.obj_val_dual, rtol=1e-7, atol=1e-7)
     return -solution.obj_val
 
 
