@@ -57,14 +57,11 @@ _PACKAGES = (
     "gates",
     "gram",
     "solvers",
-    "trust",
-    "clustering",
-    "models",
     "optimizers",
-    "estimators",
-    "selection",
+    "base",
+    "methods",
+    "search",
     "regions",
-    "auto",
     "tables.preparation",
 )
 _OWN = re.compile(rf"lokl\.({'|'.join(map(re.escape, _PACKAGES))})(\.[a-z0-9_]+)*\.\w+")
