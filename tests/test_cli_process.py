@@ -113,23 +113,6 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_fits(tmp_path, lokl_
         assert "--output" in line_on_stderr(done)
 
 
-@pytest.mark.parametrize("name", ["figure.xyz", "figure", "nowhere/figure.png", "folder.png"])
-def test_a_figure_that_cannot_be_written_is_told_before_the_fits(tmp_path, name):
-    (tmp_path / "folder.png").mkdir()
-    done = lokl("demo", "--methods", "--figure", tmp_path / name)
-    assert done.returncode == 2
-    assert done.stdout == b""
-    assert line_on_stderr(done).startswith(f"cannot write {tmp_path / name}: ")
-
-
-def test_a_figure_that_is_there_stays_until_the_new_one_is(tmp_path):
-    path = tmp_path / "figure.svg"
-    path.write_text("old")
-    done = lokl("demo", "--data", "iris", "--repeats", "1", "--figure", path)
-    assert done.returncode == 0, done.stderr
-    assert path.read_text().startswith("<?xml")
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_tables_are_readable_in_every_encoding(recorded, encoding):
     settings = {"PYTHONIOENCODING": encoding}

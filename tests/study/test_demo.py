@@ -32,7 +32,7 @@ def test_the_demo_ends_with_a_report(tmp_path):
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert [line for line in lines if line][-1] == (
-        f" the report: {tmp_path / 'digits' / 'run' / 'report.html'}"
+        f" report: {tmp_path / 'digits' / 'run' / 'report.html'}"
     )
     for name in ("trusted vote", "uniform mix", "best view", "random forest"):
         assert sum(line.startswith(f" {name} ") for line in lines) == 2

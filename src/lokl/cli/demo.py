@@ -1,4 +1,4 @@
-"""``lokl demo``: tables of which some are wrong or missing, and what lokl makes of them."""
+"""``lokl demo``: a comparison on generated tables, some of them wrong or missing in part."""
 
 import json
 from pathlib import Path
@@ -8,65 +8,32 @@ import typer
 
 from lokl.cli.options import AsJson, Jobs, explained
 
-Methods = Annotated[
-    bool,
-    typer.Option("--methods", help="Show all methods on data sets of scikit-learn instead."),
-]
-DataSets = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="With --methods: breast_cancer, digits, wine or iris. Give it again for several; the "
-        "first three if not given."
-    ),
-]
-Repeats = Annotated[int, typer.Option(min=1, help="With --methods: number of random 75/25 splits.")]
-Figure = Annotated[
-    Path,
-    typer.Option(
-        help="With --methods: file for a figure of which kernel is trusted where; needs matplotlib."
-    ),
-]
-Draw = Annotated[
-    bool, typer.Option("--figure-too/--no-figure", help="Whether to draw that figure.")
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data and splits.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and reports.")]
 
 
 def demo(
-    methods: Methods = False,
-    data: DataSets = None,
-    repeats: Repeats = 5,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    figure: Figure = Path("lokl_demo.png"),
-    draw: Draw = True,
     output: Output = Path("lokl_demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Compare models on tables of which some are wrong or missing, and explain one sample.
+    """Compare models on tables with wrong or missing parts, and explain one sample.
 
-    Writes the tables to OUTPUT, compares a trusted vote with a uniform mix, single views and a
-    random forest, as `lokl compare` does, and says where the reports are.
+    Writes the tables to OUTPUT and compares a trusted vote with a uniform mix, single views and a
+    random forest, as `lokl compare` does. Each comparison ends with a report.
 
     Example: lokl demo -o lokl_demo
     """
-    if methods or data:
-        from lokl.cli.demo_methods import SETS, demo_methods
-
-        demo_methods(data or list(SETS[:3]), repeats, seed, as_json, figure, draw)
-        return
-    told = []
     with explained():
         from lokl.study.demo import demo_tables
 
-        for example in demo_tables(output, seed):
-            told.append(_shown(example, jobs, quiet=as_json))
+        summaries = [_run(example, jobs, quiet=as_json) for example in demo_tables(output, seed)]
     if as_json:
-        typer.echo(json.dumps(told, indent=1))
+        typer.echo(json.dumps(summaries, indent=1))
 
 
-def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
+def _run(example: Any, jobs: int, *, quiet: bool) -> Any:
     """Run one comparison, show it and one of its samples."""
     from lokl.cli.compare import run_comparison, show_results, wrapped
     from lokl.cli.explain import story_lines
@@ -85,9 +52,9 @@ def _shown(example: Any, jobs: int, *, quiet: bool) -> Any:
     show_results(finished)
     table = finished.results.table
     name = (disagreeing(finished.results) or table.ids)[0]
-    typer.echo(f"\n what the {VOTE} has to say about one sample")
-    voting = fit_candidate(table, VOTE, example.settings.seed)
-    for line in story_lines(story(voting, table, name)):
+    typer.echo(f"\n one sample, explained by the {VOTE}")
+    model = fit_candidate(table, VOTE, example.settings.seed)
+    for line in story_lines(story(model, table, name)):
         typer.echo(f" {line}")
-    typer.echo(f"\n the report: {finished.files['report.html']}\n")
+    typer.echo(f"\n report: {finished.files['report.html']}\n")
     return None

@@ -35,9 +35,9 @@ from lokl._arrays import Array
 from lokl._methods import METHODS, Method
 from lokl._threads import one_thread
 from lokl._warnings import apart
-from lokl.search import KernelSearchCV, calibrated
+from lokl.search import KernelSearchCV
 from lokl.search.auto_search import CENTRED, Kernels, View, some_rows, views_of
-from lokl.search.calibrated import class_splits
+from lokl.search.calibrated import calibrated, class_splits
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
 from lokl.study import candidates as baselines
