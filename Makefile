@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types docs bench clean
+.PHONY: help demo test check fuzz lint types docs bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,8 +8,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 STAMP := $(VENV)/.stamp-
 
-# Extra arguments of demo, test and bench: make test ARGS="-k gate"
+# Extra arguments of demo, test, check, fuzz and bench: make test ARGS="-k gate"
 ARGS ?=
+# How long make fuzz looks for new cases.
+MINUTES ?= 10
 
 # The version check reaches for the network on every run.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -32,6 +34,13 @@ demo: $(STAMP)demo  ## run the main job
 test: $(STAMP)test  ## run the tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 $(ARGS)
+
+check: $(STAMP)test  ## run the quick tests, in about three minutes
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 -m 'not slow' $(ARGS)
+
+fuzz: $(STAMP)test  ## look for new failing cases for MINUTES (10)
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(ARGS)
 
 lint: $(STAMP)lint  ## check style, spelling and the direction of imports
 	$(BIN)/ruff check

@@ -1,6 +1,6 @@
 """Any estimator, kernel, gate and solver on any data: a sane answer or a clear error.
 
-2,000 cases; LOKL_FUZZ_CASES names another number, for a long search.
+300 cases, and 2,000 in the slow test; LOKL_FUZZ_CASES sets another number for the latter.
 """
 
 import os
@@ -29,11 +29,13 @@ def compiled():
     make("UniformMKLClassifier", ["rbf", "laplacian"]).fit(X, y).contributions(X)
 
 
+@pytest.mark.fuzz
 @pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("n_cases", [300, pytest.param(CASES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_sane_answer_or_a_clear_error(name):
+def test_a_sane_answer_or_a_clear_error(name, n_cases):
     @settings(
-        max_examples=-(-CASES // len(ESTIMATORS)),
+        max_examples=-(-n_cases // len(ESTIMATORS)),
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
