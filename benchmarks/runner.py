@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.common import MissingDataError, Options, Report, Timing, main
-from lokl._threads import one_thread
+from lokl._threads import single_threaded
 from lokl.datasets import MissingDatasetError, load
 from lokl.paper import Cell, RecordFile, make_cells, overhead, run
 from lokl.paper.methods import build
@@ -60,7 +60,7 @@ def run_benchmark(options: Options, report: Report) -> None:
     rows, least = [], {}
     for repeat in range(max(options.peer_repeats, 1)):
         begun = time.perf_counter()
-        with one_thread():
+        with single_threaded():
             accuracies = [plain(cell) for cell in cells]
         seconds = time.perf_counter() - begun
         rows.append({"": f"plain loop, run {repeat + 1}", "all": Timing([seconds])})

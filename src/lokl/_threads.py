@@ -1,11 +1,13 @@
-"""One small pool of threads for compiled loops and matrix products that release the GIL.
+"""Threads of the library: one small pool for loops, calls in threads of their own, and limits.
 
-Numba's own parallel regions abort when joblib threads enter them; plain threads do not. Tasks
-handed to the pool never wait for other tasks, so callers may be threads themselves.
+Compiled loops and matrix products release the GIL, so they gain from plain threads. Numba's own
+parallel regions are not used because they abort when joblib threads enter them.
 
-Work on kernels that do not depend on each other, in threads that share the memory.
-
-Independent pieces of work in threads of their own, each of which works in one thread.
+- :func:`run_chunked` divides one loop among the threads of a shared pool. Its tasks never wait for
+  each other, so callers may be threads themselves.
+- :func:`run_calls` makes independent calls, each in a thread of its own (:func:`started_pool`), and
+  passes their warnings on.
+- :func:`single_threaded` and :func:`limit_blas_for` hold nested parallelism down.
 """
 
 import os
@@ -14,32 +16,34 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from threading import Barrier, Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
-from lokl._warnings import apart, together
+from lokl._warnings import capture_warnings, reissue
 
-# Rows of a product that are worth a thread of their own.
-_ROWS_A_PRODUCT = 32
-# From so many samples, each counted once for every machine that is solved, it pays to silence BLAS,
-# which takes half a millisecond.
+T = TypeVar("T")
+
+# Fewest rows of a matrix product per thread.
+_ROWS_PER_PRODUCT = 32
+# Fewest samples, counted once per SVM, for which BLAS is limited to one thread: changing the limit
+# takes half a millisecond.
 _MANY_SAMPLES = 1500
 
 
 def n_threads() -> int:
-    """Threads for one solve: the cores of this process, or fewer where the environment says.
+    """Return the number of threads for one solve: the cores of this process, or a lower limit.
 
-    joblib sets ``OMP_NUM_THREADS`` in its workers, so that nested parallelism stays flat. Inside
-    of `one_thread` it is one.
+    ``LOKL_NUM_THREADS`` and ``OMP_NUM_THREADS`` are such limits. joblib sets the latter in its
+    workers, so that parallelism is not nested. Inside :func:`single_threaded` the number is one.
     """
-    return 1 if _alone.users else _usual_threads()
+    return 1 if _single.users else _process_threads()
 
 
 @lru_cache(maxsize=1)
-def _usual_threads() -> int:
+def _process_threads() -> int:
     cores = int(joblib.cpu_count())
     for variable in ("LOKL_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(variable, "")
@@ -48,14 +52,22 @@ def _usual_threads() -> int:
     return max(cores, 1)
 
 
+def effective_jobs(n_jobs: int | None, n_tasks: int) -> int:
+    """Return how many of `n_tasks` run at a time under scikit-learn's `n_jobs`."""
+    jobs = 1 if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+    return min(jobs, n_tasks)
+
+
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     # Keyed by process: a pool does not survive a fork.
-    return ThreadPoolExecutor(_usual_threads(), thread_name_prefix="lokl")
+    return ThreadPoolExecutor(_process_threads(), thread_name_prefix="lokl")
 
 
-def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any) -> None:
-    """Run ``task(start, stop, *arguments)`` over ``range(size)``, one piece a thread.
+def run_chunked(
+    task: Callable[..., Any], size: int, grain: int, *arguments: Any, serial_tasks: bool = False
+) -> None:
+    """Run ``task(start, stop, *arguments)`` over ``range(size)``, one chunk per thread.
 
     Parameters
     ----------
@@ -63,77 +75,83 @@ def in_parallel(task: Callable[..., Any], size: int, grain: int, *arguments: Any
         Must release the GIL to gain anything.
     size : int
     grain : int
-        Pieces start at multiples of `grain`; below two of them the call stays in this thread.
+        Chunks start at multiples of `grain`. If there are fewer than two such multiples, the task
+        runs in the calling thread.
     *arguments
-        Handed to every call.
+        Passed to every call.
+    serial_tasks : bool
+        Whether loops inside the task stay in its thread. Set it for tasks of many small steps,
+        which would otherwise wait for the shared pool at every step.
     """
-    _shared_out(min(n_threads(), size // max(grain, 1)), task, size, grain, *arguments)
-
-
-def in_shares(task: Callable[[int, int], Any], size: int, grain: int) -> None:
-    """Run ``task(start, stop)`` over ``range(size)``, one share a thread, as :func:`in_parallel`.
-
-    For tasks of many small steps: what would be shared out among threads inside of a task stays in
-    its thread, which waits for nobody.
-    """
-    pieces = min(n_threads(), size // max(grain, 1))
-    with one_thread() if pieces > 1 else nullcontext():
-        _shared_out(pieces, task, size, grain)
-
-
-def _shared_out(
-    pieces: int, task: Callable[..., Any], size: int, grain: int, *arguments: Any
-) -> None:
-    if pieces < 2:
+    grain = max(grain, 1)
+    chunks = min(n_threads(), size // grain)
+    if chunks < 2:
         if size:
             task(0, size, *arguments)
         return
-    grain = max(grain, 1)
-    step = -(-size // (pieces * grain)) * grain
-    futures = [
-        _pool(os.getpid()).submit(_quietly, task, start, min(start + step, size), *arguments)
-        for start in range(step, size, step)
-    ]
-    try:
-        task(0, step, *arguments)
-    finally:
-        # Also after Ctrl-C: nobody may write into the arrays once this call has returned.
-        wait(futures)
-    for future in futures:
-        future.result()
+    step = -(-size // (chunks * grain)) * grain
+    with single_threaded() if serial_tasks else nullcontext():
+        futures = [
+            _pool(os.getpid()).submit(_run_chunk, task, start, min(start + step, size), *arguments)
+            for start in range(step, size, step)
+        ]
+        try:
+            task(0, step, *arguments)
+        finally:
+            # Also after Ctrl-C: no thread may write into the arrays once this call has returned.
+            wait(futures)
+        for future in futures:
+            future.result()
 
 
-def _quietly(task: Callable[..., Any], *arguments: Any) -> None:
-    """Run a task in a thread of the pool, where settings of the caller's thread do not hold.
-
-    Numbers that overflow are looked for in the result, not here.
-    """
+def _run_chunk(task: Callable[..., Any], *arguments: Any) -> None:
+    # Numpy's error state is set per thread. Results are checked for overflow later.
     with np.errstate(all="ignore"):
         task(*arguments)
 
 
+def run_calls(calls: Sequence[Callable[[], T]], threads: int) -> list[T]:
+    """Return the results of independent calls, started in order, at most `threads` at a time.
+
+    Warnings of the calls are issued by the calling thread.
+    """
+    if threads <= 1 or len(calls) <= 1:
+        return [call() for call in calls]
+    with started_pool(min(threads, len(calls)), "lokl-calls") as pool:
+        futures = [pool.submit(capture_warnings, call) for call in calls]
+        return [reissue(future.result()) for future in futures]
+
+
 @contextmanager
 def started_pool(size: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Threads for tasks that may wait for each other; none of them outlives the block.
+    """Open a pool of threads for tasks that may wait for each other; none outlives the block.
 
-    Ctrl-C while a thread is started leaves one that nobody waits for: so all are started before
-    there is work for them.
+    All threads are started before there is work for them: if Ctrl-C interrupts the start of a
+    thread, the executor does not wait for it.
     """
     pool = ThreadPoolExecutor(size, thread_name_prefix=name)
-    all_there = Barrier(size + 1)
+    all_started = Barrier(size + 1)
     try:
         for _ in range(size):
-            pool.submit(all_there.wait)
-        all_there.wait()
+            pool.submit(all_started.wait)
+        all_started.wait()
         yield pool
     finally:
-        # Also after Ctrl-C: nobody computes any more once this call has returned.
-        all_there.abort()
+        # Also after an error or Ctrl-C: nothing is computed once the block has ended.
+        all_started.abort()
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def multiply(left: Any, right: Any, out: Array | None = None) -> Array:
-    """``left @ right``, rows of the product shared out among the threads."""
+    """Return ``left @ right`` as a dense array; threads share the rows of the product.
+
+    Parameters
+    ----------
+    left : {array, sparse matrix} of shape (n, k)
+    right : {array, sparse matrix} of shape (k,) or (k, m)
+    out : array of shape (n,) or (n, m), optional
+        Receives the product.
+    """
     if is_sparse(left) or is_sparse(right):
         product = left @ right
         product = product.toarray() if is_sparse(product) else np.asarray(product)
@@ -149,51 +167,69 @@ def multiply(left: Any, right: Any, out: Array | None = None) -> Array:
         np.matmul(left[start:stop], right, out=out[start:stop])
 
     n = left.shape[0]
-    with one_pool(n):
-        in_parallel(task, n, _ROWS_A_PRODUCT if n >= _MANY_SAMPLES else max(n, 1))
+    with limit_blas_for(n):
+        run_chunked(task, n, _ROWS_PER_PRODUCT if n >= _MANY_SAMPLES else max(n, 1))
     return out
 
 
-class _QuietBlas:
-    """Holds the BLAS libraries to one thread while anybody wants it so.
-
-    The number of threads belongs to the process. Whoever comes first saves it, whoever leaves
-    last puts it back, and both happen on one thread of their own: threadpoolctl listens to one
-    thread only.
-    """
+class _Limit:
+    """A setting of the process that is changed by its first user and restored by its last."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._users = 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lokl-blas")
-        self._before: list[int] = []
+        self.users = 0
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
-            if self._users == 0:
-                self._thread.submit(self._quieten).result()
-            self._users += 1
+            if self.users == 0:
+                self._apply()
+            self.users += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *failure: object) -> None:
         with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._thread.submit(self._restore).result()
+            self.users -= 1
+            if self.users == 0:
+                self._restore()
 
-    def _quieten(self) -> None:
-        self._before = [library.num_threads for library in _blas_libraries()]
-        for library in _blas_libraries():
-            library.set_num_threads(1)
+    def _apply(self) -> None:
+        pass
 
     def _restore(self) -> None:
-        for library, count in zip(_blas_libraries(), self._before, strict=True):
-            library.set_num_threads(count)
+        pass
+
+
+class _BlasLimit(_Limit):
+    """Limits the BLAS libraries of the process to one thread.
+
+    OpenMP libraries store their number of threads per calling thread, so one dedicated thread
+    makes all changes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lokl-blas")
+        self._previous: list[int] = []
+
+    def _apply(self) -> None:
+        libraries = _blas_libraries()
+        self._previous = self._thread.submit(_set_counts, libraries, [1] * len(libraries)).result()
+
+    def _restore(self) -> None:
+        self._thread.submit(_set_counts, _blas_libraries(), self._previous).result()
+
+
+def _set_counts(libraries: list[Any], counts: list[int]) -> list[int]:
+    """Set the number of threads of each library; return the previous numbers."""
+    previous = [library.num_threads for library in libraries]
+    for library, count in zip(libraries, counts, strict=True):
+        library.set_num_threads(count)
+    return previous
 
 
 @lru_cache(maxsize=1)
-def _quiet_blas(process: int) -> _QuietBlas:
+def _blas_limit(process: int) -> _BlasLimit:
     # Keyed by process, like the pool.
-    return _QuietBlas()
+    return _BlasLimit()
 
 
 @lru_cache(maxsize=1)
@@ -204,86 +240,32 @@ def _blas_libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-@contextmanager
-def quiet_blas() -> Iterator[None]:
-    """Hold the BLAS libraries to one thread.
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Limit the BLAS libraries to one thread inside a block.
 
-    Their threads wait for the next product in a busy loop, some hundredths of a second long, and
-    take the cores from loops that run between products: of this process, and of all others.
+    Their threads wait for the next product in a busy loop of some hundredths of a second. This
+    takes the cores from compiled loops that run between products.
     """
-    quiet = _quiet_blas(os.getpid())
-    quiet.enter()
-    try:
+    return _blas_limit(os.getpid())
+
+
+def limit_blas_for(n_samples: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if there are enough samples for it to pay.
+
+    A sample counts once for every SVM that is fitted to it.
+    """
+    return single_threaded_blas() if n_samples >= _MANY_SAMPLES else nullcontext()
+
+
+_single = _Limit()
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Do everything in this process in one thread, so that rounding depends only on the inputs.
+
+    The way in which threads share a sum changes its last digits, and a method that is not convex
+    may reach a different solution from there.
+    """
+    with single_threaded_blas(), _single:
         yield
-    finally:
-        quiet.leave()
-
-
-def one_pool(n_samples: int) -> AbstractContextManager[None]:
-    """Let only the threads of this file work, where many samples are to be learned from.
-
-    Few samples are done before it pays to silence the threads of BLAS. A sample counts once for
-    every machine that learns from it.
-    """
-    return quiet_blas() if n_samples >= _MANY_SAMPLES else nullcontext()
-
-
-class _Alone:
-    """Counts who wants this process to work in one thread."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.users = 0
-
-    def change(self, by: int) -> None:
-        with self._lock:
-            self.users += by
-
-
-_alone = _Alone()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Do everything in this process in one thread: rounding then depends on nothing but inputs.
-
-    How sums are shared out among threads changes their last digits, and a method that is not
-    convex may go another way from there.
-    """
-    with quiet_blas():
-        _alone.change(1)
-        try:
-            yield
-        finally:
-            _alone.change(-1)
-
-
-def jobs_for(n_jobs: int | None, n_kernels: int) -> int:
-    """How many kernels are worked on at a time."""
-    jobs = 1 if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
-    return min(jobs, n_kernels)
-
-
-def in_threads(jobs: int, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Any:
-    """Results of a function for several arguments; warnings are told by this thread."""
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads")
-    returned = parallel(joblib.delayed(apart)(function, *arguments) for arguments in calls)
-    return [together(own) for own in returned]
-
-
-def side_by_side(calls: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
-    """Results of some calls, begun in their order, at most `threads` at a time.
-
-    Inside a call everything is done in one thread, also where calls follow one another: results do
-    not depend on the number of threads.
-    """
-    with one_thread():
-        if threads <= 1 or len(calls) <= 1:
-            return [call() for call in calls]
-        pool = ThreadPoolExecutor(min(threads, len(calls)), thread_name_prefix="lokl-regions")
-        try:
-            waiting = [pool.submit(apart, call) for call in calls]
-            return [together(one.result()) for one in waiting]
-        finally:
-            # Also after an error or Ctrl-C: nobody computes once this call has returned.
-            pool.shutdown(wait=True, cancel_futures=True)

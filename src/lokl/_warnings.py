@@ -1,8 +1,8 @@
 """Warnings of a fit: each kind once, with its count, at the line that called the library.
 
-One fit solves many machines, and what one of them has to tell, most others have, too. While a fit
-is under way, warnings are collected and the last of each kind is issued at its end; outside a fit
-they are issued at once. A fit that fails tells its error alone.
+One fit solves many problems, and most of them raise the same warnings. While a fit is running,
+warnings are collected, and the last of each kind is issued at its end. Outside a fit they are
+issued at once. A fit that fails raises its error only.
 """
 
 import logging
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 logger = logging.getLogger("lokl")
@@ -21,7 +20,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 @dataclass
-class Notice:
+class CountedWarning:
     """The last warning of a kind, and how many there were."""
 
     text: str
@@ -30,83 +29,83 @@ class Notice:
 
 
 @dataclass
-class Collected:
-    """``with Collected():`` holds warnings back; in another collection it leaves them to that."""
+class DeferredWarnings:
+    """Context manager that holds warnings back until its end.
 
-    notices: dict[str, Notice] = field(default_factory=dict)
+    Inside another one it does nothing: warnings are left to the outer block.
+    """
+
+    by_kind: dict[str, CountedWarning] = field(default_factory=dict)
     _token: Token[Any] | None = None
 
-    def __enter__(self) -> "Collected":
+    def __enter__(self) -> "DeferredWarnings":
         if _current.get() is None:
             self._token = _current.set(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         if self._token is None:
             return
         _current.reset(self._token)
         if kind is None:
-            for notice in self.notices.values():
-                _issue(notice)
+            for warning in self.by_kind.values():
+                _issue(warning)
 
-    def add(self, kind: str, notice: Notice) -> None:
-        """Note a warning in the place of an earlier one of its kind."""
-        if kind in self.notices:
-            notice.count += self.notices[kind].count
-        self.notices[kind] = notice
-
-
-_current: ContextVar[Collected | None] = ContextVar("warnings of the fit under way", default=None)
+    def add(self, kind: str, warning: CountedWarning) -> None:
+        """Replace an earlier warning of the same kind, and add up the counts."""
+        if kind in self.by_kind:
+            warning.count += self.by_kind[kind].count
+        self.by_kind[kind] = warning
 
 
-def tell(kind: str, text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn the user, at once or at the end of the fit that is under way."""
-    _add(kind, Notice(text, category))
+_current: ContextVar[DeferredWarnings | None] = ContextVar("warnings of this fit", default=None)
 
 
-def _add(kind: str, notice: Notice) -> None:
-    collected = _current.get()
-    if collected is None:
-        _issue(notice)
+def warn_once(kind: str, text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn now, or once per kind at the end of the fit that is running."""
+    _add(kind, CountedWarning(text, category))
+
+
+def _add(kind: str, warning: CountedWarning) -> None:
+    deferred = _current.get()
+    if deferred is None:
+        _issue(warning)
     else:
-        logger.debug("%s", notice.text)
-        collected.add(kind, notice)
+        logger.debug("%s", warning.text)
+        deferred.add(kind, warning)
 
 
-def apart(function: Callable[..., Any], *arguments: Any) -> tuple[Any, dict[str, Notice]]:
-    """Call a function in a thread or process of its own; its warnings come back with its result.
+def capture_warnings(
+    function: Callable[..., Any], *arguments: Any
+) -> tuple[Any, dict[str, CountedWarning]]:
+    """Call a function, and return its result together with its warnings by kind.
 
-    :func:`together` takes both where the call was made.
+    For calls in other threads or processes; :func:`reissue` takes the pair in the caller's thread.
     """
-    collected = Collected()
-    token = _current.set(collected)
+    deferred = DeferredWarnings()
+    token = _current.set(deferred)
     try:
-        return function(*arguments), collected.notices
+        return function(*arguments), deferred.by_kind
     finally:
         _current.reset(token)
 
 
-def together(returned: tuple[Any, dict[str, Notice]]) -> Any:
-    """Return what a function gave that was called apart, and pass its warnings on."""
-    result, notices = returned
-    for kind, notice in notices.items():
-        _add(kind, notice)
+def reissue(captured: tuple[Any, dict[str, CountedWarning]]) -> Any:
+    """Issue warnings from :func:`capture_warnings` here, and return the result."""
+    result, by_kind = captured
+    for kind, warning in by_kind.items():
+        _add(kind, warning)
     return result
 
 
-def _issue(notice: Notice) -> None:
-    text = notice.text
-    if notice.count > 1:
-        text += f" (the last of {notice.count} such warnings in this fit)"
-    warnings.warn(text, notice.category, stacklevel=_outside())
+def _issue(warning: CountedWarning) -> None:
+    text = warning.text
+    if warning.count > 1:
+        text += f" (the last of {warning.count} such warnings in this fit)"
+    warnings.warn(text, warning.category, stacklevel=_caller_level())
 
 
-def _outside() -> int:
+def _caller_level() -> int:
     """Stack level, for the function that calls this one, of the line that called the library."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -85,7 +85,7 @@ def layout_of(make):
 def threads(count):
     """Let a solve use that many threads, whatever the machine has."""
     _threads._pool.cache_clear()
-    with patch.object(_threads, "_usual_threads", lambda: count):
+    with patch.object(_threads, "_process_threads", lambda: count):
         yield
     _threads._pool.cache_clear()
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from lokl._threads import multiply, one_pool
+from lokl._threads import limit_blas_for, multiply
 
 MANY = 10_000
 
@@ -33,9 +33,9 @@ def test_a_shared_product_is_the_product(rows, right_shape, layout):
 
 def test_blas_has_one_thread_inside_and_its_own_number_again_after():
     before = blas_threads()
-    with one_pool(MANY):
+    with limit_blas_for(MANY):
         assert set(blas_threads()) == {1}
-        with one_pool(MANY):
+        with limit_blas_for(MANY):
             pass
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
@@ -43,13 +43,13 @@ def test_blas_has_one_thread_inside_and_its_own_number_again_after():
 
 def test_few_samples_leave_blas_alone():
     before = blas_threads()
-    with one_pool(100):
+    with limit_blas_for(100):
         assert blas_threads() == before
 
 
 def test_an_error_gives_blas_its_threads_back():
     before = blas_threads()
-    with pytest.raises(KeyError), one_pool(MANY):
+    with pytest.raises(KeyError), limit_blas_for(MANY):
         raise KeyError("inside")
     assert blas_threads() == before
 
@@ -61,7 +61,7 @@ def test_threads_that_come_and_go_leave_blas_as_it_was():
         rng = np.random.RandomState(seed)
         left, right = rng.normal(size=(2000, 30)), rng.normal(size=(30, 5))
         for _ in range(20):
-            with one_pool(MANY):
+            with limit_blas_for(MANY):
                 assert_allclose(multiply(left, right), left @ right, atol=1e-12)
 
     with ThreadPoolExecutor(4) as pool:

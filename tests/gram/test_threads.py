@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_info
 
-from lokl._threads import _usual_threads, in_parallel, in_shares, n_threads, one_thread
+from lokl._threads import _process_threads, n_threads, run_chunked, single_threaded
 from lokl.gram import GatedGram
 from lokl.gram.layouts import TILE
 from lokl.kernels import RBF, Linear
@@ -21,7 +21,7 @@ from lokl.kernels import RBF, Linear
 def test_every_index_is_covered_once(size, grain, count):
     pieces = []
     with threads(count):
-        in_parallel(lambda start, stop, to: to.append((start, stop)), size, grain, pieces)
+        run_chunked(lambda start, stop, to: to.append((start, stop)), size, grain, pieces)
     assert sorted(j for piece in pieces for j in range(*piece)) == list(range(size))
     assert all(start % grain == 0 and start < stop for start, stop in pieces)
     assert len(pieces) <= count
@@ -39,7 +39,7 @@ def test_shares_cover_every_index_and_stay_in_their_threads(size, grain, count):
             inner.append(n_threads())
 
     with threads(count):
-        in_shares(mark, size, grain)
+        run_chunked(mark, size, grain, serial_tasks=True)
         assert n_threads() == count
     assert (marks == 1).all()
     # More would wait for threads of the pool that wait for them.
@@ -54,7 +54,7 @@ def test_it_can_be_entered_from_several_threads_at_once(callers, size, count):
         row[start:stop] += 1
 
     with threads(count), ThreadPoolExecutor(callers) as pool:
-        list(pool.map(lambda row: in_parallel(mark, size, 3, row), marks))
+        list(pool.map(lambda row: run_chunked(mark, size, 3, row), marks))
     assert (marks == 1).all()
 
 
@@ -66,7 +66,7 @@ def test_an_error_in_any_piece_reaches_the_caller():
     with threads(4):
         for bad in range(0, 40, 5):
             with pytest.raises(ArithmeticError, match=str(bad)):
-                in_parallel(fail, 40, 1, bad)
+                run_chunked(fail, 40, 1, bad)
 
 
 def test_nobody_works_on_once_the_call_is_over():
@@ -80,7 +80,7 @@ def test_nobody_works_on_once_the_call_is_over():
 
     with threads(4):
         with pytest.raises(KeyboardInterrupt):
-            in_parallel(fail_at_first, 40, 10)
+            run_chunked(fail_at_first, 40, 10)
         assert sorted(finished) == [10, 20, 30]
 
 
@@ -104,11 +104,11 @@ def test_the_environment_limits_threads(settings, count, monkeypatch):
     monkeypatch.delenv("LOKL_NUM_THREADS", raising=False)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    _usual_threads.cache_clear()
+    _process_threads.cache_clear()
     try:
         assert n_threads() == count
     finally:
-        _usual_threads.cache_clear()
+        _process_threads.cache_clear()
 
 
 def test_a_block_can_ask_for_one_thread():
@@ -117,12 +117,12 @@ def test_a_block_can_ask_for_one_thread():
 
     before = blas()
     seen = []
-    with threads(3), one_thread(), one_thread():
+    with threads(3), single_threaded(), single_threaded():
         assert n_threads() == 1
         assert blas() == {1}
-        in_parallel(lambda start, stop: seen.append((start, stop)), 1000, 10)
+        run_chunked(lambda start, stop: seen.append((start, stop)), 1000, 10)
     assert seen == [(0, 1000)]
-    assert n_threads() == _usual_threads()
+    assert n_threads() == _process_threads()
     assert blas() == before
 
 

@@ -308,7 +308,7 @@ def test_a_failed_region_leaves_no_thread_and_no_model():
     with pytest.raises(ValueError, match="C must be"):
         model.fit(X, Y)
     assert not hasattr(model, "trees_")
-    assert not [t for t in threading.enumerate() if t.name.startswith("lokl-regions")]
+    assert not [t for t in threading.enumerate() if t.name.startswith("lokl-calls")]
     assert threading.active_count() <= before + 4
 
 

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lokl import LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
 from lokl.search import lockstep as side_by_side
@@ -377,7 +377,7 @@ def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adap
     again = KernelSearchCV(UniformMKLClassifier(), grid, n_jobs=2, adaptive=adaptive).fit(X, y)
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
     with pytest.warns(match="told at once"):
-        tell("any", "told at once")
+        warn_once("any", "told at once")
 
 
 def test_a_refit_leaves_nothing_of_the_fit_before():

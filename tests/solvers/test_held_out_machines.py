@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lokl._warnings import Collected
+from lokl._warnings import DeferredWarnings
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Sigmoid
 from lokl.solvers import Exact, Machines, Solver, hinge
@@ -59,6 +59,6 @@ def test_parts_that_a_stored_matrix_is_wrong_for_are_solved_and_told_about_in_th
     gram = solver.inner_products(X).gated([Sigmoid(gamma=1.0, coef0=-1.0)])
     (part,) = [problem.only(np.arange(800))]
     assert solve_on_stored(gram.whole, [part], None, 1e-3) == [None]
-    with pytest.warns(UserWarning, match="not positive semidefinite"), Collected():
+    with pytest.warns(UserWarning, match="not positive semidefinite"), DeferredWarnings():
         (dual,) = solver.solve_parts(gram, [part])
     assert (dual.coef[800:] == 0).all()

@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from lokl._arrays import Array, Samples, as_samples, squared_norms
-from lokl._warnings import apart, tell
+from lokl._warnings import capture_warnings, warn_once
 from lokl.base.model import Model
 from lokl.base.training import Training
 from lokl.gates.base import shares
@@ -65,7 +65,7 @@ def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
         else:
             continue
         edge = int(np.floor(power)) if remedy == "low" else int(np.ceil(power))
-        tell(
+        warn_once(
             f"widths on {columns}",
             f"{len(widths)} Gaussian kernels of the same columns, gamma from {widths[0]:.3g} to "
             f"{widths[-1]:.3g}, are all so {what}: the median squared distance is {distance:.3g}. "
@@ -87,7 +87,7 @@ def warn_of_weight_at_the_end(kernels: Sequence[Kernel], weights: Any) -> None:
         power = int(np.round(np.log2(widths[place])))
         beyond = f"low={power - _MORE}" if place == 0 else f"high={power + _MORE}"
         end = "widest" if place == 0 else "narrowest"
-        tell(
+        warn_once(
             f"weight on gamma={widths[place]}",
             f"{shares[place] / shares.sum():.0%} of the weight of {len(widths)} Gaussian kernels "
             f"is on the {end}, gamma={widths[place]:.3g}: the best width may lie beyond. Extend "
@@ -158,7 +158,7 @@ def warn_if_shifted(off_centre: Sequence[str], samples: Samples) -> None:
     short = int((~samples.present.all(axis=1)).sum())
     if not short:
         return
-    tell(
+    warn_once(
         "off centre",
         f"{short} of {samples.n_samples} samples lack a view, and these kernels are off centre: "
         f"{', '.join(map(repr, off_centre))}; their values are nearly constant, and without a view "
@@ -222,7 +222,7 @@ def warn_if_trust_misleads(learner: Any, data: Any, training: Training, model: M
         return
     X = data.X if data.frame is None else data.frame
     # What small fits have to warn of says nothing about the fit that was asked for.
-    scores, _ = apart(_held_out, learner, X, y, weight, rows[_often_enough(codes)])
+    scores, _ = capture_warnings(_held_out, learner, X, y, weight, rows[_often_enough(codes)])
     if scores is None or scores[0] > scores[1]:
         return
     name = type(learner).__name__
@@ -234,7 +234,7 @@ def warn_if_trust_misleads(learner: Any, data: Any, training: Training, model: M
             "samples"
         )
         meaning = "which kernel it trusts may be an accident of the start values"
-    tell(
+    warn_once(
         "trust misleads",
         f"{sign}, and held-out accuracy is {scores[0]:.3f}, that of UniformMKLClassifier "
         f"{scores[1]:.3f}: {meaning}. lokl.explain.gate_stability tells how far it can be "

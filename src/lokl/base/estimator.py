@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array, Samples
 from lokl._frames import labelled
 from lokl._parameters import parameter_names
-from lokl._threads import one_pool
-from lokl._warnings import Collected
+from lokl._threads import limit_blas_for
+from lokl._warnings import DeferredWarnings
 from lokl.base.diagnostics import (
     find_off_centre,
     warn_if_shifted,
@@ -248,9 +248,9 @@ class Learner(BaseEstimator, ABC):
         learning left it are returned.
         """
         # Numbers that overflow are looked for where they come in and where they come out.
-        with Collected(), np.errstate(all="ignore"):
+        with DeferredWarnings(), np.errstate(all="ignore"):
             training = self._training(data, targets)
-            with one_pool(training.work):
+            with limit_blas_for(training.work):
                 model = self._learn(training)
                 learned = model.attributes()
                 check_learned(learned)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lokl._warnings import Notice, apart, together
+from lokl._warnings import CountedWarning, capture_warnings, reissue
 from lokl.solvers import Machines
 
 
@@ -43,7 +43,7 @@ class _Made:
     """A part, what it was made from and told, and the random numbers it took."""
 
     value: Any
-    notices: dict[str, Notice]
+    notices: dict[str, CountedWarning]
     before: Any  # what was given, and the state of the generator
     after: Any  # state of the generator
 
@@ -114,12 +114,12 @@ class Earlier:
         if found is None or not alike(found.before, before):
             # What was made for another state need not stay in memory until its successor is there.
             self._parts.pop(name, None)
-            value, notices = apart(make)
+            value, notices = capture_warnings(make)
             found = self._parts[name] = _Made(value, notices, before, _state(rng))
         if rng is not None:
             rng.set_state(found.after)
         copies = {kind: replace(notice) for kind, notice in found.notices.items()}
-        made: Part = together((found.value, copies))
+        made: Part = reissue((found.value, copies))
         return made
 
     def resumed(self, name: Hashable, machines: Machines, *, same_matrix: bool = False) -> Machines:

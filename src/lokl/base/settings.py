@@ -47,7 +47,7 @@ from lokl._parameters import (
     check_positive,
     check_share,
 )
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def check_old_names(estimator: Any) -> None:
                 f"{old.name}={value!r} and {new.name}={given!r} are two names of one setting; "
                 f"give {new.name} only"
             )
-        tell(
+        warn_once(
             f"old name {old.name}",
             f"the setting {old.name} is now called {new.name}; the old name goes with the next "
             "version",

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, Samples
-from lokl._threads import one_pool
-from lokl._warnings import Collected, tell
+from lokl._threads import limit_blas_for
+from lokl._warnings import DeferredWarnings, warn_once
 from lokl.base.estimator import Learner
 from lokl.base.model import Attributes, GatedMachine
 from lokl.base.settings import CALLBACK, ROUNDS, setting, settings
@@ -79,7 +79,7 @@ class Rounds(Learner):
                 if isinstance(said, bool | np.bool_) and said:
                     break
             if len(history) == limit:
-                tell(
+                warn_once(
                     "rounds",
                     f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds; raise "
                     "max_iter, or ask for less by learn_tol",
@@ -136,13 +136,13 @@ class FixedKernel(Learner):
         the data are noted on the estimator, as by a fit: call this of a copy.
         """
         data = self._read(X, y, sample_weight)
-        with Collected(), np.errstate(all="ignore"):
+        with DeferredWarnings(), np.errstate(all="ignore"):
             training = self._training(data, self._stated(data.y, data.weight)[0])
             place = np.full(len(data.weight), -1)
             place[training.rows] = np.arange(training.n_samples)
             counted = [(_counted(place[kept]), _counted(place[left])) for kept, left in folds]
             check_any_left(counted)
-            with one_pool(training.work):
+            with limit_blas_for(training.work):
                 gate, params = self._gate(training.samples, training.n_kernels)
                 gram = training.gram(gate.at(training.samples, params))
                 found = held_out_decisions(training.solver, gram, training.problems, counted)

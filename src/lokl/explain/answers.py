@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
-from lokl._warnings import apart
+from lokl._warnings import capture_warnings
 from lokl.base.delegation import layers_with
 from lokl.explain.views import (
     KernelView,
@@ -188,8 +188,8 @@ class _Classes(_Asked):
         says, sure = parts.argmax(axis=1), np.full(self.present.shape, np.nan)
         every: Array | None = None
         for k, rows, samples in self.one_by_one():
-            says[rows, k] = self._codes(apart(self.alone.predict, samples)[0])
-            chances = apart(_probabilities, self.alone, samples)[0]
+            says[rows, k] = self._codes(capture_warnings(self.alone.predict, samples)[0])
+            chances = capture_warnings(_probabilities, self.alone, samples)[0]
             if chances is not None:
                 sure[rows, k] = chances[np.arange(len(rows)), says[rows, k]]
                 if every is None:
@@ -209,7 +209,7 @@ class _Numbers(_Asked):
         own = parts if parts.ndim == 2 else parts[:, 0]
         says = np.full(self.present.shape, np.nan)
         for k, rows, samples in self.one_by_one():
-            alone = np.asarray(apart(self.alone.predict, samples)[0], dtype=float)
+            alone = np.asarray(capture_warnings(self.alone.predict, samples)[0], dtype=float)
             says[rows, k] = alone.reshape(len(rows), -1)[:, 0]
         return {
             "predicted": predicted,

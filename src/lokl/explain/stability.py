@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._parameters import check_choice
-from lokl._warnings import apart
+from lokl._warnings import capture_warnings
 from lokl.base.diagnostics import FLAT, average_of, explained_by_classes
 from lokl.explain.formatting import Findings, corrected_interval, make_folds, number, one_scorer
 from lokl.explain.views import learner_of, seen_by_learner
@@ -149,9 +149,9 @@ def gate_stability(
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}")
     X, y = indexable(X, y)
     # What refits have to warn of says nothing about the model that was asked about.
-    first, _ = apart(_fitted, model, X, y)
+    first, _ = capture_warnings(_fitted, model, X, y)
     rng = check_random_state(random_state)
-    refits = [apart(_refit, model, X, y, how, rng)[0] for _ in range(n_repeats)]
+    refits = [capture_warnings(_refit, model, X, y, how, rng)[0] for _ in range(n_repeats)]
     scores, folds = _held_out_scores(model, X, y, cv, scoring, groups)
     gain = corrected_interval(scores[0] - scores[1], folds)
     codes = np.unique(np.asarray(y), return_inverse=True)[1] if is_classifier(model) else None
@@ -252,7 +252,7 @@ def _held_out_scores(
     scorer = one_scorer(model, scoring)
     options = {"cv": folds, "scoring": scorer, "error_score": "raise"}
     found = [
-        apart(lambda one: cross_val_score(one, X, y, **options), one)[0]
+        capture_warnings(lambda one: cross_val_score(one, X, y, **options), one)[0]
         for one in (clone(model), rival)
     ]
     return np.array(found), folds

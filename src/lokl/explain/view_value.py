@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, as_samples, is_sparse
 from lokl._parameters import check_choice
-from lokl._warnings import Collected
+from lokl._warnings import DeferredWarnings
 from lokl.explain.formatting import (
     Findings,
     corrected_interval,
@@ -134,7 +134,7 @@ def view_value(
     learner, scorer = learner_of(model, "view_value"), one_scorer(model, scoring)
     viewed = read_views(learner, fitted_to_see(model, X, y), y, views, "view_value")
     folds = make_folds(model, X, y, cv, groups)
-    with Collected():
+    with DeferredWarnings():
         fitted = [
             clone(model).fit(_safe_indexing(X, kept), _safe_indexing(y, kept)) for kept, _ in folds
         ]

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array, is_sparse
-from lokl._warnings import apart
+from lokl._warnings import capture_warnings
 from lokl.base.estimator import Learner
 from lokl.kernels import Kernel
 from lokl.kernels.columns import column_names, resolve_columns
@@ -179,7 +179,7 @@ def read_views(
     copy = clone(learner)
     data = copy._read(X, y, None)
     # Fits that follow have the same to tell.
-    ready, _ = apart(copy._bind, data)
+    ready, _ = capture_warnings(copy._bind, data)
     n_samples, n_features = data.X.shape
     present = ready.samples.present
     if present is None:

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
-from lokl._threads import in_parallel, in_shares, multiply
-from lokl._warnings import tell
+from lokl._threads import multiply, run_chunked
+from lokl._warnings import warn_once
 from lokl.gram import mixing
 from lokl.gram.mixing import sum_kernels_apart
 from lokl.gram.plan import Plan, Points
@@ -120,7 +120,7 @@ class FeatureMap(ABC):
                 visit(slice(start + part.start, start + part.stop), tile, own)
             found[start] = own
 
-        in_shares(some, points.n_samples, self._tile_rows)
+        run_chunked(some, points.n_samples, self._tile_rows, serial_tasks=True)
         for start in sorted(found):
             sums += found[start]
         return sums
@@ -230,7 +230,7 @@ class LandmarkMap(FeatureMap):
     def whiten(self, columns: Array) -> None:
         for span, solve in zip(self.spans, self._substitutions, strict=True):
             own = columns[:, span]
-            in_parallel(solve, len(own), _FEW_ROWS, own)
+            run_chunked(solve, len(own), _FEW_ROWS, own)
 
     @cached_property
     def _substitutions(self) -> list["_Substitution"]:
@@ -362,7 +362,7 @@ def _factor(K: Array, least: float, label: str) -> tuple[Array, Array]:
     some = np.linspace(0, len(K) - 1, min(len(K), _LOOKED_AT)).astype(np.intp)
     missed = np.abs(columns[some] @ columns.T - K[np.ix_(order[some], order)]).max()
     if missed > max(_INDEFINITE, 10.0 * least) * scale:
-        tell(
+        warn_once(
             f"indefinite {label}",
             f"the kernel {label!r} is not positive semidefinite: no features have its values, and "
             "the low-rank machine is that of the part that landmarks explain",

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lokl._arrays import Array, column, is_sparse, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, multiply
+from lokl._threads import multiply, run_chunked
 from lokl.gates.base import Gate
 from lokl.gram import mixing
 from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
@@ -227,7 +227,7 @@ class GatedGram:
             slots = stored.slots(rows)
             held = np.flatnonzero(slots >= 0)
             work = (stored.slab, slots[held], columns, held, out)
-            in_parallel(_rows.gather, len(held), _FEW_ROWS, *work)
+            run_chunked(_rows.gather, len(held), _FEW_ROWS, *work)
             missing = np.flatnonzero(slots < 0)
         if len(missing):
             # All samples on the left: what is laid out for them once serves every block.
@@ -291,12 +291,12 @@ class GatedGram:
             part = slice(start, start + cache.capacity)
             slots = self.store(index[part])
             work = (read_only(cache.slab), slots, coef[part], target)
-            in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
+            run_chunked(_rows.subtract_rows, self.n_samples, TILE, *work)
 
     def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
         """Do the same on :attr:`whole`."""
         work = (self.whole, index, coef, target)
-        in_parallel(_rows.subtract_rows, self.n_samples, TILE, *work)
+        run_chunked(_rows.subtract_rows, self.n_samples, TILE, *work)
 
     def dot(self, coef: Array) -> Array:
         """``K @ coef`` for coefficients of shape (n_samples,) or (n_samples, n_columns)."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, Samples, as_samples
-from lokl._threads import one_pool
+from lokl._threads import limit_blas_for
 from lokl.gates.base import Gate
 from lokl.gates.functions import Constant
 from lokl.gram import mixing
@@ -195,14 +195,14 @@ class SupportExpansion(Expansion):
 
     def at(self, points: Points) -> Array:
         product = np.zeros((points.n_samples, self.coef.shape[1]))
-        with one_pool(points.n_samples):
+        with limit_blas_for(points.n_samples):
             for rows, near, far, coef in self._blocks(points):
                 product[rows] = mixing.product(near, far, coef)
         return np.asarray(product + self.intercept)
 
     def parts(self, points: Points) -> Array:
         parts = np.zeros((*points.gates.shape[:2], self.coef.shape[1]))
-        with one_pool(points.n_samples):
+        with limit_blas_for(points.n_samples):
             for rows, near, far, coef in self._blocks(points):
                 sums = mixing.kernel_sums(near, np.arange(near.n_samples), far, coef)
                 parts[rows] = (near.gates[:, :, :, np.newaxis] * sums).sum(axis=2)

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from lokl._arrays import Array, as_dense, is_sparse, squared_norms
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, multiply
+from lokl._threads import multiply, run_chunked
 from lokl.kernels.columns import stretched, take_columns
 
 # More than one evicted row among this many missing rows opens more memory.
@@ -194,7 +194,7 @@ class Layout(ABC):
         for part, dots in self.products(rows, right, kept=kept):
             place = target._replace(rows=target.rows[part])
             products = _mixing.Products(dots, _no_pair(dots.dtype))
-            in_parallel(
+            run_chunked(
                 *(_mixing.mix, count, 1),
                 *(program, products, rows[part], sides, place, tiles),
             )
@@ -274,7 +274,7 @@ class Panels(Layout):
         def task(start: int, stop: int) -> None:
             _mixing.dots_sparse(begin + start, begin + stop, pair, rows, out)
 
-        in_parallel(task, right.n_samples - begin, right.width)
+        run_chunked(task, right.n_samples - begin, right.width)
 
     def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
         self._mix(rows, right, work, np.arange(len(right.panels)), half=False)
@@ -294,7 +294,7 @@ class Panels(Layout):
         tiles = _mixing.Tiles(order, right.width, half)
         entries = len(rows) * right.width // (2 if half else 1)
         grain = -(-_THREAD_COST // max(entries, 1))
-        in_parallel(_mixing.mix, len(order), grain, program, products, rows, sides, target, tiles)
+        run_chunked(_mixing.mix, len(order), grain, program, products, rows, sides, target, tiles)
 
 
 @lru_cache(maxsize=2)

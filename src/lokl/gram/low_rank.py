@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, Samples, column, read_only
-from lokl._threads import multiply, one_pool
+from lokl._threads import limit_blas_for, multiply
 from lokl.gates.base import Gate
 from lokl.gram import mixing
 from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap, Visit
@@ -319,7 +319,7 @@ class LowRankExpansion(Expansion):
         return self.features.residual
 
     def parts(self, points: Points) -> Array:
-        with one_pool(points.n_samples):
+        with limit_blas_for(points.n_samples):
             sums = self.features.sums(points, self.loads)
         return np.asarray(np.einsum("jir,jirt->jit", points.gates, sums))
 

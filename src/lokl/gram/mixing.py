@@ -12,7 +12,7 @@ import numpy as np
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, multiply
+from lokl._threads import multiply, run_chunked
 from lokl.gram.layouts import TILE, RowCache, View, Work, in_pieces
 from lokl.gram.plan import Points
 
@@ -100,7 +100,7 @@ def fill_symmetric(points: Points, out: Array) -> None:
     for k, work in enumerate(_families(points, points, out, rows)):
         points.layouts[k].mix_half(work)
     if any(layout.halves for layout in points.layouts):
-        in_parallel(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
+        run_chunked(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
     _finish(points, rows, points, out, rows)
 
 
@@ -151,7 +151,7 @@ def _look_up(left: Points, rows: Array, right: Points, place: Any) -> list[int]:
             for found, points, taken in ((near, left, rows), (far, right, slice(None)))
         ]
         work = (read_only(far.matrix), *sides, place)
-        in_parallel(_rows.look_up, len(rows), _MIRRORED_ROWS, *work)
+        run_chunked(_rows.look_up, len(rows), _MIRRORED_ROWS, *work)
         place = place._replace(accumulate=True)
         done.append(i)
     return done
@@ -208,13 +208,13 @@ class _DotsPiece:
         """``<k_i(p, :), loads[i, q]>``, columns from `begin` on: (n_rows, n_members, n_sums)."""
         out = np.zeros((len(self.dots), len(self.members), loads.shape[1]))
         work = (self.program, self.dots, self.norms, _mixing.Loads(loads, damping, begin), out)
-        in_parallel(_mixing.kernel_sums, len(self.dots), _SUMMED_ROWS, *work)
+        run_chunked(_mixing.kernel_sums, len(self.dots), _SUMMED_ROWS, *work)
         return out
 
     def put(self, out: Array) -> None:
         """Write kernel values into ``out[:, members]``."""
         work = (self.program, self.dots, self.norms, np.array(self.members), out)
-        in_parallel(_mixing.kernels_apart, len(self.dots), 1, *work)
+        run_chunked(_mixing.kernels_apart, len(self.dots), 1, *work)
 
 
 @dataclass(frozen=True, eq=False)

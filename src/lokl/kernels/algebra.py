@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lokl._arrays import Array, is_sparse, squared_norms
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.kernels.base import Kernel, Lookup, Normalization, Term
 from lokl.kernels.columns import column_names, resolve_columns, take_columns
 from lokl.kernels.samples import squares_vanish
@@ -177,7 +177,7 @@ class Normalized(Kernel):
             return Normalized(kernel, self.how, 0.0)
         if trace <= 0:
             text = f"kernel {self.label!r} is zero on all training samples and gets weight 0"
-            tell(text, text)
+            warn_once(text, text)
             return Normalized(kernel, self.how, 0.0)
         total = float(weight.sum()) if self.how == "mean_diag" else 1.0
         return Normalized(kernel, self.how, total / trace)

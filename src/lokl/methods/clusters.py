@@ -14,7 +14,7 @@ import numpy as np
 from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice
 from lokl._threads import multiply
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.base.settings import count, one_of, setting
 from lokl.base.training import Training
 from lokl.gates.base import masked_softmax
@@ -276,7 +276,7 @@ class Clustering:
         chosen, partition = self._partition(gram, weight, rng)
         found = partition.centres.shape[1]
         if found < self.n_clusters:
-            tell(
+            warn_once(
                 "clusters",
                 f"there are only {found} distinct samples for {self.n_clusters} clusters; "
                 f"{found} clusters are used",

@@ -7,12 +7,13 @@ Where does each kernel succeed? One machine and one regressor of its success for
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl._threads import in_threads, jobs_for
+from lokl._threads import effective_jobs, run_calls
 from lokl.base.estimator import Learner
 from lokl.base.model import Attributes, Model, Support
 from lokl.base.settings import Rule, old_name, one_of, setting, settings, value_of
@@ -280,16 +281,16 @@ def learn_success(learner: SuccessLearner, training: Training) -> list[JudgedKer
 
     Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
     """
-    jobs = jobs_for(learner.n_jobs, training.n_kernels)
+    jobs = effective_jobs(learner.n_jobs, training.n_kernels)
     solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
     judge = _Judge(learner, training, solver, int(training.rng.randint(2**31 - 1)))
-    numbers = [(i,) for i in range(training.n_kernels)]
+    kernels = range(training.n_kernels)
     if training.is_classification:
-        return in_threads(jobs, judge.classes, numbers)
+        return run_calls([partial(judge.classes, i) for i in kernels], jobs)
     # What counts as close is known only when all kernels have been tried.
-    machines = in_threads(jobs, judge.machines, numbers)
+    machines = run_calls([partial(judge.machines, i) for i in kernels], jobs)
     scale = _common_scale(training, machines)
-    return in_threads(jobs, judge.targets, [(alone, scale) for alone in machines])
+    return run_calls([partial(judge.targets, alone, scale) for alone in machines], jobs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from lokl._environment import Peak
-from lokl._threads import one_thread
+from lokl._threads import single_threaded
 from lokl.base.cost_path import fit_line
 from lokl.datasets import load
 from lokl.paper.methods import FIRST_READING, GAMMAS, READINGS, build
@@ -108,7 +108,7 @@ def check_record(record: Any) -> None:
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Fit and score in one thread; the record of a cell that fails has the error."""
     try:
-        with one_thread(), warnings.catch_warnings(record=True) as caught:
+        with single_threaded(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             measured = _measure(cell)
     except Exception as reason:

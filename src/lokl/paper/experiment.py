@@ -29,7 +29,7 @@ import joblib
 
 from lokl._environment import system, versions
 from lokl._files import only_run, replace_file
-from lokl._threads import one_thread
+from lokl._threads import single_threaded
 from lokl.datasets import DatasetError, load
 from lokl.datasets.download import fetch_missing
 from lokl.explain.displays import pyplot
@@ -156,7 +156,7 @@ def run(
     if backend != "processes":
         done = _by_dask(missing, jobs, backend, work, go_on)
     # Every cell limits itself to one thread; for cells in this process, once for all is cheaper.
-    with one_thread():
+    with single_threaded():
         for record in done if missing else ():
             records.add(record)
             if on_record is not None:

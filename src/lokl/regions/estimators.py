@@ -24,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._frames import labelled
-from lokl._threads import quiet_blas
-from lokl._warnings import Collected
+from lokl._threads import single_threaded_blas
+from lokl._warnings import DeferredWarnings
 from lokl.base import Learner, setting, settings
 from lokl.base.classifier import Probabilities, decided_classes, learned_classes
 from lokl.base.delegation import Explained
@@ -214,7 +214,7 @@ class InRegions(MetaEstimatorMixin, Explained):
         if codes is None:
             spread = spread_of_targets(learning.y, learning.weight)
         # Many fits, none of which should wait for threads of BLAS.
-        with Collected(), quiet_blas():
+        with DeferredWarnings(), single_threaded_blas():
             seed, factors = self._draw_seed(), None
             if self.scale_features is not None:
                 factors = self._factors(X, learning, seed)

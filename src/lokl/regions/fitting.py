@@ -18,8 +18,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from lokl._arrays import Array, column, is_sparse
-from lokl._threads import side_by_side
-from lokl._warnings import apart, together
+from lokl._threads import run_calls, single_threaded
+from lokl._warnings import capture_warnings, reissue
 from lokl.kernels import RBF
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.regions.model import ClassRegion, ConstantRegion, RegionModel, TargetRegion, take
@@ -147,7 +147,8 @@ def fit_regions(
         found = [learn(place) for place in order]
     else:
         calls = [partial(learn, place) for place in order]
-        found = side_by_side(calls, min(threads, at_once))
+        with single_threaded():
+            found = run_calls(calls, min(threads, at_once))
     models: list[Any] = [None] * len(shares)
     for place, model in zip(order, found, strict=True):
         models[place] = model
@@ -389,8 +390,8 @@ def search_region(
     """Cross-validate all candidates of a grid in one region."""
     search = _search(estimator, grid, region, seed, n_jobs, refit=False)
     options = fit_options(estimator, region.weight)
-    _, notices = apart(partial(search.fit, region.samples, region.y, **options))
-    together((None, _without_edges(notices)))
+    _, notices = capture_warnings(partial(search.fit, region.samples, region.y, **options))
+    reissue((None, _without_edges(notices)))
     scores = _all_scores(search.cv_results_, len(region.y))
     return Searched(search.cv_results_["params"], scores, len(region.y))
 
@@ -413,8 +414,8 @@ def fit_tuned(grid: Any, estimator: Any, X: Any, y: Array, seed: int, **options:
     if not has_folds(len(y), codes):
         return estimator.fit(X, y, **options)
     search = _search(estimator, grid, region, seed, 1, refit=True)
-    _, notices = apart(partial(search.fit, X, y, **options))
-    together((None, _without_edges(notices)))
+    _, notices = capture_warnings(partial(search.fit, X, y, **options))
+    reissue((None, _without_edges(notices)))
     return search.best_estimator_
 
 

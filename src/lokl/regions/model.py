@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from lokl._arrays import Array, column
-from lokl._threads import side_by_side
+from lokl._threads import run_calls, single_threaded
 from lokl.gates.base import shares
 from lokl.kernels.samples import split_missing
 
@@ -228,7 +228,8 @@ class Regions:
                 for (rows, weight), model in zip(cover.tree.divide(X), cover.regions, strict=True)
                 if len(rows) and model is not None
             ]
-            told = side_by_side([call for _, _, call in asked], threads)
+            with single_threaded():
+                told = run_calls([call for _, _, call in asked], threads)
             for (rows, weight, _), values in zip(asked, told, strict=True):
                 if weight is not None:
                     values = values * weight.reshape(-1, *[1] * len(shape))

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from lokl._arrays import Array, is_sparse, squared_norms
-from lokl._threads import side_by_side
+from lokl._threads import run_calls, single_threaded
 
 # Weight that the mean target of a region has in every prediction: no sample is left alone.
 _MEAN = 0.3
@@ -153,12 +153,14 @@ def learn_stretch(parts: Sequence[Neighbourhood], start: Array, threads: int) ->
 
     def error(relative: Array) -> tuple[float, Array]:
         calls = [partial(part.slopes, relative * start) for part in parts]
-        values, slopes = zip(*side_by_side(calls, threads), strict=True)
+        with single_threaded():
+            values, slopes = zip(*run_calls(calls, threads), strict=True)
         return float(sum(values)), sum(slopes) * start
 
     def judged(relative: Array) -> float:
         calls = [partial(part.judged, relative * start) for part in parts]
-        return float(sum(side_by_side(calls, threads)))
+        with single_threaded():
+            return float(sum(run_calls(calls, threads)))
 
     best = (judged(first), first)
 

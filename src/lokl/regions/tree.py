@@ -16,7 +16,7 @@ import numpy as np
 
 from lokl._arrays import Array, is_sparse, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, one_pool
+from lokl._threads import limit_blas_for, run_chunked
 
 _project = CompiledModule("lokl.regions._project")
 
@@ -41,9 +41,9 @@ def projected(X: Any, rows: Array, direction: Array, missing: Array) -> Array:
     if is_sparse(X):
         matrix = (read_only(X.data), read_only(X.indices), read_only(X.indptr))
         given = (*matrix, rows, direction, missing, out)
-        in_parallel(_project.project_sparse, len(rows), _GRAIN, *given)
+        run_chunked(_project.project_sparse, len(rows), _GRAIN, *given)
     else:
-        in_parallel(
+        run_chunked(
             _project.project_dense, len(rows), _GRAIN, read_only(X), rows, direction, missing, out
         )
     return out
@@ -314,7 +314,7 @@ class Growth:
         # Parent, its side, path from the root, samples: a node has its number when it is looked at.
         waiting: list[tuple[int, int, tuple[int, ...], Share]] = [(-1, 0, path, share)]
         # Sums of BLAS would depend on the number of its threads, also for few samples.
-        with one_pool(max(X.shape[0], SAMPLE)):
+        with limit_blas_for(max(X.shape[0], SAMPLE)):
             while waiting:
                 parent, which, path, share = waiting.pop()
                 split = None

@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column, is_sparse
 from lokl._frames import table_of
-from lokl._threads import quiet_blas
-from lokl._warnings import Collected
+from lokl._threads import single_threaded_blas
+from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.classifier import _check_class_weight
 from lokl.base.delegation import Explained
@@ -186,7 +186,7 @@ class AutoMKL(Explained):
         check_settings(self)
         deadline = Deadline(self.time_limit)
         # Many fits, none of which should wait for threads of BLAS.
-        with Collected(), quiet_blas():
+        with DeferredWarnings(), single_threaded_blas():
             # Before anything is read, so that a wrong name is told at once.
             contenders(self.methods, self._kind, True, {})
             reader = ReadColumns().fit(X)

@@ -32,7 +32,7 @@ from sklearn.utils.validation import has_fit_parameter
 from lokl import methods
 from lokl._arrays import Array
 from lokl._methods import METHODS
-from lokl._warnings import apart, tell
+from lokl._warnings import capture_warnings, warn_once
 from lokl.kernels import RBF, Kernel, Linear, Polynomial
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration
@@ -436,7 +436,7 @@ class Arena:
             task = self._task(alike)
             rounds = Rounds(None, True, False, seconds, None, self.verbose, self.workers)
             # What happens to candidates on the way is told by the leaderboard alone.
-            rows, _ = apart(rounds.rows, task)
+            rows, _ = capture_warnings(rounds.rows, task)
             judged += [
                 Judged(alike[row.candidate], row.cells, self.n_rows)
                 for row in rows
@@ -760,7 +760,7 @@ class Tournament:
             if count < n:
                 rows = some_rows(arena.y, count, self.is_classifier, self.rng)
                 arena = arena.part(rows)
-                tell(
+                warn_once(
                     "fewer samples than given",
                     f"time_limit={self.deadline.limit:g} seconds are too few for a fit on all {n} "
                     f"samples: the model learned from {len(rows)} of them; raise time_limit",

@@ -40,7 +40,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from lokl._arrays import Array, is_sparse
-from lokl._threads import one_pool
+from lokl._threads import limit_blas_for
 from lokl.base.cost_path import fit_line
 from lokl.base.estimator import Learner
 from lokl.base.fit_cache import Guide, alike
@@ -142,7 +142,7 @@ def _store(task: Task, model: Any, data: Any) -> dict[str, Kernel] | None:
     if samples.present is not None:
         return None
     stored: dict[str, Kernel] = {}
-    with one_pool(n_samples):
+    with limit_blas_for(n_samples):
         for name, kernel, (_, how) in zip(data.kernels, folds[0], pairs, strict=True):
             inner = InnerProducts(samples.filled, cache_size=np.inf, dtype=dtype)
             values = _Stored(inner.gated([kernel]).whole)

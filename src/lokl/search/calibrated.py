@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from lokl._arrays import Array, column
-from lokl._warnings import Collected
+from lokl._warnings import DeferredWarnings
 from lokl.base import FixedKernel, setting, settings
 from lokl.base.classifier import Probabilities
 from lokl.base.delegation import Explained
@@ -79,7 +79,7 @@ def held_out(
     # A weight of zero is the same as no row at all.
     folds = [(kept[weight[kept] > 0], left[weight[left] > 0]) for kept, left in folds]
     check_any_left(folds)
-    with Collected():
+    with DeferredWarnings():
         return mean_decisions(_told(decide, folds), len(weight), decide.n_tasks)
 
 
@@ -305,7 +305,7 @@ class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierM
                 f"estimator must be a classifier, such as UniformMKLClassifier(), got "
                 f"{self.estimator!r}"
             )
-        with Collected():
+        with DeferredWarnings():
             model = clone(self.estimator).fit(X, y, **fit_options(self.estimator, sample_weight))
             return self._calibrate(model, X, y, sample_weight, groups)
 
@@ -428,7 +428,7 @@ def calibrated(
             f"calibrated takes a fitted model, and this {type(model).__name__} is not fitted: call "
             f"fit first, or use CalibratedMKLClassifier(model).fit(X, y)"
         ) from error
-    with Collected():
+    with DeferredWarnings():
         result = CalibratedMKLClassifier(model, cv)
         return result._calibrate(model, X, y, sample_weight, groups)
 

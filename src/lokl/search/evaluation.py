@@ -51,7 +51,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from lokl._arrays import Array
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.search.backends import LastSteps, LineFits, OrdinaryFits
 from lokl.search.grid import Coordinates, coordinates, is_number, last_part
 from lokl.search.lockstep import Walk, follow, side_by_side, threads_for
@@ -618,7 +618,7 @@ class Rounds:
             logger.log(level, "skipped %d of %d, %s: %s", count, round_.n_candidates, reason, some)
         tried, unknown = len(round_.cells), round_.n_candidates - len(round_.skipped)
         if tried < unknown:
-            tell(
+            warn_once(
                 "time limit of the search",
                 f"time_limit={self.time_limit:g} seconds were over after {tried} of "
                 f"{round_.n_candidates} candidates{f' in round {iteration}' if iteration else ''}; "

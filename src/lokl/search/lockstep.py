@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
-from lokl._threads import in_parallel, n_threads, one_thread, started_pool
-from lokl._warnings import apart, together
+from lokl._threads import n_threads, run_chunked, single_threaded, started_pool
+from lokl._warnings import capture_warnings, reissue
 
 Returned = TypeVar("Returned")
 Walk = Generator[Callable[[], Any], Any, Returned]
@@ -46,7 +46,7 @@ def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
             asked = walk.send(result)
         except StopIteration:
             return
-        under_way[pool.submit(apart, asked)] = walk
+        under_way[pool.submit(capture_warnings, asked)] = walk
 
     try:
         with started_pool(at_once, "lokl-search") as pool:
@@ -56,7 +56,7 @@ def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
                 if not under_way:
                     return
                 for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    result = together(done.result())
+                    result = reissue(done.result())
                     # Only now: a walk under way is closed below.
                     go_on(pool, under_way.pop(done), result)
     finally:
@@ -89,17 +89,17 @@ def in_step(
     chains = _Chains(folds, n_steps, first_leads)
     if first_leads and n_steps:
         # Nobody else can begin: it has all threads.
-        chains.done[0].append(apart(next, folds[0]))
+        chains.done[0].append(capture_warnings(next, folds[0]))
     # The folds have the cores: a solve takes one.
-    with one_thread(), started_pool(jobs, "lokl-folds") as pool:
+    with single_threaded(), started_pool(jobs, "lokl-folds") as pool:
         under_way: dict[Future[Any], int] = {}
         for step in range(n_steps):
             while not chains.has(step):
                 for fold in chains.ready(step, set(under_way.values()))[: jobs - len(under_way)]:
-                    under_way[pool.submit(apart, next, folds[fold])] = fold
+                    under_way[pool.submit(capture_warnings, next, folds[fold])] = fold
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                     chains.done[under_way.pop(future)].append(future.result())
-            yield [together(found[step]) for found in chains.done]
+            yield [reissue(found[step]) for found in chains.done]
 
 
 @dataclass(eq=False)
@@ -145,7 +145,7 @@ def in_threads(threads: int, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
 
     def some(start: int, stop: int) -> None:
         for place in range(start, stop):
-            returned[place] = apart(*calls[place])
+            returned[place] = capture_warnings(*calls[place])
 
-    in_parallel(some, len(calls), 1)
-    return [together(one) for one in returned]
+    run_chunked(some, len(calls), 1)
+    return [reissue(one) for one in returned]

@@ -17,7 +17,7 @@ from sklearn.model_selection._validation import (
 )
 
 from lokl._arrays import Array
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.search.grid import Candidate, Coordinates, coordinates, cost, is_number, last_part
 from lokl.search.tasks import Cell
 
@@ -49,7 +49,7 @@ def warn_of_edges(candidates: Sequence[Candidate], scores: Array) -> None:
         neighbour = values[1] if is_low else values[-2]
         if line[neighbour] < line[best[name]]:
             side, end = ("below", "smallest") if is_low else ("above", "largest")
-            tell(
+            warn_once(
                 f"edge of the grid in {name}",
                 f"the best {name} is {best[name]:g}, the {end} of the grid; a better one may lie "
                 f"{side}: extend the grid {side} {best[name]:g}",

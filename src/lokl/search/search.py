@@ -19,8 +19,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._arrays import Array
-from lokl._threads import quiet_blas
-from lokl._warnings import Collected
+from lokl._threads import single_threaded_blas
+from lokl._warnings import DeferredWarnings
 from lokl.base.estimator import all_or_nothing, publish
 from lokl.base.model import COLUMNS, Attributes
 from lokl.base.settings import (
@@ -219,7 +219,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
             name = type(self.estimator).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
         # Many fits, none of which should wait for threads of BLAS.
-        with Collected(), quiet_blas():
+        with DeferredWarnings(), single_threaded_blas():
             scorers, metric = self._get_scorers()
             X, y = indexable(X, _plain_labels(y) if is_classifier(self.estimator) else y)
             routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))

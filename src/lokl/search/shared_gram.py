@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
 from lokl._arrays import Array, is_sparse
-from lokl._threads import one_pool
+from lokl._threads import limit_blas_for
 from lokl.base.settings import check_settings
 from lokl.base.templates import FixedKernel
 from lokl.base.training import chosen_solver
@@ -189,7 +189,7 @@ class SharedMachines(Worker):
         begin = time.perf_counter()
         try:
             data, grams = self._prepared(task, line)
-            with one_pool(data.X.shape[0]):
+            with limit_blas_for(data.X.shape[0]):
                 for gram in grams:
                     if gram.fits:
                         # Computed once, here.

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from lokl._arrays import Array
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.problem import Dual, Problem
 
@@ -171,7 +171,7 @@ def is_indefinite(curvature: float, scale: float, single: bool) -> bool:
 
 def tell_of_indefinite_kernels() -> None:
     """Warn that a solution may not be the optimum."""
-    tell(
+    warn_once(
         "indefinite",
         "the kernel is not positive semidefinite; the solution is a stationary point, "
         "not a certified optimum",
@@ -212,7 +212,7 @@ def warn_if_saturated(
     # A machine without samples, whose view all of them lack, has nothing to tell.
     machines = [own for own in zip(problems, duals, diags, strict=True) if len(own[1].coef)]
     if machines and all(is_saturated(*own) for own in machines):
-        tell(
+        warn_once(
             "saturated",
             "the machine is saturated: kernel values are so small for this C that all samples get "
             "the decision of the larger class. Raise C, or normalise the kernels with "

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from lokl._parameters import check_choice
-from lokl._threads import one_pool
+from lokl._threads import limit_blas_for
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
 from lokl.kernels.dictionaries import is_one_kernel, named_kernels
@@ -197,5 +197,5 @@ def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start
                 f"start has one finite coefficient for each of the {gram.n_samples} samples, "
                 f"got shape {start.shape}"
             )
-    with one_pool(gram.n_samples):
+    with limit_blas_for(gram.n_samples):
         return machine.solve(gram, problem, start)

@@ -19,8 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import in_parallel, one_pool
-from lokl._warnings import tell
+from lokl._threads import limit_blas_for, run_chunked
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver, enough_steps, is_indefinite, tell_of_indefinite_kernels
 from lokl.solvers.problem import Dual, Problem
@@ -148,7 +148,7 @@ class CostPath(Path):
         if self._shows_indefinite(curvature):
             tell_of_indefinite_kernels()
         if not stop.converged:
-            tell(
+            warn_once(
                 "unconverged",
                 f"the solver stopped after {stop.steps} steps with a violation of "
                 f"{violation:.3g} > {self.tol:.3g}; scale the data or the kernels, or search "
@@ -228,7 +228,7 @@ class RowPath(Path):
 
     def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
         start = None if self._last is None or ratio <= 1.0 else restart(*self._last, problem)
-        with one_pool(self.gram.n_samples):
+        with limit_blas_for(self.gram.n_samples):
             dual = self.solver.solve(self.gram, problem, start)
         self._last = dual, problem
         return Stop(dual.decision, dual.coef, dual.intercept, dual.n_iter, dual.converged)
@@ -259,7 +259,7 @@ def solve_on_stored(
             start = None if starts is None else starts[place]
             solved[place] = _solve(matrix, problems[place], start, tol)
 
-    in_parallel(some, len(problems), 1)
+    run_chunked(some, len(problems), 1)
     return solved
 
 

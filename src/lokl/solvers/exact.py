@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, is_sparse
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import (
     TolerantSolver,
@@ -183,7 +183,7 @@ class Exact(TolerantSolver):
                     f"kernel values reach {state.scale:.3g}, so the data is likely not scaled: "
                     "standardise the features, or use kernels such as RBF() or .normalized()"
                 )
-            tell(
+            warn_once(
                 "unconverged",
                 f"the solver stopped after {state.steps} steps with a violation of "
                 f"{violation:.3g} > tol = {self.tol:.3g}; "

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.base import TolerantSolver, enough_steps
 from lokl.solvers.problem import Dual, Problem
@@ -80,7 +80,7 @@ class LibSVM(TolerantSolver):
             absent = np.setdiff1d(np.arange(gram.n_samples), part)
             gradient[absent] -= gram.cross(absent, part) @ coef[part]
         if not converged:
-            tell(
+            warn_once(
                 "unconverged",
                 f"LibSVM stopped after {steps} steps; raise max_iter, or scale the data",
                 ConvergenceWarning,

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
 from lokl.gram.layouts import RowCache
 from lokl.solvers.base import Solver, enough_fetches, enough_patience, is_indefinite
@@ -139,7 +139,7 @@ class MWU(Solver):
                 rounds += done
             logger.debug("%d rounds: relative gap %.3g", rounds, dual.gap / _primal(dual))
             check = rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * rounds))
-        tell(
+        warn_once(
             "unconverged",
             f"MWU stopped after {rounds} rounds with a relative gap of "
             f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; {remedy}",
@@ -369,7 +369,7 @@ def kernel_shares(
 
 
 def _warn_of_gap(found: Shares, rounds: int, epsilon: float, remedy: str) -> None:
-    tell(
+    warn_once(
         "unconverged shares",
         f"multiplicative weights stopped after {rounds} rounds with a relative gap of "
         f"{found.gap / found.upper:.3g} > epsilon = {epsilon:.3g}; {remedy}",

@@ -39,7 +39,7 @@ from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._parameters import check_choice, check_count, check_positive
 from lokl._threads import multiply
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
 from lokl.gram.gated_gram import MEGABYTE
 from lokl.solvers.base import TolerantSolver
@@ -168,7 +168,7 @@ class Primal(TolerantSolver):
             return dual
         up, down = problem.violations(dual.coef, gradient)
         remedy = "raise max_iter, or " if self.max_iter >= 0 else ""
-        tell(
+        warn_once(
             "unconverged",
             f"the solver stopped after {dual.n_iter} passes with a violation of "
             f"{up.max() - down.min():.3g} > tol = {self.tol:.3g}; {remedy}scale the data or the "

@@ -33,8 +33,8 @@ from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
 from lokl._methods import METHODS, Method
-from lokl._threads import one_thread
-from lokl._warnings import apart
+from lokl._threads import single_threaded
+from lokl._warnings import capture_warnings
 from lokl.search import KernelSearchCV
 from lokl.search.auto_search import CENTRED, Kernels, View, some_rows, views_of
 from lokl.search.calibrated import calibrated, class_splits
@@ -569,6 +569,6 @@ def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None =
     What it has to warn of is among the findings of the comparison already.
     """
     candidate = candidates_for(table, [name])[0]
-    with one_thread():
-        fitted, _ = apart(candidate.recipe.fit, everything(table, seed, time_limit))
+    with single_threaded():
+        fitted, _ = capture_warnings(candidate.recipe.fit, everything(table, seed, time_limit))
     return fitted.model

@@ -20,8 +20,8 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
-from lokl._threads import one_thread
-from lokl._warnings import apart
+from lokl._threads import single_threaded
+from lokl._warnings import capture_warnings
 from lokl.base.delegation import unwrapped
 from lokl.explain.answers import answers_by_view
 from lokl.search.columns import PrepareColumns
@@ -206,9 +206,13 @@ class Bench:
     def work(self, cell: Cell) -> dict[str, Any]:
         """Fit and ask in one thread; the record of a cell that fails has the error."""
         try:
-            with one_thread(), threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+            with (
+                single_threaded(),
+                threadpool_limits(1),
+                warnings.catch_warnings(record=True) as caught,
+            ):
                 warnings.simplefilter("always")
-                found, notices = apart(self._measure, cell)
+                found, notices = capture_warnings(self._measure, cell)
         except Exception as reason:
             return failed(cell, f"{type(reason).__name__}: {' '.join(str(reason).split())}")
         told = {kind: notice.text for kind, notice in notices.items()}

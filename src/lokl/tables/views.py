@@ -11,7 +11,7 @@ from scipy import sparse
 
 from lokl._arrays import Array, is_sparse
 from lokl._frames import need_pandas
-from lokl._warnings import tell
+from lokl._warnings import warn_once
 
 Views = Mapping[str, Sequence[Any]]
 
@@ -240,7 +240,7 @@ def _warn_of_strangers(tables: dict[str, _Table]) -> None:
     first = {view: repr(table.ids[0]) for view, table in tables.items() if table.ids}
     strangers = [view for view in first if all(count[name] == 1 for name in tables[view].ids)]
     if len(tables) > 1 and strangers:
-        tell(
+        warn_once(
             "tables without a common sample",
             f"no id of table {strangers[0]!r} is in another table, so that its samples lack all "
             f"other views; are the ids right? The first of each are {_listed(first)}",

@@ -9,11 +9,12 @@ One expert for each kernel, and what it says about samples that it has not learn
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._threads import in_threads, jobs_for
+from lokl._threads import effective_jobs, run_calls
 from lokl.base.fit_cache import Earlier
 from lokl.base.training import Training
 from lokl.gates import Constant
@@ -128,12 +129,11 @@ class ExpertSchool:
 
     def experts(self, n_jobs: int | None) -> list[HeldOutExpert]:
         """Learn one expert for each kernel."""
-        jobs = jobs_for(n_jobs, self.training.n_kernels)
+        jobs = effective_jobs(n_jobs, self.training.n_kernels)
         solver = self.training.solver
         solver = solver if jobs < 2 else solver.with_share_of_memory(1.0 / jobs)
-        calls = [(i, solver) for i in range(self.training.n_kernels)]
-        made: list[HeldOutExpert] = in_threads(jobs, self._quietly, calls)
-        return made
+        kernels = range(self.training.n_kernels)
+        return run_calls([partial(self._quietly, i, solver) for i in kernels], jobs)
 
     def _quietly(self, i: int, solver: Solver) -> HeldOutExpert:
         # What numpy may say is set for each thread.

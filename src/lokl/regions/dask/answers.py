@@ -17,7 +17,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column, is_sparse
-from lokl._threads import one_thread
+from lokl._threads import single_threaded
 from lokl.regions.dask.blocks import (
     Blocks,
     aligned,
@@ -152,7 +152,7 @@ def _sorted_out(shell: Shell, X: Any) -> list[Piece | None]:
     """Samples of a block for each part; None for no samples."""
     if X.shape[0] == 0:
         return [None] * len(shell.parts)
-    with one_thread():
+    with single_threaded():
         rows, given = shell.model._new(X)
         shares = [cover.tree.divide(rows) for cover in shell.model._model.covers]
     pieces: list[Piece | None] = []
@@ -170,7 +170,7 @@ def _picked(pieces: Sequence[Any], number: int) -> Any:
 def _ask_part(shell: Shell, part: SomeRegions, piece: Piece | None) -> Array | None:
     if piece is None:
         return None
-    with one_thread():
+    with single_threaded():
         rows, given = shell.model._new(piece.samples)
         return part.regions.mean(shell.question, rows, given, 1)
 
@@ -279,7 +279,7 @@ def _ask(X: Any, *, model: Any, question: str, nothing: Array) -> Array:
     if X.shape[0] == 0:
         return nothing
     # Dask has the cores.
-    with one_thread():
+    with single_threaded():
         return np.asarray(getattr(model, question)(X))
 
 
@@ -294,7 +294,7 @@ def _in_graph(cluster: Cluster, model: Any, size: int) -> Any:
 def _answer_about_nothing(model: Any, question: str, X: Any) -> Array:
     """Answer of no rows: it has the type and the columns of every other."""
     example = _example(X)
-    with one_thread():
+    with single_threaded():
         return np.asarray(getattr(model, question)(example))[:0]
 
 

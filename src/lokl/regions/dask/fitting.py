@@ -12,8 +12,8 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import column_or_1d
 
 from lokl._arrays import Array
-from lokl._threads import one_thread
-from lokl._warnings import Collected, Notice, apart, together
+from lokl._threads import single_threaded
+from lokl._warnings import CountedWarning, DeferredWarnings, capture_warnings, reissue
 from lokl.base.classifier import sorted_classes
 from lokl.base.estimator import publish
 from lokl.base.settings import check_settings
@@ -80,7 +80,7 @@ class Part:
 
 def split_block(plan: Plan, block: Block, X: Any, y: Any, weight: Any) -> list[Part | None]:
     """Rows of a block for each batch, None for no rows."""
-    with block.named(), one_thread():
+    with block.named(), single_threaded():
         block.check_lengths(X=X, y=y, sample_weight=weight)
         found = checked(plan.model, X, y, weight)
         shares = plan.trunk.tree.divide(found.X)
@@ -126,7 +126,7 @@ def join_parts(plan: Plan, number: int, parts: Sequence[Part | None]) -> Batch:
     samples, y = stacked([part.samples for part in there]), stacked([part.y for part in there])
     weight = stacked(weights) if weights else None
     first, behind = plan.batches[number]
-    with one_thread():
+    with single_threaded():
         found = checked(plan.model, samples, y, weight)
         codes, y = _codes(plan.classes, found.y)
         met = plan.trunk.tree.divide(found.X)
@@ -174,11 +174,11 @@ def spread_in(batch: Batch, place: int) -> float:
 
 def search_in(
     estimator: Any, grid: Any, seed: int, batch: Batch, place: int
-) -> tuple[Searched, dict[str, Notice]]:
+) -> tuple[Searched, dict[str, CountedWarning]]:
     """Cross-validate candidates in one region of a batch; warnings come with the scores."""
     region = batch.learning.part(*batch.shares[place])
-    with one_thread():
-        return apart(search_region, estimator, grid, region, seed, 1)
+    with single_threaded():
+        return capture_warnings(search_region, estimator, grid, region, seed, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class Fitted:
     """Models of a batch, and what they warn of."""
 
     models: list[RegionModel]
-    notices: dict[str, Notice]
+    notices: dict[str, CountedWarning]
     n_bytes: int
 
     def __sizeof__(self) -> int:
@@ -202,8 +202,8 @@ def fit_batch(estimator: Any, fit: Fit, seed: tuple[int, ...], batch: Batch, fir
             for place, share in enumerate(batch.shares, first)
         ]
 
-    with one_thread():
-        models, notices = apart(learn)
+    with single_threaded():
+        models, notices = capture_warnings(learn)
     return Fitted(models, notices, pickled_size(models))
 
 
@@ -254,7 +254,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     """
     model = _unfitted(model)
     cluster = Cluster(client)
-    with Collected():
+    with DeferredWarnings():
         rows = _rows(cluster, model, X, y, sample_weight)
         seed = model._draw_seed()
         sampled = model._growth(seed, 0).sampled(rows.n_counted)
@@ -403,7 +403,7 @@ class InBatches(Divided):
             self._task(search_in)(*shared, region_seed(seed, place), *self._where(place))
             for place in places
         ]
-        return [together(told) for told in self._cluster.compute(tasks)]
+        return [reissue(told) for told in self._cluster.compute(tasks)]
 
     def fitted(self, estimator: Any, fit: Fit, seed: tuple[int, ...]) -> list[RegionModel]:
         small, _ = in_its_share(estimator, self.sizes)
@@ -419,7 +419,7 @@ class InBatches(Divided):
         del tasks
         for place, told in done:
             found[place] = told
-        return [model for told in found for model in together((told.models, told.notices))]
+        return [model for told in found for model in reissue((told.models, told.notices))]
 
 
 def _picked(parts: Sequence[Any], number: int) -> Any:
