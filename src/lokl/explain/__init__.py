@@ -10,9 +10,13 @@ from lokl._exports import lazy_exports
 if TYPE_CHECKING:
     from lokl.explain.answers import ViewAnswers as ViewAnswers
     from lokl.explain.answers import answers_by_view as answers_by_view
+    from lokl.explain.by_view import explain as explain
     from lokl.explain.displays import plot_regions as plot_regions
     from lokl.explain.displays import plot_sample as plot_sample
     from lokl.explain.displays import plot_trust as plot_trust
+    from lokl.explain.explanation import Explanation as Explanation
+    from lokl.explain.explanation import SampleExplanation as SampleExplanation
+    from lokl.explain.explanation import ViewContribution as ViewContribution
     from lokl.explain.feature_weights import FeatureWeights as FeatureWeights
     from lokl.explain.feature_weights import feature_weights as feature_weights
     from lokl.explain.formatting import Findings as Findings
@@ -26,12 +30,16 @@ if TYPE_CHECKING:
 __getattr__, __all__ = lazy_exports(
     __name__,
     {
+        "Explanation": "lokl.explain.explanation",
         "FeatureWeights": "lokl.explain.feature_weights",
         "Findings": "lokl.explain.formatting",
         "GateStability": "lokl.explain.stability",
+        "SampleExplanation": "lokl.explain.explanation",
         "ViewAnswers": "lokl.explain.answers",
+        "ViewContribution": "lokl.explain.explanation",
         "ViewValue": "lokl.explain.view_value",
         "answers_by_view": "lokl.explain.answers",
+        "explain": "lokl.explain.by_view",
         "feature_weights": "lokl.explain.feature_weights",
         "gate_stability": "lokl.explain.stability",
         "most_alike": "lokl.explain.similarity",

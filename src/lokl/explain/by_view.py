@@ -1,0 +1,354 @@
+"""Explaining predictions by removing views: each view alone, and all views but one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from lokl._arrays import Array, is_sparse
+from lokl._warnings import apart
+from lokl.base.delegation import layers_with
+from lokl.explain.explanation import (
+    AGREE,
+    CONTRADICT,
+    HINGES,
+    UNSURE,
+    Explanation,
+    class_codes,
+)
+from lokl.explain.views import KernelView, Views, by_view, plain, present_in, views_of
+from lokl.methods.trusted_vote.evidence import disagreement
+
+# A view is sure of a class that is this many times as probable as any other.
+_SURE = 2.0
+
+
+def explain(
+    model: Any, X: Any, y: Any = None, *, views: Views | None = None, ids: Any = None
+) -> Explanation:
+    """Explain the predictions of a fitted model by its views.
+
+    Each view is removed in turn, and each is also used alone, so that this costs about as much as
+    two predictions for each view.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        An estimator of lokl, alone or inside pipelines, searches and calibrated classifiers. For
+        other estimators the explanation has predictions and probabilities, and no views.
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), optional
+        True classes or targets; None or NaN for samples whose truth is unknown.
+    views : mapping of str to positions of columns, optional
+        Columns of each view, as the first estimator after the steps of a pipeline receives them.
+        Without it, views are the tables of a model that was fitted by the command, else kernels on
+        the same columns are one view.
+    ids : sequence, optional
+        Names of the samples; the index of a data frame, or row numbers, if not given.
+
+    Returns
+    -------
+    explanation : Explanation
+    """
+    if not hasattr(model, "predict"):
+        raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
+    queried = _Queried.of(model, X, views)
+    n = len(queried.predictions)
+    found = queried.explained() if queried.has_views else _without_views(queried)
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    return Explanation(
+        ids=sample_ids(X, ids, n),
+        classes=queried.classes,
+        predictions=queried.predictions,
+        probabilities=queried.probabilities,
+        truth=_truth(y, n, queried.classes is None),
+        prior=getattr(first, "prior_", None),
+        **found,
+    )
+
+
+def sample_ids(X: Any, ids: Any, n: int) -> list[str]:
+    """Return names of samples: `ids`, the index of a data frame, or row numbers."""
+    if ids is None:
+        ids = X.index if hasattr(X, "index") and hasattr(X, "columns") else range(n)
+    names = [str(name) for name in ids]
+    if len(names) != n:
+        raise ValueError(f"ids must name {n} samples, got {len(names)}")
+    return names
+
+
+def _truth(y: Any, n: int, is_regression: bool) -> Array | None:
+    """Return true classes as objects, or the first true target as floats."""
+    if y is None:
+        return None
+    truth = np.asarray(y)
+    if len(truth) != n:
+        raise ValueError(f"y must have a value for each of {n} samples, got {len(truth)}")
+    if is_regression:
+        return np.asarray(truth, dtype=float).reshape(n, -1)[:, 0]
+    return truth
+
+
+def _without_views(queried: "_Queried") -> dict[str, Any]:
+    n = len(queried.predictions)
+    nothing = np.empty((n, 0))
+    return {
+        "views": [],
+        "presence": nothing.astype(bool),
+        "contributions": nothing,
+        "base_values": np.full(n, np.nan),
+        "alone": nothing,
+        "alone_probabilities": nothing,
+        "disagreement": np.full(n, np.nan),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Queried:
+    """A model, the estimator inside it, and samples as each of them receives them."""
+
+    outer: Any
+    X: Any
+    inner: Any
+    Z: Any
+    views: list[KernelView]
+    probe: Any  # the model that predicts samples with hidden views
+    samples: Any  # samples as it receives them
+
+    @classmethod
+    def of(cls, model: Any, X: Any, views: Views | None) -> "_Queried":
+        layers = list(layers_with(model, X))
+        (outer, seen), (inner, Z) = layers[0], layers[-1]
+        if views is None and hasattr(model, "steps"):
+            views = getattr(model.steps[0][1], "prepared_views_", None)
+        explains = hasattr(inner, "contributions") and hasattr(inner, "weights")
+        own = views_of(inner, views) if explains else []
+        # Steps between both may change columns, unless `views` says where they are.
+        outside = views is not None or seen is Z
+        return cls(outer, seen, inner, Z, own, *((outer, seen) if outside else (inner, Z)))
+
+    @property
+    def has_views(self) -> bool:
+        return bool(self.views)
+
+    @cached_property
+    def classes(self) -> Array | None:
+        return np.asarray(self.outer.classes_) if is_classifier(self.outer) else None
+
+    @cached_property
+    def predictions(self) -> Array:
+        predictions = np.asarray(self.outer.predict(self.X))
+        return predictions if predictions.ndim == 1 else predictions[:, 0]
+
+    @cached_property
+    def probabilities(self) -> Array | None:
+        return None if self.classes is None else _probabilities(self.outer, self.X)
+
+    @cached_property
+    def presence(self) -> Array:
+        return present_in(self.inner, self.Z, self.views)
+
+    @cached_property
+    def usable(self) -> Array:
+        """Views that a sample has and that the model has kernels of, (n_samples, n_views)."""
+        return np.asarray(self.presence & np.array([bool(view.kernels) for view in self.views]))
+
+    @cached_property
+    def removable(self) -> bool:
+        """Whether the model predicts samples that lack views."""
+        if len(self.views) < 2 or is_sparse(self.samples):
+            return False
+        if any(view.columns is None for view in self.views):
+            return False
+        kernels = getattr(self.inner, "kernels_", ())
+        return all(kernel.is_view for kernel in kernels) and bool(self.inner._takes_missing_views())
+
+    def explained(self) -> dict[str, Any]:
+        """Return all that needs views, by the names of the fields of an explanation."""
+        contributions = np.asarray(self.inner.contributions(self.Z), dtype=float)
+        contributions = by_view(contributions, self.views, np.sum)
+        weights = np.asarray(self.inner.weights(self.Z), dtype=float)
+        # Gates that differ between classes are averaged.
+        weights = weights if weights.ndim == 2 else weights.mean(axis=1)
+        trust = familiarity = None
+        if hasattr(self.inner, "trust"):
+            trust = by_view(np.asarray(self.inner.trust(self.Z)), self.views, np.max)
+            trust = np.where(self.presence, trust, 0.0)
+        if hasattr(self.inner, "familiarity"):
+            familiarity = np.asarray(self.inner.familiarity(self.Z), dtype=float)
+            familiarity = by_view(familiarity, self.views, np.max)
+        return {
+            "views": [view.name for view in self.views],
+            "presence": self.presence,
+            "weights": np.where(self.presence, by_view(weights, self.views, np.sum), 0.0),
+            "trust": trust,
+            "familiarity": familiarity,
+            **(
+                self._values(contributions)
+                if self.classes is None
+                else self._classes(contributions, self.classes)
+            ),
+        }
+
+    def _classes(self, contributions: Array, classes: Array) -> dict[str, Any]:
+        decision = np.asarray(self.inner.decision_function(self.Z), dtype=float)
+        if decision.ndim == 1:
+            decision = np.column_stack([-decision, decision]) / 2
+            contributions = np.stack([-contributions, contributions], axis=1) / 2
+        rows, first = np.arange(len(decision)), class_codes(self.predictions, classes)
+        others = decision.copy()
+        others[rows, first] = -np.inf
+        second = others.argmax(axis=1)
+        against = contributions[rows, first] - contributions[rows, second]
+        codes, probabilities = self._alone(contributions)
+        sure, chance = np.ones_like(self.usable), np.full(self.usable.shape, np.nan)
+        if probabilities is None:
+            probabilities = np.eye(len(classes))[codes]
+        else:
+            ranked = np.sort(probabilities, axis=2)
+            sure = ranked[:, :, -1] >= _SURE * ranked[:, :, -2]
+            chance = np.take_along_axis(probabilities, codes[:, :, np.newaxis], axis=2)[:, :, 0]
+        alone = classes.astype(object)[codes]
+        alone[~self.usable] = None
+        decisive = self._decisive(decision, contributions, first)
+        if hasattr(self.inner, "disagreement"):
+            apart_by = np.asarray(self.inner.disagreement(self.Z), dtype=float)
+        else:
+            apart_by = disagreement(probabilities, self.usable.astype(float))
+        return {
+            "contributions": against,
+            "base_values": decision[rows, first] - decision[rows, second] - against.sum(axis=1),
+            "runner_up": classes[second],
+            "alone": alone,
+            "alone_probabilities": np.where(self.usable, chance, np.nan),
+            "decisive": decisive,
+            "status": _status(codes, sure & self.usable, decisive),
+            "disagreement": apart_by,
+        }
+
+    def _alone(self, contributions: Array) -> tuple[Array, Array | None]:
+        """Return the class of each view alone, and probabilities of all classes if there are any.
+
+        Parameters
+        ----------
+        contributions : array of shape (n_samples, n_classes, n_views)
+
+        Returns
+        -------
+        codes : int array of shape (n_samples, n_views)
+        probabilities : array of shape (n_samples, n_views, n_classes) or None
+        """
+        if len(self.views) == 1:
+            probabilities = self.probabilities
+            own = None if probabilities is None else probabilities[:, np.newaxis]
+            return class_codes(self.predictions, self.classes)[:, np.newaxis], own
+        if hasattr(self.inner, "opinions") and all(len(v.kernels) == 1 for v in self.views):
+            opinions = np.asarray(self.inner.opinions(self.Z))
+            return opinions.argmax(axis=2), opinions
+        codes: Array = contributions.argmax(axis=1)
+        probabilities = None
+        for v in range(len(self.views) if self.removable else 0):
+            rows = np.flatnonzero(self.usable[:, v])
+            if not len(rows):
+                continue
+            keep = np.arange(len(self.views)) == v
+            codes[rows, v] = class_codes(self._predicted(rows, keep), self.classes)
+            found = self._predicted(rows, keep, _probabilities)
+            if found is not None:
+                if probabilities is None:
+                    # Views without a value of their own do not count.
+                    shape = (*self.usable.shape, found.shape[1])
+                    probabilities = np.full(shape, 1.0 / found.shape[1])
+                probabilities[rows, v] = found
+        return codes, probabilities
+
+    def _decisive(self, decision: Array, contributions: Array, predicted: Array) -> Array:
+        """Return whether the predicted class changes without each view, (n_samples, n_views)."""
+        decisive = np.zeros(self.usable.shape, dtype=bool)
+        enough = self.usable.sum(axis=1) > 1
+        for v in range(len(self.views)):
+            rows = np.flatnonzero(self.usable[:, v] & enough)
+            if not len(rows):
+                continue
+            if self.removable:
+                keep = np.arange(len(self.views)) != v
+                codes = class_codes(self._predicted(rows, keep), self.classes)
+            else:
+                codes = (decision - contributions[:, :, v])[rows].argmax(axis=1)
+            decisive[rows, v] = codes != predicted[rows]
+        return decisive
+
+    def _values(self, contributions: Array) -> dict[str, Any]:
+        contributions = contributions if contributions.ndim == 2 else contributions[:, 0]
+        predictions, n = self.predictions.astype(float), len(self.predictions)
+        alone = np.full(self.usable.shape, np.nan)
+        if len(self.views) == 1:
+            alone = np.where(self.usable, predictions[:, np.newaxis], np.nan)
+        for v in range(len(self.views) if self.removable else 0):
+            rows = np.flatnonzero(self.usable[:, v])
+            if len(rows):
+                values = self._predicted(rows, np.arange(len(self.views)) == v)
+                alone[rows, v] = np.asarray(values, dtype=float).reshape(len(rows), -1)[:, 0]
+        measured = hasattr(self.inner, "disagreement")
+        return {
+            "contributions": contributions,
+            "base_values": predictions - contributions.sum(axis=1),
+            "alone": alone,
+            "alone_probabilities": np.full(alone.shape, np.nan),
+            "disagreement": np.asarray(self.inner.disagreement(self.Z), dtype=float)
+            if measured
+            else np.full(n, np.nan),
+        }
+
+    def _predicted(self, rows: Array, keep: Array, function: Any = None) -> Any:
+        """Return predictions for rows in which all views but those of `keep` are hidden."""
+        samples = hide_views(self.samples, rows, self.views, keep)
+        if function is None:
+            return apart(self.probe.predict, samples)[0]
+        return apart(function, self.probe, samples)[0]
+
+
+def hide_views(X: Any, rows: Array, views: list[KernelView], keep: Array) -> Any:
+    """Return samples whose views are missing, except some.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (n_samples, n_features)
+    rows : int array of shape (n_rows,)
+    views : list of KernelView
+    keep : bool array of shape (n_views,)
+
+    Returns
+    -------
+    X : array or data frame of shape (n_rows, n_features)
+        NaN in columns that only hidden views read. Columns that no view reads stay, since a gate
+        may read them.
+    """
+    read = [set(view.columns or ()) for view in views]
+    kept = set().union(*(own for own, keeps in zip(read, keep, strict=True) if keeps))
+    hidden = np.isin(np.arange(X.shape[1]), list(set().union(*read) - kept))
+    if hasattr(X, "iloc"):
+        return X.iloc[rows].mask(np.broadcast_to(hidden, (len(rows), X.shape[1])))
+    return np.where(hidden, np.nan, plain(X)[rows])
+
+
+def _probabilities(model: Any, X: Any) -> Array | None:
+    return np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
+
+
+def _status(codes: Array, sure: Array, decisive: Array) -> Array:
+    """Return the status of each sample; see :class:`Explanation`.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_samples, n_views)
+        Class that each view predicts alone.
+    sure, decisive : bool arrays of shape (n_samples, n_views)
+    """
+    lowest = np.where(sure, codes, np.iinfo(codes.dtype).max).min(axis=1)
+    highest = np.where(sure, codes, -1).max(axis=1)
+    any_sure = sure.any(axis=1)
+    kinds = [any_sure & (lowest != highest), ~any_sure, decisive.any(axis=1)]
+    return np.select(kinds, [CONTRADICT, UNSURE, HINGES], AGREE)

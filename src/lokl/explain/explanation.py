@@ -1,0 +1,466 @@
+"""Explanation of predictions: one object for the terminal, the report, CSV files and notebooks."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lokl._arrays import Array
+from lokl._frames import need_pandas
+
+AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
+STATUS_TEXT = {
+    AGREE: "All sure views agree.",
+    HINGES: "The prediction hinges on one view.",
+    CONTRADICT: "Views contradict each other.",
+    UNSURE: "No view is sure.",
+}
+# Disagreement from which on views count as disagreeing.
+DISAGREE = 0.5
+# Familiarity below which a sample counts as unlike the training samples.
+FAMILIAR = 0.5
+# Characters of the longest bar, other classes that are listed, rows of the HTML table.
+_BAR, _OTHERS, _ROWS = 8, 3, 10
+
+
+class Neighbour(NamedTuple):
+    """A sample that is similar to the explained one; a similarity of 1 means equal."""
+
+    id: str
+    prediction: Any
+    similarity: float
+
+
+@dataclass(frozen=True)
+class ViewContribution:
+    """Role of one view in the prediction of one sample.
+
+    Attributes
+    ----------
+    view : str
+    present : bool
+        Whether the sample has the view. If not, all other values are None.
+    predicts : class or float, or None
+        Prediction from this view alone.
+    probability : float or None
+        Probability of that class.
+    weight, trust : float or None
+    contribution : float or None
+        Signed contribution to the predicted class against the runner-up, or to the value.
+    decisive : bool or None
+        Whether the prediction changes if the view is removed.
+    familiarity : float or None
+    """
+
+    view: str
+    present: bool
+    predicts: Any = None
+    probability: float | None = None
+    weight: float | None = None
+    trust: float | None = None
+    contribution: float | None = None
+    decisive: bool | None = None
+    familiarity: float | None = None
+
+
+@dataclass(frozen=True)
+class SampleExplanation:
+    """Explanation of one prediction; ``print(sample)`` shows it as text.
+
+    Attributes
+    ----------
+    id : str
+    prediction : class or float
+    probabilities : dict of class to float
+        Most probable class first; empty without probabilities.
+    runner_up : class or None
+        Class that the contributions compare the predicted class with.
+    base_value : float
+        Decision before any view is added.
+    views : tuple of ViewContribution
+    status : {"agree", "hinges", "contradict", "unsure"} or None
+    disagreement : float or None
+    truth : class or float, or None
+    prior : float or None
+        Frequency of the predicted class in training, or mean of the training targets.
+    neighbours : tuple of Neighbour
+        Most similar samples, if they were computed.
+    """
+
+    id: str
+    prediction: Any
+    probabilities: dict[Any, float]
+    runner_up: Any
+    base_value: float
+    views: tuple[ViewContribution, ...]
+    status: str | None = None
+    disagreement: float | None = None
+    truth: Any = None
+    prior: float | None = None
+    neighbours: tuple[Neighbour, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that can be written as JSON."""
+        plain = asdict(self)
+        plain["probabilities"] = {str(c): p for c, p in self.probabilities.items()}
+        plain["neighbours"] = [neighbour._asdict() for neighbour in self.neighbours]
+        return plain
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), *self._prior_line(), *self._table(), *self._remarks()])
+
+    def _headline(self) -> str:
+        text = f"{self.id}: {_text(self.prediction)}"
+        if not self.probabilities:
+            return text
+        others = [c for c in self.probabilities if c != self.prediction]
+        shown = [f"{c} {self.probabilities[c]:.2f}" for c in others[:_OTHERS]]
+        if len(others) > _OTHERS:
+            shown.append(f"{len(others) - _OTHERS} more")
+        return f"{text}, probability {self.probabilities[self.prediction]:.2f} ({', '.join(shown)})"
+
+    def _prior_line(self) -> Iterator[str]:
+        if self.prior is not None and self.probabilities:
+            yield f"  {100 * self.prior:.0f} % of the training samples are {self.prediction}"
+        elif self.prior is not None:
+            yield f"  mean of the training samples {self.prior:.4g}"
+
+    def _table(self) -> Iterator[str]:
+        """Yield one line for each view, in columns, with a head."""
+        if len(self.views) < 2:
+            return
+        against = "more or less" if self.runner_up is None else f"for {self.prediction} over "
+        against += "" if self.runner_up is None else str(self.runner_up)
+        kind = "weight" if all(own.trust is None for own in self.views) else "trust"
+        rows = [("", "alone", kind, f"contribution {against}")]
+        largest = max(abs(own.contribution or 0.0) for own in self.views) or 1.0
+        for own in self.views:
+            if not own.present:
+                rows.append((own.view, "missing", "", ""))
+                continue
+            alone = "" if own.predicts is None else _text(own.predicts)
+            if own.probability is not None:
+                alone += f" {own.probability:.2f}"
+            share = own.weight if own.trust is None else own.trust
+            contribution = own.contribution or 0.0
+            bar = "█" * round(_BAR * abs(contribution) / largest)
+            text = f"{contribution:+9.3g} {bar}" + ("  decisive" if own.decisive else "")
+            rows.append((own.view, alone, "" if share is None else f"{share:.2f}", text))
+        widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+            yield f"  {'  '.join([*cells, row[3]])}".rstrip()
+
+    def _remarks(self) -> Iterator[str]:
+        if len(self.views) > 1:
+            remarks = [] if self.status is None else [STATUS_TEXT[self.status]]
+            if self.disagreement is not None:
+                remarks.append(f"Disagreement {self.disagreement:.2f} (0 none, 1 complete).")
+            if remarks:
+                yield " ".join(remarks)
+        for own in self.views:
+            if own.familiarity is not None and own.familiarity < FAMILIAR:
+                near = f"(familiarity {own.familiarity:.2f})"
+                yield f"{own.view} is unlike the training samples {near}"
+        if self.neighbours:
+            near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
+            yield f"most similar: {near}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Predictions for samples, and the role of each view in them; see :func:`explain`.
+
+    Values that need a view are NaN, None or False for samples without it; weights and trust are 0.
+
+    Attributes
+    ----------
+    ids : list of str
+        Index of the data frame, or row numbers.
+    views : list of str
+        Empty for models without views.
+    classes : array of shape (n_classes,) or None
+        None for regression.
+    predictions : array of shape (n_samples,)
+        As returned by ``predict``.
+    probabilities : array of shape (n_samples, n_classes) or None
+        None for regression and for models without probabilities.
+    presence : bool array of shape (n_samples, n_views)
+        Whether a sample has a view.
+    weights : array of shape (n_samples, n_views) or None
+        Non-negative; rows sum to one.
+    trust : array of shape (n_samples, n_views) or None
+        Probability that a view is informative for a sample. Only the trusted vote has it.
+    contributions : array of shape (n_samples, n_views)
+        Signed contributions to the decision for the predicted class against the runner-up, or to
+        the predicted value.
+    base_values : array of shape (n_samples,)
+        That decision without contributions: ``base_values + contributions.sum(axis=1)`` is the
+        margin over the runner-up, or the predicted value.
+    runner_up : array of shape (n_samples,) or None
+        Second class by decision value; None for regression.
+    alone : array of shape (n_samples, n_views)
+        Prediction from each view alone, with all others missing. If the model cannot do without
+        its views, the class that the view contributes most to.
+    alone_probabilities : array of shape (n_samples, n_views)
+        Probability of that class according to the view; NaN without probabilities.
+    decisive : bool array of shape (n_samples, n_views) or None
+        Whether the prediction changes if the view is removed as a missing view. If the model cannot
+        do without its views, the contribution is subtracted instead. None for regression.
+    status : array of str of shape (n_samples,) or None
+        One of four, the first that applies; None for regression and for models without views. A
+        view is sure if its class alone is at least twice as probable as any other class; without
+        probabilities every view is sure.
+
+        - "contradict": two sure views predict different classes.
+        - "unsure": no view is sure.
+        - "hinges": removing one view changes the prediction.
+        - "agree": all sure views predict the same class, and no single view is decisive.
+    disagreement : array of shape (n_samples,)
+        From 0, all views predict the same, to 1; NaN if not defined.
+    familiarity : array of shape (n_samples, n_views) or None
+        Similarity of samples to the training samples, from 0 to 1, if the model measures it.
+    truth : array of shape (n_samples,) or None
+        True classes or values; None or NaN if unknown for a sample.
+    prior : dict of class to float, float or None
+        Class frequencies, or mean of the target, in training, if the model stores them.
+    columns, sets : None
+        Reserved for contributions of columns and for prediction sets.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import TrustedVoteClassifier
+    >>> from lokl.explain import explain
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
+    >>> explanation = explain(model, X[1::2], y[1::2])
+    >>> explanation.trust.shape
+    (89, 2)
+    >>> explanation.sample("0").views[1].view
+    'colours'
+    """
+
+    ids: list[str]
+    views: list[str]
+    classes: Array | None
+    predictions: Array
+    presence: Array
+    contributions: Array
+    base_values: Array
+    alone: Array
+    alone_probabilities: Array
+    disagreement: Array
+    probabilities: Array | None = None
+    runner_up: Array | None = None
+    weights: Array | None = None
+    trust: Array | None = None
+    familiarity: Array | None = None
+    decisive: Array | None = None
+    status: Array | None = None
+    truth: Array | None = None
+    prior: Any = None
+    columns: None = None
+    sets: None = None
+
+    def __post_init__(self) -> None:
+        n, m = len(self.ids), len(self.views)
+        by_view = ("presence", "contributions", "alone", "alone_probabilities")
+        optional = ("weights", "trust", "familiarity", "decisive")
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys((*by_view, *optional), (n, m))
+        one = ("predictions", "base_values", "disagreement", "runner_up", "status", "truth")
+        shapes |= dict.fromkeys(one, (n,))
+        shapes["probabilities"] = (n, 0 if self.classes is None else len(self.classes))
+        for name, expected in shapes.items():
+            value = getattr(self, name)
+            if value is not None and np.shape(value) != expected:
+                raise ValueError(
+                    f"{n} samples, {m} views: {name} must have shape {expected}, got "
+                    f"{np.shape(value)}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_regression(self) -> bool:
+        return self.classes is None
+
+    @property
+    def trust_or_weights(self) -> Array | None:
+        """Trust if the model has it, else weights."""
+        return self.weights if self.trust is None else self.trust
+
+    @cached_property
+    def predicted_codes(self) -> Array:
+        """Index of the predicted class in ``classes``."""
+        return class_codes(self.predictions, self.classes)
+
+    @cached_property
+    def runner_up_codes(self) -> Array:
+        """Index of the runner-up in ``classes``."""
+        return class_codes(self.runner_up, self.classes)
+
+    @cached_property
+    def alone_codes(self) -> Array:
+        """Index of the class that each view predicts alone, -1 if there is none."""
+        return class_codes(self.alone, self.classes)
+
+    @cached_property
+    def truth_codes(self) -> Array:
+        """Index of the true class, -1 if it is unknown."""
+        if self.truth is None:
+            return np.full(len(self), -1)
+        return class_codes(self.truth, self.classes)
+
+    @cached_property
+    def known(self) -> Array:
+        """Whether the truth of each sample is known."""
+        if self.truth is None:
+            return np.zeros(len(self), dtype=bool)
+        if self.is_regression:
+            return np.isfinite(np.asarray(self.truth, dtype=float))
+        return np.asarray(self.truth_codes >= 0)
+
+    @cached_property
+    def wrong(self) -> Array:
+        """Whether each prediction is known to be the wrong class; False for regression."""
+        if self.is_regression:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(self.known & (self.truth_codes != self.predicted_codes))
+
+    def table(self, *, details: bool = True) -> dict[str, Array]:
+        """Return columns by name: predictions, probabilities, trust or weights, status.
+
+        Parameters
+        ----------
+        details : bool, default=True
+            Whether to add contributions, predictions of single views, decisive views and
+            familiarity.
+        """
+        columns: dict[str, Any] = {"prediction": self.predictions}
+        if self.probabilities is not None and self.classes is not None:
+            for label, values in zip(self.classes, self.probabilities.T, strict=True):
+                columns[f"probability {label}"] = values
+        if len(self.views) < 2:
+            return columns
+        groups = [("weight" if self.trust is None else "trust", self.trust_or_weights)]
+        if details:
+            groups += [
+                ("contribution", self.contributions),
+                ("alone", self.alone),
+                ("alone probability", self.alone_probabilities),
+                ("decisive", self.decisive),
+                ("familiarity", self.familiarity),
+            ]
+        for kind, by_view in groups:
+            if by_view is not None:
+                columns |= {
+                    f"{kind} {v}": own for v, own in zip(self.views, by_view.T, strict=True)
+                }
+        columns["disagreement"] = self.disagreement
+        return columns if self.status is None else {**columns, "status": self.status}
+
+    def to_frame(self) -> Any:
+        """Return a data frame (pandas): one row for each sample, see :meth:`table`."""
+        pandas = need_pandas("to_frame")
+        columns = self.table()
+        if self.truth is not None:
+            columns = {"truth": self.truth, **columns}
+        return pandas.DataFrame(columns, index=pandas.Index(self.ids, name="id"))
+
+    def sample(self, name: Any) -> SampleExplanation:
+        """Return the explanation of one sample.
+
+        Parameters
+        ----------
+        name : str
+            Its id.
+        """
+        if str(name) not in self.ids:
+            raise KeyError(f"no sample {name!r}; the first are {', '.join(self.ids[:3])}")
+        return self._sample(self.ids.index(str(name)))
+
+    def _sample(self, k: int) -> SampleExplanation:
+        prediction, ranked = plain_value(self.predictions[k]), {}
+        if self.probabilities is not None and self.classes is not None:
+            order = np.argsort(-self.probabilities[k], kind="stable")
+            ranked = {plain_value(self.classes[c]): float(self.probabilities[k, c]) for c in order}
+        return SampleExplanation(
+            self.ids[k],
+            prediction,
+            ranked,
+            None if self.runner_up is None else plain_value(self.runner_up[k]),
+            float(self.base_values[k]),
+            tuple(self._view(k, v) for v in range(len(self.views))),
+            None if self.status is None else str(self.status[k]),
+            plain_value(self.disagreement[k]),
+            None if self.truth is None else plain_value(self.truth[k]),
+            self.prior.get(prediction) if isinstance(self.prior, dict) else self.prior,
+        )
+
+    def _view(self, k: int, v: int) -> ViewContribution:
+        if not self.presence[k, v]:
+            return ViewContribution(self.views[v], False)
+        values = (
+            self.alone,
+            self.alone_probabilities,
+            self.weights,
+            self.trust,
+            self.contributions,
+            self.decisive,
+            self.familiarity,
+        )
+        found = [None if value is None else plain_value(value[k, v]) for value in values]
+        return ViewContribution(self.views[v], True, *found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that can be written as JSON."""
+        classes = None if self.classes is None else [plain_value(c) for c in self.classes]
+        samples = [self._sample(k).to_dict() for k in range(len(self))]
+        return {"views": self.views, "classes": classes, "samples": samples}
+
+    def __repr__(self) -> str:
+        text = f"Explanation of {len(self)} samples by {len(self.views)} views"
+        if self.status is None:
+            return f"<{text}>"
+        counts = [(int((self.status == own).sum()), own) for own in STATUSES]
+        return f"<{text}: {', '.join(f'{count} {own}' for count, own in counts if count)}>"
+
+    def _repr_html_(self) -> str:
+        """Return a short table of the first samples, for notebooks."""
+        columns: dict[str, Any] = {"id": self.ids, **self.table(details=False)}
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        body = ""
+        for k in range(min(len(self), _ROWS)):
+            cells = (escape(_text(plain_value(values[k]))) for values in columns.values())
+            body += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        return (
+            f"<p>{escape(repr(self)[1:-1])}</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+def class_codes(labels: Any, classes: Any) -> Array:
+    """Return positions of labels in `classes`, -1 for labels that are not there."""
+    labels = np.asarray(labels)
+    code = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
+    flat = [code.get(label, -1) for label in labels.ravel().tolist()]
+    return np.array(flat, dtype=np.intp).reshape(labels.shape)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a Python value for a numpy scalar, None for NaN."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
