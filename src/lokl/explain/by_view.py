@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
-from lokl._warnings import apart
+from lokl._warnings import capture_warnings
 from lokl.base.delegation import layers_with
 from lokl.explain.explanation import (
     AGREE,
@@ -306,8 +306,8 @@ class _Queried:
         """Return predictions for rows in which all views but those of `keep` are hidden."""
         samples = hide_views(self.samples, rows, self.views, keep)
         if function is None:
-            return apart(self.probe.predict, samples)[0]
-        return apart(function, self.probe, samples)[0]
+            return capture_warnings(self.probe.predict, samples)[0]
+        return capture_warnings(function, self.probe, samples)[0]
 
 
 def hide_views(X: Any, rows: Array, views: list[KernelView], keep: Array) -> Any:
