@@ -64,14 +64,14 @@ def test_a_method_sets_nothing_while_it_learns(name, monkeypatch):
 def test_the_model_is_all_that_prediction_needs(name):
     X, y = data(name, missing=True)
     estimator = getattr(lokl, name)(two_views(), random_state=0).fit(X, y)
-    model, samples = estimator._model, estimator._samples(X)
+    model, samples = estimator._model, estimator._validate_for_predict(X)
     decision = model.decide(samples)
     shown = getattr(estimator, "decision_function", estimator.predict)(X)
     np.testing.assert_array_equal(decision[:, 0], shown)
-    trust = model.trust(samples)
+    trust = model.weights(samples)
     shares = trust / trust.sum(axis=1, keepdims=True)
     np.testing.assert_array_equal(shares, estimator.weights(X))
-    np.testing.assert_array_equal(model.parts(samples)[:, :, 0], estimator.contributions(X))
+    np.testing.assert_array_equal(model.contributions(samples)[:, :, 0], estimator.contributions(X))
     # Samples in pieces are decided as all of them are.
     pieces = [model.decide(samples.take(rows)) for rows in np.array_split(np.arange(len(X)), 3)]
     np.testing.assert_allclose(np.concatenate(pieces), decision, atol=1e-10)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import lokl
 from lokl.base.diagnostics import _trust_of_training, explained_by_classes
-from lokl.base.estimator import Learner
+from lokl.base.estimator import KernelEstimator
 from lokl.kernels import RBF, per_view
 
 VIEWS = {"left": slice(0, 100), "right": slice(100, 200)}
@@ -110,7 +110,7 @@ def test_classes_too_small_for_folds_are_left_out():
 def learned(name, X, y, weight=None, **settings):
     """A fitted estimator, what it learned from, and the model as learning left it."""
     learner = make(name, tol=1e-3, **settings)
-    return learner, *learner._fit_classes(learner._read(X, y, weight))
+    return learner, *learner._fit_classes(learner._validate(X, y, weight))
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_learning_knows_the_trust_of_the_training_samples(name, settings):
     np.testing.assert_allclose(known, learner.weights(X[:30:2]), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [n for n in CLASSIFIERS if getattr(lokl, n)._trust_from_labels])
+@pytest.mark.parametrize("name", [n for n in CLASSIFIERS if getattr(lokl, n)._weights_use_labels])
 def test_a_fit_asks_no_gate_again_and_keeps_no_gates(name, monkeypatch):
     X, y = few_samples(40, 5)
     learner = make(name, tol=1e-3)
-    monkeypatch.setattr(Learner, "weights", None, raising=True)
+    monkeypatch.setattr(KernelEstimator, "weights", None, raising=True)
     assert learner.fit(X, y)._model.gates is None
     _, training, found = learned(name, X, y)
-    assert found.trust_of(found.gates).shape == (training.n_samples, len(found.gates[0]))
+    assert found.weights_of(found.gates).shape == (training.n_samples, len(found.gates[0]))
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS + REGRESSORS)

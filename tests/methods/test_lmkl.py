@@ -116,7 +116,7 @@ def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
     fresh[::3, 3] = np.nan
     trust = model.weights(fresh)
     np.testing.assert_allclose(trust.sum(axis=1), 1.0)
-    lost = (model._model.trust(model._samples(fresh)) == 0).all(axis=1)
+    lost = (model._model.weights(model._validate_for_predict(fresh)) == 0).all(axis=1)
     assert 0 < lost.sum() < len(FRESH)
     seen = ~np.isnan(fresh[lost][:, [0, 2, 3]])
     np.testing.assert_allclose(trust[lost], seen / seen.sum(axis=1, keepdims=True))

@@ -269,7 +269,9 @@ def test_support_is_of_the_rows_as_given():
     expert = MODEL.experts_[1]
     K = expert.kernel(X, X[MODEL.support_])
     decision = K @ MODEL.dual_coef_[1].T + expert.intercept
-    np.testing.assert_allclose(decision, expert.ask(MODEL._samples(X)).decision, atol=1e-6)
+    np.testing.assert_allclose(
+        decision, expert.ask(MODEL._validate_for_predict(X)).decision, atol=1e-6
+    )
 
 
 def test_many_classes_of_which_some_are_tiny():

@@ -211,7 +211,7 @@ def test_memory_is_handed_on_and_not_kept_for_samples_of_the_past():
     model, matrices = UniformMKLClassifier([RBF(0.3)]), Matrices()
 
     def gram(X, y):
-        checked = clone(model)._read(X, y, None)
+        checked = clone(model)._validate(X, y, None)
         (found,) = matrices.of_folds(model, checked, bound_in_folds(checked, [np.arange(60)]), 1)
         assert found.fits
         _ = found.whole

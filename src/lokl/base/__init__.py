@@ -1,20 +1,20 @@
 """What all methods share: settings, the way from data to a model, classes and targets."""
 
 from lokl.base.classifier import Classifier
-from lokl.base.estimator import Learner
+from lokl.base.estimator import KernelEstimator
 from lokl.base.regressor import Regressor
 from lokl.base.settings import setting, settings
-from lokl.base.templates import FixedKernel, Rounds, Walk
+from lokl.base.templates import FixedKernel, IterativeEstimator, OptimizationTrace
 from lokl.base.training import Training
 
 __all__ = [
     "Classifier",
     "FixedKernel",
-    "Learner",
+    "IterativeEstimator",
+    "KernelEstimator",
+    "OptimizationTrace",
     "Regressor",
-    "Rounds",
     "Training",
-    "Walk",
     "setting",
     "settings",
 ]

@@ -19,8 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from lokl._arrays import Array
 from lokl._parameters import check_not_negative
 from lokl.base.diagnostics import warn_if_trust_misleads
-from lokl.base.estimator import Learner, Stated, all_or_nothing
-from lokl.base.model import Attributes, Model
+from lokl.base.estimator import KernelEstimator, Stated, atomic_fit
+from lokl.base.model import AttributeDocs, Model
 from lokl.base.settings import Rule, one_of, setting, settings
 from lokl.base.training import Training, chosen_solver
 from lokl.base.validation import check_costs
@@ -87,7 +87,7 @@ def _are_known(model: Any) -> bool:
     return bool(model._has_probabilities())
 
 
-class Probabilities:
+class ProbabilityMixin:
     """Probabilities of classes."""
 
     def _has_probabilities(self) -> bool:
@@ -95,7 +95,7 @@ class Probabilities:
         return True
 
     @abstractmethod
-    def _chances(self, X: Any, log: bool) -> Array:
+    def _class_probabilities(self, X: Any, log: bool) -> Array:
         """Probabilities of new samples or their logarithms, (n_samples, n_classes)."""
 
     @available_if(_are_known)
@@ -111,7 +111,7 @@ class Probabilities:
         probabilities : array of shape (n_samples, n_classes)
             Rows sum to one; columns in the order of ``classes_``.
         """
-        return np.asarray(self._chances(X, log=False))
+        return np.asarray(self._class_probabilities(X, log=False))
 
     @available_if(_are_known)
     def predict_log_proba(self, X: Any) -> Array:
@@ -127,10 +127,10 @@ class Probabilities:
             Finite also where probabilities are too small for a number, but minus infinity for
             classes that are ruled out.
         """
-        return np.asarray(self._chances(X, log=True))
+        return np.asarray(self._class_probabilities(X, log=True))
 
 
-class NoProbabilities:
+class _NoProbabilities:
     """A method that a model lacks, as ``hasattr`` and scikit-learn ask for it.
 
     Who calls it learns what to use instead.
@@ -159,7 +159,7 @@ def _check_class_weight(name: str, value: Any) -> None:
 
 
 @settings
-class Classifier(ClassifierMixin, Learner):
+class Classifier(ClassifierMixin, KernelEstimator):
     """Two classes by one machine, more by one machine for each class against the rest."""
 
     loss: str = setting(
@@ -176,13 +176,13 @@ class Classifier(ClassifierMixin, Learner):
     )
 
     _is_common = True
-    _learned: ClassVar[Attributes] = {"classes_": ("array of shape (n_classes,)", "")}
+    _own_attributes: ClassVar[AttributeDocs] = {"classes_": ("array of shape (n_classes,)", "")}
 
     # Methods with probabilities have methods of these names.
-    predict_proba: ClassVar[Any] = NoProbabilities()
-    predict_log_proba: ClassVar[Any] = NoProbabilities()
+    predict_proba: ClassVar[Any] = _NoProbabilities()
+    predict_log_proba: ClassVar[Any] = _NoProbabilities()
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from labelled samples.
 
@@ -198,20 +198,20 @@ class Classifier(ClassifierMixin, Learner):
         -------
         self
         """
-        return self._fit_data(self._read(X, y, sample_weight))
+        return self._fit_data(self._validate(X, y, sample_weight))
 
     def _fit_data(self, data: Any) -> Any:
         training, model = self._fit_classes(data)
-        if self._trust_from_labels:
+        if self._weights_use_labels:
             warn_if_trust_misleads(self, data, training, model)
         return self
 
     def _fit_classes(self, data: Any) -> tuple[Training, Model]:
         """Learn from checked data, without a look at what was learned."""
-        targets, known = self._stated(data.y, data.weight)
+        targets, known = self._encode_targets(data.y, data.weight)
         return self._fit(data, targets, **known)
 
-    def _stated(self, y: Array, weight: Array) -> Stated:
+    def _encode_targets(self, y: Array, weight: Array) -> Stated:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         by_class = self._class_factors(classes, codes, weight)
         cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
@@ -250,8 +250,8 @@ class Classifier(ClassifierMixin, Learner):
         """Name of the loss that the machines minimise."""
         return classification_loss(self.loss, chosen_solver(self))
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         self._loss()
 
     def _is_flat(self) -> bool:
@@ -286,7 +286,7 @@ class Classifier(ClassifierMixin, Learner):
         -------
         labels : array of shape (n_samples,)
         """
-        return self._answers(self._decisions(X))
+        return self._decode(self._decisions(X))
 
-    def _answers(self, decision: Array) -> Array:
+    def _decode(self, decision: Array) -> Array:
         return decided_classes(decision, self.classes_, self._tie)

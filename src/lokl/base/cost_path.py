@@ -5,23 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from lokl._parameters import check_positive
-from lokl.base.estimator import Learner, all_or_nothing
-from lokl.base.fit_cache import Earlier, Guide, alike
+from lokl.base.estimator import KernelEstimator, atomic_fit
+from lokl.base.fit_cache import FitCache, WarmStartExchange, params_equal
 from lokl.kernels import Kernel
 
 # Settings in which estimators of one line may differ.
 _COSTS = ("C", "epsilon", "class_weight")
 
 
-def fit_line(
-    estimators: Iterable[Learner],
+def fit_cost_path(
+    estimators: Iterable[KernelEstimator],
     X: Any,
     y: Any,
     sample_weight: Any = None,
     *,
     tolerance: float | None = None,
-    guide: Guide | None = None,
-) -> Iterator[Learner]:
+    exchange: WarmStartExchange | None = None,
+) -> Iterator[KernelEstimator]:
     """Fit estimators on the same samples one after the other, and yield each when it is fitted.
 
     Estimators of one method that differ only in `C`, `epsilon` or `class_weight` share samples,
@@ -39,7 +39,7 @@ def fit_line(
     tolerance : float, optional
         Tolerance of the solver where it is looser than that of the estimator: enough to tell which
         cost is best, not for the model that is kept.
-    guide : Guide, optional
+    exchange : WarmStartExchange, optional
         Between lines of the same estimators on other parts of the samples.
 
     Returns
@@ -50,60 +50,60 @@ def fit_line(
     """
     if tolerance is not None:
         check_positive("tolerance", tolerance)
-    return _Line(estimators, (X, y, sample_weight), tolerance, guide)
+    return _CostPath(estimators, (X, y, sample_weight), tolerance, exchange)
 
 
-class _Line:
+class _CostPath:
     """The iterator; a generator would end with the first error."""
 
     def __init__(
         self,
-        estimators: Iterable[Learner],
+        estimators: Iterable[KernelEstimator],
         given: Any,
         tolerance: float | None,
-        guide: Guide | None,
+        exchange: WarmStartExchange | None,
     ):
         self._estimators = iter(estimators)
         self._given = given
         self._tolerance = 0.0 if tolerance is None else float(tolerance)
-        self._guide = guide
+        self._exchange = exchange
         self._settings: Any = None  # of the estimators that share the data
         self._data: Any = None
 
-    def __iter__(self) -> Iterator[Learner]:
+    def __iter__(self) -> Iterator[KernelEstimator]:
         return self
 
-    def __next__(self) -> Learner:
+    def __next__(self) -> KernelEstimator:
         try:
             estimator = next(self._estimators)
         except StopIteration:
             # Nobody will ask for what is stored.
             self._data = None
             raise
-        fitted: Learner = _fit(estimator, self)
+        fitted: KernelEstimator = _fit(estimator, self)
         return fitted
 
     def read(self, estimator: Any) -> Any:
         """Check the data, or take what an estimator like this one has checked."""
         last, before, settings = self._data, self._settings, _other_settings(estimator)
-        if last is not None and alike(before, settings):
+        if last is not None and params_equal(before, settings):
             estimator._check()
-            estimator._see(last)
+            estimator._copy_feature_info(last)
             return last
-        kernels, earlier = {}, Earlier(lasting=True, guide=self._guide)
-        if last is not None and alike(_apart_from_kernels(before), _apart_from_kernels(settings)):
+        kernels, cache = {}, FitCache(persistent=True, exchange=self._exchange)
+        if last is not None and _differ_in_kernels_alone(before, settings):
             kernels = last.kernels
-            earlier = last.earlier.for_kernels(range(len(kernels)))
+            cache = last.cache.restricted_to(range(len(kernels)))
         # What is stored goes before the new comes.
         self._data, self._settings, last = None, settings, None
-        checked = estimator._read(*self._given)
-        earlier = earlier.for_kernels(_in_common(kernels, checked.kernels))
-        self._data = replace(checked, earlier=earlier, tolerance=self._tolerance)
+        checked = estimator._validate(*self._given)
+        cache = cache.restricted_to(_in_common(kernels, checked.kernels))
+        self._data = replace(checked, cache=cache, tolerance=self._tolerance)
         return self._data
 
 
-@all_or_nothing
-def _fit(estimator: Any, line: _Line) -> Any:
+@atomic_fit
+def _fit(estimator: Any, line: _CostPath) -> Any:
     return estimator._fit_data(line.read(estimator))
 
 
@@ -113,8 +113,8 @@ def _other_settings(estimator: Any) -> dict[str, Any]:
     return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}
 
 
-def _apart_from_kernels(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name != "kernels"}
+def _differ_in_kernels_alone(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    return params_equal({**before, "kernels": None}, {**now, "kernels": None})
 
 
 def _in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
@@ -125,4 +125,4 @@ def _in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
     if len(before) != len(now):
         return []
     pairs = zip(before.items(), now.items(), strict=True)
-    return [i for i, (old, new) in enumerate(pairs) if alike(old, new)]
+    return [i for i, (old, new) in enumerate(pairs) if params_equal(old, new)]

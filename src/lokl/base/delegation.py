@@ -49,7 +49,7 @@ def _inside(question: str) -> Callable[[Any], bool]:
     return lambda model: model._explains(question)
 
 
-class Explained(BaseEstimator):
+class ExplanationMixin(BaseEstimator):
     """An estimator that hands questions about kernels on to what it has learned."""
 
     @abstractmethod

@@ -217,7 +217,7 @@ def warn_if_trust_misleads(learner: Any, data: Any, training: Training, model: M
     y, weight, rows = data.y.ravel(), data.weight, training.rows[some]
     codes = np.unique(y[rows], return_inverse=True)[1]
     told = explained_by_classes(trust, codes, weight[rows])
-    free, n_counted = model.gate_freedom, float(training.weight.sum())
+    free, n_counted = model.n_gate_parameters, float(training.weight.sum())
     if told <= _SUSPICIOUS and free < n_counted:
         return
     X = data.X if data.frame is None else data.frame
@@ -252,7 +252,7 @@ def _trust_of_training(model: Model, training: Training, some: Array) -> Array:
     """Shares of the kernels in the trust of some training samples."""
     gates, present = model.gates, training.samples.present
     assert gates is not None, "learning is over: the gates of the training samples are gone"
-    return shares(model.trust_of(gates[some]), None if present is None else present[some])
+    return shares(model.weights_of(gates[some]), None if present is None else present[some])
 
 
 def _often_enough(codes: Array) -> Array:
@@ -273,7 +273,7 @@ def _held_out(
         learn, test = rows[kept], rows[left]
         for i, rival in enumerate(rivals):
             # Not fit, which would ask this question again.
-            part = rival._read(_safe_indexing(X, learn), y[learn], weight[learn])
+            part = rival._validate(_safe_indexing(X, learn), y[learn], weight[learn])
             rival._fit_classes(part)
             right = rival.predict(_safe_indexing(X, test)) == y[test]
             hits[i] += weight[test] @ right

@@ -26,9 +26,9 @@ from lokl.base.diagnostics import (
     warn_of_useless_widths,
     warn_of_weight_at_the_end,
 )
-from lokl.base.fit_cache import Earlier
+from lokl.base.fit_cache import FitCache
 from lokl.base.kernel_params import PREFIX, nested_parameters, with_parameters
-from lokl.base.model import COLUMNS, Attributes, GatedMachine, Model
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, GatedMachine, Model
 from lokl.base.settings import (
     JOBS,
     POSITIVE,
@@ -42,10 +42,10 @@ from lokl.base.settings import (
 )
 from lokl.base.training import Training, chosen_solver
 from lokl.base.validation import (
-    answer,
     check_learned,
     check_samples,
     check_weights,
+    checked_prediction,
     with_absent_views,
 )
 from lokl.gates.base import shares
@@ -58,7 +58,7 @@ from lokl.solvers.by_name import SOLVERS
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-def all_or_nothing(fit: Fit) -> Fit:
+def atomic_fit(fit: Fit) -> Fit:
     """Make a method that learns either replace all results of the last one, or change nothing.
 
     Results are checked and published step by step, and scikit-learn notes the columns of the data
@@ -102,7 +102,7 @@ class _Data:
     kernels: dict[str, Kernel]
     frame: Any  # X as given, where it has column names
     features: dict[str, Any]  # attributes that tell number and names of the columns
-    earlier: Earlier = field(default_factory=Earlier)
+    cache: FitCache = field(default_factory=FitCache)
     tolerance: float = 0.0  # of the solver, where it may be looser than the settings say
 
 
@@ -119,7 +119,7 @@ Stated = tuple[list[tuple[Array, Array]], dict[str, Any]]
 
 
 @settings
-class Learner(BaseEstimator, ABC):
+class KernelEstimator(BaseEstimator, ABC):
     """Common settings and the common way from data to a model; a method says how it learns."""
 
     kernels: Any = setting(
@@ -167,24 +167,24 @@ class Learner(BaseEstimator, ABC):
     # Methods that store rows themselves use cache_size, whatever the solver.
     _stores_rows = False
     # Whether labels decide where a kernel is trusted, beyond how much: a gate can then repeat them.
-    _trust_from_labels: ClassVar[bool] = False
+    _weights_use_labels: ClassVar[bool] = False
     # The kind of model that the method learns, and attributes that only the method has.
-    _model_kind: ClassVar[type[Model]] = GatedMachine
-    _learned: ClassVar[Attributes] = {}
+    _model_class: ClassVar[type[Model]] = GatedMachine
+    _own_attributes: ClassVar[AttributeDocs] = {}
 
     @abstractmethod
     def _learn(self, training: Training) -> Model:
         """Learn from validated samples: the method itself. Sets nothing."""
 
     @abstractmethod
-    def _stated(self, y: Array, weight: Array) -> "Stated":
+    def _encode_targets(self, y: Array, weight: Array) -> "Stated":
         """Return target and cost of every sample, for each class or target.
 
         Also returned are attributes that the targets have told already.
         """
 
     @abstractmethod
-    def _answers(self, decision: Array) -> Array:
+    def _decode(self, decision: Array) -> Array:
         """Turn decisions (n_samples, n_tasks) into what `predict` returns."""
 
     @abstractmethod
@@ -199,11 +199,11 @@ class Learner(BaseEstimator, ABC):
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         """What a machine decides about, "class" or "target", and the names of these."""
 
-    def _check_together(self) -> None:
+    def _check_combinations(self) -> None:
         """Raise where settings that are each allowed do not go together; extended by methods."""
         chosen_solver(self)
 
-    def _takes_missing_views(self) -> bool:
+    def _accepts_missing_views(self) -> bool:
         """Whether samples may lack the view of a kernel, where all kernels are views."""
         return True
 
@@ -217,20 +217,20 @@ class Learner(BaseEstimator, ABC):
     def _check(self) -> None:
         """Raise where settings are not allowed."""
         check_settings(self)
-        self._check_together()
+        self._check_combinations()
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> "_Data":
         """Check settings and data."""
         self._check()
         frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
-        views = self._takes_missing_views()
+        views = self._accepts_missing_views()
         missing = views and all(k.is_view for k in named.values())
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
         features = {name: vars(self)[name] for name in _FEATURES if name in vars(self)}
         return _Data(X, y, check_weights(sample_weight, X), named, frame, features)
 
-    def _see(self, data: "_Data") -> None:
+    def _copy_feature_info(self, data: "_Data") -> None:
         """Note the columns of data that an estimator with the same kernels has checked."""
         for name in _FEATURES:
             if name in data.features:
@@ -257,8 +257,8 @@ class Learner(BaseEstimator, ABC):
                 # Only where all kernels are views may samples lack one.
                 views = len(training.kernels) > 1 and all(k.is_view for k in training.kernels)
                 off_centre: tuple[str, ...] = ()
-                if views and model.one_intercept:
-                    off_centre = data.earlier.part("off centre", lambda: find_off_centre(training))
+                if views and model.shares_intercept:
+                    off_centre = data.cache.cached("off centre", lambda: find_off_centre(training))
             warn_of_weight_at_the_end(training.kernels, learned.get("weights_"))
         kept = {"_model": model.without_training(), "_off_centre": off_centre}
         publish(self, {**known, **learned, **kept})
@@ -274,7 +274,7 @@ class Learner(BaseEstimator, ABC):
 
     def _training(self, data: "_Data", targets: list[tuple[Array, Array]]) -> Training:
         """State the problems of samples with the kernels bound to them."""
-        ready = data.earlier.part("samples", lambda: self._bind(data))
+        ready = data.cache.cached("samples", lambda: self._bind(data))
         problems = [self._problem(t[ready.rows], cost[ready.rows]) for t, cost in targets]
         solver = chosen_solver(self)
         if data.tolerance > solver.tolerance > 0:
@@ -287,7 +287,7 @@ class Learner(BaseEstimator, ABC):
             problems,
             solver,
             check_random_state(self.random_state),
-            data.earlier,
+            data.cache,
         )
 
     def _bind(self, data: "_Data") -> "_Ready":
@@ -314,28 +314,28 @@ class Learner(BaseEstimator, ABC):
         warn_of_useless_widths(kernels, samples)
         return _Ready(rows, kernels, samples)
 
-    def _samples(self, X: Any) -> Samples:
-        """Check new samples against those of training."""
+    def _validate_for_predict(self, X: Any, *, decides: bool = False) -> Samples:
+        """Check new samples against the training samples.
+
+        With `decides`, warn if their decisions are shifted because they lack a view.
+        """
         check_is_fitted(self)
-        views = self._takes_missing_views()
+        views = self._accepts_missing_views()
         missing = views and all(k.is_view for k in self.kernels_)
         if missing:
             columns = getattr(self, "feature_names_in_", None)
             X = with_absent_views(X, columns, self.kernels_, self.kernel_names_)
         X = check_samples(self, X, fitting=False, missing=missing, views=views)
-        return read_samples(self.kernels_, self.kernel_names_, X)
-
-    def _to_decide(self, X: Any) -> Samples:
-        """Check new samples that shall be decided, and warn where they lean to one side."""
-        samples = self._samples(X)
-        warn_if_shifted(self._off_centre, samples)
+        samples = read_samples(self.kernels_, self.kernel_names_, X)
+        if decides:
+            warn_if_shifted(self._off_centre, samples)
         return samples
 
     def _decisions(self, X: Any) -> Array:
         """Decisions about new samples, (n_samples, n_tasks)."""
-        # First, since it says so where the estimator is not fitted.
-        samples = self._to_decide(X)
-        return answer(self._model.decide, samples)
+        # Before the model is looked up: an estimator that is not fitted has none.
+        samples = self._validate_for_predict(X, decides=True)
+        return checked_prediction(self._model.decide, samples)
 
     def weights(self, X: Any, *, labels: bool = False) -> Any:
         """How far each kernel is trusted at each sample.
@@ -353,8 +353,8 @@ class Learner(BaseEstimator, ABC):
             a kernel. A sample that trusts no kernel has equal shares in those it can see. The
             factors that the learned kernel multiplies are in ``kernel_``.
         """
-        samples = self._samples(X)
-        trust = shares(answer(self._model.trust, samples), samples.present)
+        samples = self._validate_for_predict(X)
+        trust = shares(checked_prediction(self._model.weights, samples), samples.present)
         return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
     def contributions(self, X: Any, *, labels: bool = False) -> Any:
@@ -374,8 +374,8 @@ class Learner(BaseEstimator, ABC):
         parts : array of shape (n_samples, n_kernels)
             With more than two classes or several targets (n_samples, n_tasks, n_kernels).
         """
-        samples = self._to_decide(X)
-        parts = answer(self._model.parts, samples)
+        samples = self._validate_for_predict(X, decides=True)
+        parts = checked_prediction(self._model.contributions, samples)
         parts = parts[:, :, 0] if self._is_flat() else parts.transpose(0, 2, 1)
         return labelled(parts, X, self.kernel_names_, self._tasks()) if labels else parts
 
@@ -424,12 +424,12 @@ class Learner(BaseEstimator, ABC):
         return self
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         """Type and meaning of every fitted attribute."""
-        described = dict(cls._model_kind.described)
+        attribute_docs = dict(cls._model_class.attribute_docs)
         for base in reversed(cls.__mro__):
-            described.update(base.__dict__.get("_learned", {}))
-        return {**described, **COLUMNS}
+            attribute_docs.update(base.__dict__.get("_own_attributes", {}))
+        return {**attribute_docs, **FEATURE_ATTRIBUTES}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

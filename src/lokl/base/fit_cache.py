@@ -1,7 +1,4 @@
-"""Settings that mean the same, though they may be copies of each other.
-
-What earlier fits on the same samples have left for the next.
-"""
+"""Results that fits on the same samples share, and paths of such fits."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,144 +9,147 @@ import numpy as np
 from lokl._warnings import CountedWarning, capture_warnings, reissue
 from lokl.solvers import Machines
 
+Value = TypeVar("Value")
 
-def alike(one: Any, other: Any) -> bool:
-    """Whether two settings mean the same for certain.
 
-    Copies of parts such as kernels are alike where all their settings are. Objects that nothing is
-    known about are alike only where they are equal, or the same.
+def params_equal(left: Any, right: Any) -> bool:
+    """Return whether two parameter values are certainly the same.
+
+    Estimators and kernels are equal if all their parameters are. Objects of unknown types are equal
+    only if they compare equal or are the same object.
     """
-    if one is other:
+    if left is right:
         return True
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if hasattr(one, "get_params"):
-        return alike(one.get_params(deep=False), other.get_params(deep=False))
-    if isinstance(one, Mapping):
-        return list(one) == list(other) and all(alike(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    equal = one == other
+    if hasattr(left, "get_params"):
+        return params_equal(left.get_params(deep=False), right.get_params(deep=False))
+    if isinstance(left, Mapping):
+        same_keys = list(left) == list(right)
+        return same_keys and all(params_equal(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(params_equal, left, right))
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    equal = left == right
     return isinstance(equal, bool | np.bool_) and bool(equal)
 
 
-Part = TypeVar("Part")
-
-
 @dataclass(frozen=True, eq=False)
-class _Made:
-    """A part, what it was made from and told, and the random numbers it took."""
+class _CachedValue:
+    """A computed value with its warnings, its inputs and the random state it left."""
 
     value: Any
     notices: dict[str, CountedWarning]
-    before: Any  # what was given, and the state of the generator
-    after: Any  # state of the generator
+    inputs: Any  # data it was computed from, and the state of the generator before
+    random_state: Any  # state of the generator afterwards
 
 
 @dataclass(eq=False)
-class Guide:
-    """What one line of fits has ended with, for lines beside it on samples of the same kind.
+class WarmStartExchange:
+    """Final parameters of one cost path, as warm starts for paths on other folds.
 
-    Weights of kernels hardly change from one part of the samples to another: a line that has
-    learned them for a cost spares the others most of the way.
+    Kernel weights hardly change from one fold to another. A path that starts from the weights of
+    the leading path at the same cost needs few rounds.
     """
 
-    leads: bool = True  # whether the line gives, and does not take
-    # What the fits of the leading line ended with, by step and name: it may be steps ahead.
+    leads: bool = True  # whether the path writes to the exchange instead of reading from it
+    # Parameters by step and name; the leading path may be several steps ahead.
     ended: dict[tuple[Hashable, Hashable], Any] = field(default_factory=dict)
-    # Which fit of the line is under way; set by whoever runs it.
+    # Current step of the path, set by the caller before each fit.
     step: Hashable = None
 
-    def follower(self) -> "Guide":
-        """Return a guide for a line that follows."""
-        return Guide(False, self.ended)
+    def follower(self) -> "WarmStartExchange":
+        """Return an exchange for a path that reads what this one writes."""
+        return WarmStartExchange(False, self.ended)
 
 
 @dataclass(eq=False)
-class Earlier:
-    """Parts, machines and weights of the fits before this one in a line; nothing in other fits.
+class FitCache:
+    """Values and warm starts that consecutive fits on the same samples share.
 
-    Fits of a line differ in what errors cost. What does not depend on that is made once, as a
-    *part*; what does is a *start*: where the last fit ended, the next begins. A fit whose answer
-    depends on where it begins takes no start. Where fits differ in some of their kernels as well,
-    what is left about the others, each by itself, still holds.
+    Fits of a cost path differ in the cost of errors. Values that do not depend on the cost are
+    computed once and cached. Values that do are warm starts: each fit starts where the previous one
+    ended. Fits whose result depends on the start use no warm start. If fits also differ in some of
+    their kernels, entries of the other kernels stay valid.
+
+    In a single fit the cache stores nothing.
     """
 
-    lasting: bool = False  # whether fits follow that may use it
-    guide: Guide | None = None
-    _parts: dict[Hashable, _Made] = field(default_factory=dict)
+    persistent: bool = False  # whether later fits use the cache
+    exchange: WarmStartExchange | None = None
+    _values: dict[Hashable, _CachedValue] = field(default_factory=dict)
     _machines: dict[Hashable, Machines] = field(default_factory=dict)
     _ended: dict[Hashable, Any] = field(default_factory=dict)
-    _alone: dict[int, "Earlier"] = field(default_factory=dict)  # by the number of a kernel
+    _by_kernel: dict[int, "FitCache"] = field(default_factory=dict)
 
-    def of_kernel(self, number: int) -> "Earlier":
-        """Return what fits have left about one kernel by itself, whatever the others are."""
-        return self._alone.setdefault(number, Earlier(lasting=True)) if self.lasting else self
+    def for_kernel(self, index: int) -> "FitCache":
+        """Return the cache of one kernel alone, which is independent of the other kernels."""
+        if not self.persistent:
+            return self
+        return self._by_kernel.setdefault(index, FitCache(persistent=True))
 
-    def for_kernels(self, numbers: Iterable[int]) -> "Earlier":
-        """Return what is left for fits that have only these kernels in common with the last."""
-        alone = {i: self._alone[i] for i in numbers if i in self._alone}
-        return Earlier(self.lasting, self.guide, _alone=alone)
+    def restricted_to(self, kernels: Iterable[int]) -> "FitCache":
+        """Return a cache with the entries of these kernels alone."""
+        kept = {i: self._by_kernel[i] for i in kernels if i in self._by_kernel}
+        return FitCache(self.persistent, self.exchange, _by_kernel=kept)
 
-    def part(
+    def cached(
         self,
         name: Hashable,
-        make: Callable[[], Part],
+        compute: Callable[[], Value],
         rng: np.random.RandomState | None = None,
         *,
-        given: Any = None,
-    ) -> Part:
-        """Return what does not depend on the cost, made by the first fit that needs it.
+        inputs: Any = None,
+    ) -> Value:
+        """Return a value that does not depend on the cost, computed by the first fit that needs it.
 
-        Every fit draws the same random numbers and gives the same warnings as if it had made the
-        part itself: from another state of the generator it is made anew, and where something else
-        is `given`, which costs may have changed.
+        Every fit consumes the same random numbers and issues the same warnings as if it had
+        computed the value itself. The value is computed again if the state of `rng` or the `inputs`
+        have changed.
         """
-        if not self.lasting:
-            return make()
-        before = (given, _state(rng))
-        found = self._parts.get(name)
-        if found is None or not alike(found.before, before):
-            # What was made for another state need not stay in memory until its successor is there.
-            self._parts.pop(name, None)
-            value, notices = capture_warnings(make)
-            found = self._parts[name] = _Made(value, notices, before, _state(rng))
+        if not self.persistent:
+            return compute()
+        before = (inputs, _state(rng))
+        entry = self._values.get(name)
+        if entry is None or not params_equal(entry.inputs, before):
+            # Free the outdated value before its successor needs memory.
+            self._values.pop(name, None)
+            value, notices = capture_warnings(compute)
+            entry = self._values[name] = _CachedValue(value, notices, before, _state(rng))
         if rng is not None:
-            rng.set_state(found.after)
-        copies = {kind: replace(notice) for kind, notice in found.notices.items()}
-        made: Part = reissue((found.value, copies))
-        return made
+            rng.set_state(entry.random_state)
+        copies = {kind: replace(notice) for kind, notice in entry.notices.items()}
+        result: Value = reissue((entry.value, copies))
+        return result
 
-    def resumed(self, name: Hashable, machines: Machines, *, same_matrix: bool = False) -> Machines:
-        """Let machines begin where those of the same name ended in the last fit.
+    def resume(self, name: Hashable, machines: Machines, *, same_matrix: bool = False) -> Machines:
+        """Return machines that start where the machines of this name ended in the previous fit.
 
-        With `same_matrix`, those were on the matrix that these will be on.
+        With `same_matrix`, both are trained on the same Gram matrix.
         """
-        if not self.lasting:
+        if not self.persistent:
             return machines
-        last = self._machines.get(name)
+        previous = self._machines.get(name)
         self._machines[name] = machines
-        return machines if last is None else machines.resume(last, same_matrix=same_matrix)
+        return machines if previous is None else machines.resume(previous, same_matrix=same_matrix)
 
-    def start(self, name: Hashable, *, anywhere: bool = False) -> Any:
-        """Return where the last fit ended; None where there was none.
+    def warm_start(self, name: Hashable, *, from_exchange: bool = False) -> Any:
+        """Return the parameters that the previous fit ended with, None if there are none.
 
-        With `anywhere`, it says the same of other samples: where a line beside this one has already
-        learned for the same cost, that is nearer.
+        With `from_exchange`, parameters of the leading path at the same cost are preferred.
         """
-        own, guide = self._ended.get(name), self.guide
-        if anywhere and guide is not None and not guide.leads:
-            return guide.ended.get((guide.step, name), own)
+        own, exchange = self._ended.get(name), self.exchange
+        if from_exchange and exchange is not None and not exchange.leads:
+            return exchange.ended.get((exchange.step, name), own)
         return own
 
-    def end(self, name: Hashable, value: Any) -> None:
-        """Leave what the next fit shall start from."""
-        if self.lasting:
+    def store(self, name: Hashable, value: Any) -> None:
+        """Store final parameters as the warm start of the next fit."""
+        if self.persistent:
             self._ended[name] = value
-            if self.guide is not None and self.guide.leads:
-                self.guide.ended[self.guide.step, name] = value
+            if self.exchange is not None and self.exchange.leads:
+                self.exchange.ended[self.exchange.step, name] = value
 
 
 def _state(rng: np.random.RandomState | None) -> Any:

@@ -16,10 +16,10 @@ from lokl._arrays import Array, Samples
 from lokl.gram import Expansion, GatedKernel
 
 # Name of an attribute to its type and meaning.
-Attributes = dict[str, tuple[str, str]]
+AttributeDocs = dict[str, tuple[str, str]]
 
 # Of every estimator, as scikit-learn notes them.
-COLUMNS: Attributes = {
+FEATURE_ATTRIBUTES: AttributeDocs = {
     "n_features_in_": ("int", ""),
     "feature_names_in_": ("array of str", "Where the training samples came with column names."),
 }
@@ -41,18 +41,18 @@ class Model(ABC):
 
     Attributes
     ----------
-    described : dict
+    attribute_docs : dict
         Type and meaning of each entry of :meth:`attributes`.
-    one_intercept : bool
+    shares_intercept : bool
         Whether one intercept balances the parts of all kernels, so that a sample without one of
         them is out of balance where the parts have large means.
     """
 
-    one_intercept: ClassVar[bool]
+    shares_intercept: ClassVar[bool]
     # Of the training samples, as learning knew them; None once it is over, or where nobody asks.
     gates: Array | None = None
 
-    described: ClassVar[Attributes] = {
+    attribute_docs: ClassVar[AttributeDocs] = {
         "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
         "support_": (
             "array of shape (n_support,)",
@@ -74,22 +74,22 @@ class Model(ABC):
         """Decision values, (n_samples, n_tasks)."""
 
     @abstractmethod
-    def parts(self, samples: Samples) -> Array:
+    def contributions(self, samples: Samples) -> Array:
         """Part of each kernel in the decision, (n_samples, n_kernels, n_tasks)."""
 
     @abstractmethod
-    def trust(self, samples: Samples) -> Array:
+    def weights(self, samples: Samples) -> Array:
         """How far each kernel is trusted at each sample, (n_samples, n_kernels).
 
         On the method's own scale; estimators show shares that sum to one.
         """
 
     @property
-    def gate_freedom(self) -> int:
+    def n_gate_parameters(self) -> int:
         """How many numbers for each kernel the gate has learned; 0 where others decide it."""
         return 0
 
-    def trust_of(self, gates: Array) -> Array:
+    def weights_of(self, gates: Array) -> Array:
         """Trust, as :meth:`trust` gives it, of samples whose gate values are known."""
         return gates
 
@@ -103,7 +103,7 @@ class Model(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
+class SupportSet:
     """The training samples that carry a model."""
 
     places: Array  # among the training samples that count
@@ -112,12 +112,12 @@ class Support:
     fraction: float  # of the training samples that count
 
     @classmethod
-    def of(cls, coef: Array, samples: Samples, rows: Array) -> "Support":
+    def of(cls, coef: Array, samples: Samples, rows: Array) -> "SupportSet":
         """Find the samples with a coefficient, of which there is a column for each machine."""
         return cls.at(np.flatnonzero((coef != 0).any(axis=1)), samples, rows)
 
     @classmethod
-    def at(cls, places: Array, samples: Samples, rows: Array) -> "Support":
+    def at(cls, places: Array, samples: Samples, rows: Array) -> "SupportSet":
         """Return the support at known places."""
         return cls(places, rows[places], samples.given[places], len(places) / samples.n_samples)
 
@@ -136,7 +136,7 @@ class GatedMachine(Model):
 
     kernel: GatedKernel
     expansion: Expansion  # the function of new samples
-    support: Support
+    support: SupportSet
     dual_coef: Array  # (n_machines, n_support)
     history: Array  # objective after every step of learning
     gap: float  # certified for the method's whole problem, NaN without a certificate
@@ -144,13 +144,13 @@ class GatedMachine(Model):
     learned: Mapping[str, Any] = field(default_factory=dict)  # attributes only some methods have
     gates: Array | None = None
 
-    one_intercept: ClassVar[bool] = True
-    described: ClassVar[Attributes] = {
+    shares_intercept: ClassVar[bool] = True
+    attribute_docs: ClassVar[AttributeDocs] = {
         "kernel_": (
             "GatedKernel",
             "The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.",
         ),
-        **Model.described,
+        **Model.attribute_docs,
         "dual_coef_": (
             "array of shape (n_machines, n_support)",
             "Signed coefficients; one machine for two classes, else one for each class or target.",
@@ -162,17 +162,17 @@ class GatedMachine(Model):
     def decide(self, samples: Samples) -> Array:
         return self.expansion(samples)
 
-    def parts(self, samples: Samples) -> Array:
+    def contributions(self, samples: Samples) -> Array:
         return self.expansion.parts(self.expansion.prepare(samples))
 
-    def trust(self, samples: Samples) -> Array:
-        return self.trust_of(self.kernel.gates(samples))
+    def weights(self, samples: Samples) -> Array:
+        return self.weights_of(self.kernel.gates(samples))
 
     @property
-    def gate_freedom(self) -> int:
+    def n_gate_parameters(self) -> int:
         return int(np.size(self.kernel.params) // len(self.kernel.kernels))
 
-    def trust_of(self, gates: Array) -> Array:
+    def weights_of(self, gates: Array) -> Array:
         flat = gates[:, :, 0] if gates.ndim == 3 and gates.shape[2] == 1 else gates
         return np.asarray(self.kernel.gate.trust(flat))
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
-from lokl.base.estimator import Learner, Stated, all_or_nothing
+from lokl.base.estimator import KernelEstimator, Stated, atomic_fit
 from lokl.base.settings import NOT_NEGATIVE, setting, settings
 from lokl.base.training import chosen_solver
 from lokl.base.validation import check_costs
@@ -16,14 +16,14 @@ from lokl.solvers.by_name import check_regression
 
 
 @settings
-class Regressor(RegressorMixin, Learner):
+class Regressor(RegressorMixin, KernelEstimator):
     """Epsilon-insensitive regression, one machine for each target."""
 
     epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
 
     _is_common = True
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from samples with one or several numeric targets.
 
@@ -38,21 +38,21 @@ class Regressor(RegressorMixin, Learner):
         -------
         self
         """
-        return self._fit_data(self._read(X, y, sample_weight))
+        return self._fit_data(self._validate(X, y, sample_weight))
 
     def _fit_data(self, data: Any) -> Any:
-        targets, known = self._stated(data.y, data.weight)
+        targets, known = self._encode_targets(data.y, data.weight)
         self._fit(data, targets, **known)
         return self
 
-    def _stated(self, y: Array, weight: Array) -> Stated:
+    def _encode_targets(self, y: Array, weight: Array) -> Stated:
         y = np.asarray(y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         cost = check_costs(self.C, {"sample_weight": weight})
         return [(column, cost) for column in columns.T], {"_one_target": y.ndim == 1}
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         check_regression(chosen_solver(self))
 
     def _problem(self, target: Array, cost: Array) -> Problem:
@@ -75,9 +75,9 @@ class Regressor(RegressorMixin, Learner):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        return self._answers(self._decisions(X))
+        return self._decode(self._decisions(X))
 
-    def _answers(self, decision: Array) -> Array:
+    def _decode(self, decision: Array) -> Array:
         return decision[:, 0] if self._one_target else decision
 
     def __sklearn_tags__(self) -> Any:

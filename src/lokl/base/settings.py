@@ -1,18 +1,5 @@
 """Which values a setting may have: a check, and the words with which the reference says so.
 
-Settings that were renamed: the old name works for one more version, and says so.
-
->>> from lokl.base.settings import POSITIVE
->>> from lokl.base.settings import setting, settings
->>> @settings
-... class Model:
-...     '''A model.'''
-...
-...     cost: float = setting(1.0, POSITIVE, "Cost of margin violations.")
-...     C: float = old_name("cost")
->>> value_of(Model(C=2.0), "cost"), value_of(Model(cost=3.0), "cost")
-(2.0, 3.0)
-
 Settings of estimators: each is declared once, with its default, its rule and its text.
 
 >>> from lokl.base.settings import POSITIVE
@@ -30,7 +17,7 @@ Settings of estimators: each is declared once, with its default, its rule and it
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
@@ -47,7 +34,6 @@ from lokl._parameters import (
     check_positive,
     check_share,
 )
-from lokl._warnings import warn_once
 
 
 @dataclass(frozen=True)
@@ -134,56 +120,6 @@ def anything(words: str) -> Rule:
     return Rule(words)
 
 
-# The default of an old name: as in scikit-learn, a value that nobody would choose.
-_NOT_GIVEN = "deprecated"
-
-
-def old_name(new: str) -> Any:
-    """Declare the name that a setting had before, beside the setting `new`."""
-    text = f"Old name of `{new}`: it works, with a FutureWarning, until the next version."
-    metadata = {"rule": Rule("object"), "text": text, "new_name": new}
-    return field(default=_NOT_GIVEN, kw_only=True, metadata=metadata)
-
-
-def value_of(estimator: Any, name: str) -> Any:
-    """Return the value of a setting, under its old name where that was used."""
-    for own in _given(estimator):
-        if own.metadata["new_name"] == name:
-            return getattr(estimator, own.name)
-    return getattr(estimator, name)
-
-
-def check_old_names(estimator: Any) -> None:
-    """Warn where an old name was used; raise where both were, or where the value is wrong."""
-    declared = {known.name: known for known in fields(estimator)}
-    for old in _given(estimator):
-        new = declared[old.metadata["new_name"]]
-        given, value = getattr(estimator, new.name), getattr(estimator, old.name)
-        if given is not new.default and given != new.default:
-            raise ValueError(
-                f"{old.name}={value!r} and {new.name}={given!r} are two names of one setting; "
-                f"give {new.name} only"
-            )
-        warn_once(
-            f"old name {old.name}",
-            f"the setting {old.name} is now called {new.name}; the old name goes with the next "
-            "version",
-            FutureWarning,
-        )
-        check = new.metadata["rule"].check
-        if check is not None:
-            check(old.name, value)
-
-
-def _given(estimator: Any) -> Iterator[Field[Any]]:
-    """Old names that were used."""
-    for known in fields(estimator):
-        if "new_name" in known.metadata:
-            value = getattr(estimator, known.name)
-            if not (isinstance(value, str) and value == _NOT_GIVEN):
-                yield known
-
-
 Class = TypeVar("Class", bound=type)
 
 _WIDTH = 100
@@ -208,7 +144,7 @@ def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any
     return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(setting, old_name))
+@dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
 def settings(cls: Class) -> Class:
     """Make constructor and documentation of a class out of its settings.
 
@@ -238,7 +174,6 @@ def check_settings(estimator: Any) -> None:
         check = declared.metadata["rule"].check
         if check is not None:
             check(declared.name, values[declared.name])
-    check_old_names(estimator)
 
 
 def _settings_of(cls: Any) -> list[Field[Any]]:
@@ -258,7 +193,7 @@ def _document(cls: Any) -> str:
     ]
     attributes = [
         (f"{name} : {words}", text)
-        for name, (words, text) in getattr(cls, "_described", dict)().items()
+        for name, (words, text) in getattr(cls, "_attribute_docs", dict)().items()
     ]
     parts = [
         own[:end].strip(),

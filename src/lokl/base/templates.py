@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from lokl._arrays import Array, Samples
 from lokl._threads import limit_blas_for
 from lokl._warnings import DeferredWarnings, warn_once
-from lokl.base.estimator import Learner
-from lokl.base.model import Attributes, GatedMachine
+from lokl.base.estimator import KernelEstimator
+from lokl.base.model import AttributeDocs, GatedMachine
 from lokl.base.settings import CALLBACK, ROUNDS, setting, settings
 from lokl.base.training import Training
 from lokl.gates import Gate, Weighted
@@ -30,20 +30,20 @@ logger = logging.getLogger("lokl")
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class OptimizationTrace:
     """A path of steps that was followed to its end."""
 
     last: Step
     history: list[float]  # objective after every step
 
-    def facts(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What a model tells about it: history, gap and number of rounds."""
         return {"history": self.history, "gap": self.last.gap, "rounds": len(self.history)}
 
 
 @settings
-class Rounds(Learner):
-    """Settings of methods in rounds, and the walk along a path of steps."""
+class IterativeEstimator(KernelEstimator):
+    """Settings of methods in rounds, and the trace along a path of steps."""
 
     max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")
     callback: Any = setting(
@@ -54,12 +54,12 @@ class Rounds(Learner):
 
     _is_common = True
     _counts_rounds = True
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "history_": ("array", "Objective after every round."),
         "n_iter_": ("int", "Rounds."),
     }
 
-    def _follow(self, path: Iterable[Step], limit: int | None = None) -> Walk:
+    def _run(self, path: Iterable[Step], limit: int | None = None) -> OptimizationTrace:
         """Follow a path to its end, to the limit on rounds, or until the callback returns True."""
         limit = self.max_iter if limit is None else limit
         history: list[float] = []
@@ -86,7 +86,7 @@ class Rounds(Learner):
                     ConvergenceWarning,
                 )
                 break
-        return Walk(step, history)
+        return OptimizationTrace(step, history)
 
 
 # Given what every objective of weights is made of, as keywords.
@@ -94,7 +94,7 @@ Path = Callable[..., Iterator[Step]]
 
 
 def learn_weights(
-    learner: Rounds, training: Training, path: Path, *, resume: bool = True
+    learner: IterativeEstimator, training: Training, path: Path, *, resume: bool = True
 ) -> GatedMachine:
     """Learn ``k = sum_i w_i k_i`` along the path of a method.
 
@@ -105,23 +105,23 @@ def learn_weights(
     gate = Weighted(Everywhere(training.n_kernels))
     base = gate.base(training.samples)
     name = "weights" if resume else None
-    walk = learner._follow(
+    trace = learner._run(
         path(
             machines=training.machines(resume=name),
             gram=training.gram(base, keep=True),
             base=base,
-            first=training.earlier.start(name, anywhere=True),
+            first=training.cache.warm_start(name, from_exchange=True),
         )
     )
-    step = walk.last
+    step = trace.last
     if resume:
-        training.earlier.end(name, step.params)
+        training.cache.store(name, step.params)
     weights = step.params[0]
-    return training.model(gate, step.params, step.solution, weights_=weights, **walk.facts())
+    return training.model(gate, step.params, step.solution, weights_=weights, **trace.summary())
 
 
 @settings
-class FixedKernel(Learner):
+class FixedKernel(KernelEstimator):
     """A method that learns nothing but its machines."""
 
     @abstractmethod
@@ -135,9 +135,9 @@ class FixedKernel(Learner):
         are those of all samples. Samples of no weight, and those never left out, have 0. Columns of
         the data are noted on the estimator, as by a fit: call this of a copy.
         """
-        data = self._read(X, y, sample_weight)
+        data = self._validate(X, y, sample_weight)
         with DeferredWarnings(), np.errstate(all="ignore"):
-            training = self._training(data, self._stated(data.y, data.weight)[0])
+            training = self._training(data, self._encode_targets(data.y, data.weight)[0])
             place = np.full(len(data.weight), -1)
             place[training.rows] = np.arange(training.n_samples)
             counted = [(_counted(place[kept]), _counted(place[left])) for kept, left in folds]

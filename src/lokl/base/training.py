@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, Samples, sample_weight
-from lokl.base.fit_cache import Earlier
-from lokl.base.model import GatedMachine, Support
+from lokl.base.fit_cache import FitCache
+from lokl.base.model import GatedMachine, SupportSet
 from lokl.gates import Gate
 from lokl.gram import Expansion, GatedGram
 from lokl.kernels import Kernel
@@ -46,7 +46,7 @@ class Training:
     problems: list[Problem]
     solver: Solver
     rng: np.random.RandomState
-    earlier: Earlier = field(default_factory=Earlier)
+    cache: FitCache = field(default_factory=FitCache)
 
     @property
     def n_samples(self) -> int:
@@ -88,7 +88,7 @@ class Training:
         With `keep`, gates will move.
         """
         solver = self.solver if share == 1.0 else self.solver.with_share_of_memory(share)
-        inner = self.earlier.part(
+        inner = self.cache.cached(
             "inner products", lambda: solver.inner_products(self.samples.filled, keep=keep)
         )
         return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
@@ -102,7 +102,7 @@ class Training:
         methods whose answer does not depend on where they begin.
         """
         machines = Machines(self.solver, self.problems if problems is None else problems)
-        return machines if resume is None else self.earlier.resumed(resume, machines)
+        return machines if resume is None else self.cache.resume(resume, machines)
 
     def model(
         self,
@@ -128,7 +128,7 @@ class Training:
         gram = solution.gram
         warn_if_saturated(self.problems, solution.duals, [gram.diag] * len(solution.duals))
         kernel = gram.kernel(gate, params, self.names if names is None else names)
-        support = Support.of(solution.coef, self.samples, self.rows)
+        support = SupportSet.of(solution.coef, self.samples, self.rows)
         return GatedMachine(
             kernel,
             Expansion.make(kernel, gram, solution.coef, solution.intercept),

@@ -159,7 +159,7 @@ def check_learned(attributes: dict[str, Any]) -> None:
             raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
 
 
-def answer(question: Callable[[Samples], Array], samples: Samples) -> Array:
+def checked_prediction(question: Callable[[Samples], Array], samples: Samples) -> Array:
     """Ask a model about samples: finite numbers, or an error that names a sample."""
     with np.errstate(all="ignore"):
         values = np.asarray(question(samples))

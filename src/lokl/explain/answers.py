@@ -140,7 +140,7 @@ class _Asked:
         if len(self.views) == 1:
             return True
         views = all(kernel.is_view for kernel in getattr(self.inner, "kernels_", ()))
-        return views and bool(self.inner._takes_missing_views())
+        return views and bool(self.inner._accepts_missing_views())
 
     def disagreement(self, differ: Array) -> Array:
         """Return what the estimator tells, else how far pairs of views differ."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl.base.estimator import Learner
+from lokl.base.estimator import KernelEstimator
 from lokl.explain.formatting import Findings
 from lokl.explain.views import learner_of
 from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
@@ -166,7 +166,7 @@ def _parts_of_columns(learner: Any, n_features: int) -> Array:
     for begin in range(0, n_features, _BLOCK):
         count = min(_BLOCK, n_features - begin)
         samples = learner.kernel_.samples(np.eye(count, n_features, begin))
-        blocks.append(learner._model.parts(samples))
+        blocks.append(learner._model.contributions(samples))
     return np.concatenate(blocks).transpose(1, 2, 0)
 
 
@@ -212,7 +212,7 @@ def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
     )
 
 
-def _feature_names(model: Any, learner: Learner, n_features: int) -> tuple[str, ...]:
+def _feature_names(model: Any, learner: KernelEstimator, n_features: int) -> tuple[str, ...]:
     names: Sequence[Any] | None = getattr(learner, "feature_names_in_", None)
     if names is None and isinstance(model, Pipeline) and len(model) > 1:
         others = model[:-1]

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array, is_sparse
 from lokl._warnings import capture_warnings
-from lokl.base.estimator import Learner
+from lokl.base.estimator import KernelEstimator
 from lokl.kernels import Kernel
 from lokl.kernels.columns import column_names, resolve_columns
 
@@ -117,10 +117,10 @@ def present_in(model: Any, X: Any, views: Sequence[KernelView]) -> Array:
     return present
 
 
-def learner_of(model: Any, asked: str) -> Learner:
+def learner_of(model: Any, asked: str) -> KernelEstimator:
     """Return the estimator of this library; `asked` is who asks, for the error."""
     last = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, Learner):
+    if not isinstance(last, KernelEstimator):
         found = getattr(last, "best_estimator_", None)
         remedy = "; give its best_estimator_" if found is not None else ""
         raise ValueError(
@@ -161,13 +161,13 @@ class Viewed:
 
 
 def read_views(
-    learner: Learner, X: Any, y: Any, views: Mapping[str, Any] | None, asked: str
+    learner: KernelEstimator, X: Any, y: Any, views: Mapping[str, Any] | None, asked: str
 ) -> Viewed:
     """Find the views of an estimator on samples that its kernels read.
 
     Parameters
     ----------
-    learner : Learner
+    learner : KernelEstimator
         Fitted or not.
     X, y : samples and targets
     views : mapping of str to columns, optional
@@ -177,7 +177,7 @@ def read_views(
         Who asks, for the errors.
     """
     copy = clone(learner)
-    data = copy._read(X, y, None)
+    data = copy._validate(X, y, None)
     # Fits that follow have the same to tell.
     ready, _ = capture_warnings(copy._bind, data)
     n_samples, n_features = data.X.shape

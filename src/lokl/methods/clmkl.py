@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, NORM, POSITIVE, or_none
 from lokl.gates import Weighted
 from lokl.gates.base import share_missing
@@ -31,7 +31,7 @@ class Memberships:
 
 
 @settings
-class _CLMKL(Rounds):
+class _CLMKL(IterativeEstimator):
     """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
 
     n_clusters: int = N_CLUSTERS
@@ -56,7 +56,7 @@ class _CLMKL(Rounds):
         1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
     )
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
         "clusters_": (
             "Clusters",
@@ -76,17 +76,17 @@ class _CLMKL(Rounds):
             base=base,
             by_rank=True,
             p=float(self.p),
-            first=training.earlier.start("weights"),
+            first=training.cache.warm_start("weights"),
         )
-        walk = self._follow(closed_form(objective, self.learn_tol))
-        training.earlier.end("weights", walk.last.params)
+        trace = self._run(closed_form(objective, self.learn_tol))
+        training.cache.store("weights", trace.last.params)
         return training.model(
             Weighted(memberships, by_rank=True),
-            walk.last.params,
-            walk.last.solution,
-            weights_=walk.last.params,
+            trace.last.params,
+            trace.last.solution,
+            weights_=trace.last.params,
             clusters_=clusters,
-            **walk.facts(),
+            **trace.summary(),
         )
 
 

@@ -341,7 +341,7 @@ def find_clusters(
     """Divide the training samples as the settings of a method say."""
     how = Clustering(learner.n_clusters, learner.clustering, learner.sample_size, sharpness)
     rng = training.rng
-    return training.earlier.part(
+    return training.cache.cached(
         "clusters",
         lambda: how.find(training.kernels, training.names, training.samples, rng),
         rng,

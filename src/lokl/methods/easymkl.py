@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.base import Classifier, Training, setting, settings
-from lokl.base.model import WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
+from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import Rule
 from lokl.base.training import chosen_solver
 from lokl.gates import Weighted
@@ -54,13 +54,13 @@ class EasyMKLClassifier(Classifier):
         "Between 0 (the nearest points of the classes decide) and 1 (their means).",
     )
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
         "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
     }
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         if self.lam < 1.0:
             # The distributions are those of a squared hinge, whatever loss the last machine has.
             classification_loss("squared_hinge", chosen_solver(self))
@@ -70,7 +70,7 @@ class EasyMKLClassifier(Classifier):
         base = gate.base(training.samples)
         gram = training.gram(base)
         # The weights do not depend on the cost of the machine.
-        forms = training.earlier.part("forms", lambda: self._forms(training, gram))
+        forms = training.cache.cached("forms", lambda: self._forms(training, gram))
         total = float(forms.sum())
         weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
         params = weights[np.newaxis]

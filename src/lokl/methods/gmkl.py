@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, as_dense
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import WAVERING, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, one_of
 from lokl.base.templates import learn_weights
 from lokl.base.training import chosen_solver
@@ -25,7 +25,7 @@ from lokl.optimizers import (
 
 
 @settings
-class _GMKL(Rounds):
+class _GMKL(IterativeEstimator):
     """Weights, or exponents, under a penalty."""
 
     combine: str = setting(
@@ -55,7 +55,7 @@ class _GMKL(Rounds):
     )
     max_iter: int = 2000
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_kernels,)", "Weights of a sum, exponents of a product."),
         "history_": WAVERING,
         "duality_gap_": (
@@ -64,8 +64,8 @@ class _GMKL(Rounds):
         ),
     }
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         if np.isinf(self.p):
             raise ValueError("p must be finite; use LpMKL for equal weights")
         if self.combine == "product" and chosen_solver(self).is_low_rank:
@@ -86,7 +86,7 @@ class _GMKL(Rounds):
             return SumOfWeights(simplex)
         return HalfSquaredNorm(simplex, 2.0 if self.regularizer == "l2" else float(self.p))
 
-    def _takes_missing_views(self) -> bool:
+    def _accepts_missing_views(self) -> bool:
         # A product has no part that a missing view could leave out.
         return self.combine == "sum"
 
@@ -125,16 +125,16 @@ class _GMKL(Rounds):
             self._penalty(),
             float(self.lam),
         )
-        walk = self._follow(spectral(objective, self.learn_tol))
-        exponents = walk.last.params
+        trace = self._run(spectral(objective, self.learn_tol))
+        exponents = trace.last.params
         # What was learned is one kernel; the factors are no parts of a decision.
         return training.model(
             Constant(),
             np.ones(1),
-            walk.last.solution,
+            trace.last.solution,
             names=["product"],
             weights_=exponents,
-            **walk.facts(),
+            **trace.summary(),
         )
 
 

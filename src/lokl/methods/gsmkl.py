@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import NOT_CONVEX, WAVERING, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import POSITIVE
 from lokl.gates import Groups
 from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, NearestCentre, find_clusters
@@ -13,7 +13,7 @@ from lokl.optimizers import GateObjective, spectral
 
 
 @settings
-class _GSMKL(Rounds):
+class _GSMKL(IterativeEstimator):
     """Shares ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
 
     n_clusters: int = N_CLUSTERS
@@ -26,7 +26,7 @@ class _GSMKL(Rounds):
         "that ends the search.",
     )
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Shares of the groups."),
         "clusters_": ("Clusters", "``clusters_.assign(X)`` gives the groups of any samples."),
         "history_": WAVERING,
@@ -40,14 +40,14 @@ class _GSMKL(Rounds):
         settled = gate.settled(distances.argmin(axis=1), training.samples.present)
         gram = training.gram(settled.values(start), keep=True)
         objective = GateObjective(training.machines(), gram, settled, start, gate.project)
-        walk = self._follow(spectral(objective, self.learn_tol))
+        trace = self._run(spectral(objective, self.learn_tol))
         return training.model(
             gate,
-            walk.last.params,
-            walk.last.solution,
-            weights_=walk.last.params,
+            trace.last.params,
+            trace.last.solution,
+            weights_=trace.last.params,
             clusters_=clusters,
-            **walk.facts(),
+            **trace.summary(),
         )
 
 

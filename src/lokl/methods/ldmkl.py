@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import Model, Support
+from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
@@ -15,7 +15,7 @@ from lokl.methods.success import (
     Expert,
     JudgedKernel,
     RegressedSuccess,
-    SuccessLearner,
+    SuccessEstimator,
     Vote,
     at_training,
     learn_success,
@@ -38,7 +38,7 @@ class _Chosen:
 
 
 @settings
-class _LDMKL(SuccessLearner):
+class _LDMKL(SuccessEstimator):
     """Experts where they succeed, weighed by where they shall succeed."""
 
     gating: str = setting(
@@ -59,7 +59,7 @@ class _LDMKL(SuccessLearner):
     clip: bool = setting(False, FLAG, "Limit regressed success to [0, 1] before the softmax.")
     intercept: str = setting("keep", one_of("keep", "drop"), 'Of experts under "literal" gating.')
 
-    _model_kind: ClassVar[type[Model]] = Vote
+    _model_class: ClassVar[type[Model]] = Vote
 
     def _learn(self, training: Training) -> Vote:
         judged = learn_success(self, training)
@@ -89,7 +89,7 @@ class _LDMKL(SuccessLearner):
             self.clip,
             experts,
             np.tanh if training.is_classification else None,
-            Support.at(places, training.samples, training.rows),
+            SupportSet.at(places, training.samples, training.rows),
             objective,
             steps,
             g,

@@ -6,8 +6,8 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._parameters import check_choice, check_not_negative
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import FALLING, NOT_CONVEX, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, POSITIVE, Rule, anything
 from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
@@ -31,7 +31,7 @@ def _check_ridge(name: str, value: Any) -> None:
 
 
 @settings
-class _LMKL(Rounds):
+class _LMKL(IterativeEstimator):
     """Minimise the optimal dual value over the parameters ``V`` of a gate."""
 
     gate: Any = setting(
@@ -58,11 +58,11 @@ class _LMKL(Rounds):
         1e-3, POSITIVE, "Relative fall of the objective that ends the search."
     )
 
-    _trust_from_labels = True
-    _learned: ClassVar[Attributes] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
+    _weights_use_labels = True
+    _own_attributes: ClassVar[AttributeDocs] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         self._kind()
         if not callable(self.gating):
             check_choice("gating", self.gating, _GATINGS)
@@ -92,8 +92,8 @@ class _LMKL(Rounds):
         objective = GateObjective(
             training.machines(), gram, settled, start, kind.project, self._penalty(training, gating)
         )
-        walk = self._follow(line_search(objective, self.learn_tol))
-        return training.model(gate, walk.last.params, walk.last.solution, **walk.facts())
+        trace = self._run(line_search(objective, self.learn_tol))
+        return training.model(gate, trace.last.params, trace.last.solution, **trace.summary())
 
     def _looks_at(self, training: Training, columns: Any) -> tuple[Any, Array | None]:
         """Return the kind of representation, never "auto", and positions of columns for it."""

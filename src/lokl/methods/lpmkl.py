@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE
 from lokl.base.templates import learn_weights
 from lokl.optimizers import NormBall, closed_form
 
 
 @settings
-class _LpMKL(Rounds):
+class _LpMKL(IterativeEstimator):
     """Weights of norm at most one, alternating with the machines."""
 
     p: float = setting(
@@ -23,7 +23,7 @@ class _LpMKL(Rounds):
     )
     max_iter: int = 500
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
         "history_": FALLING,
         "duality_gap_": CERTIFIED,

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.base import Classifier, Rounds, Training, Walk, setting, settings
-from lokl.base.model import WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, OptimizationTrace, Training, setting, settings
+from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import SHARE, one_of
 from lokl.gates import Weighted
 from lokl.gates.base import Everywhere, weigh
@@ -21,7 +21,7 @@ _NO_LIMIT = 2**31
 
 
 @settings
-class MWUMKLClassifier(Rounds, Classifier):
+class MWUMKLClassifier(IterativeEstimator, Classifier):
     """Multiple kernel learning by multiplicative weights: many kernels, little memory.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, squared hinge loss. Every round
@@ -65,7 +65,7 @@ class MWUMKLClassifier(Rounds, Classifier):
     cache_size: float = 64
 
     _stores_rows = True
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
         "history_": ("array", "Dual value over weights and machine at every certificate."),
         "duality_gap_": (
@@ -79,23 +79,23 @@ class MWUMKLClassifier(Rounds, Classifier):
         gate = Weighted(Everywhere(training.n_kernels))
         base = gate.base(training.samples)
         gram = training.gram(base)
-        walks = [
-            self._follow(self._path(training, squared(problem), gram, base), limit=-1)
+        traces = [
+            self._run(self._path(training, squared(problem), gram, base), limit=-1)
             for problem in training.problems
         ]
-        rounds = max(walk.last.solution.n_iter for walk in walks)
+        rounds = max(trace.last.solution.n_iter for trace in traces)
         is_squared = self._loss() == "squared_hinge"
         # A solver that knows the hinge as well trains machines of its own on the learned kernel.
-        if len(walks) == 1 and "hinge" not in training.solver.losses:
-            last = walks[0].last
-            facts = {**walks[0].facts(), "rounds": rounds}
+        if len(traces) == 1 and "hinge" not in training.solver.losses:
+            last = traces[0].last
+            facts = {**traces[0].summary(), "rounds": rounds}
             return training.model(
                 gate, last.params, last.solution, weights_=last.params[0], **facts
             )
-        weights = np.mean([walk.last.params for walk in walks], axis=0)
+        weights = np.mean([trace.last.params for trace in traces], axis=0)
         shared = gram.regated(weigh(base, weights))
         if is_squared:
-            solution, lower, gap = _squared_machines(training, shared, walks)
+            solution, lower, gap = _squared_machines(training, shared, traces)
         else:
             # Another loss: only the machines themselves are certified.
             solution = training.machines().solve(shared)
@@ -123,7 +123,7 @@ class MWUMKLClassifier(Rounds, Classifier):
 
 
 def _squared_machines(
-    training: Training, gram: GatedGram, walks: list[Walk]
+    training: Training, gram: GatedGram, traces: list[OptimizationTrace]
 ) -> tuple[Solution, float, float]:
     """Machines of all classes on the kernel of the mean shares, lower bound and gap."""
     duals: list[Dual] = []
@@ -133,5 +133,5 @@ def _squared_machines(
         part = gram.inner.take(rows).gated(training.kernels, gram.gates[rows])
         duals.append(distinct.spread(training.solver.solve(part, distinct.problem)))
     solution = Solution(duals, gram)
-    lower = float(sum(walk.history[-1] for walk in walks))
+    lower = float(sum(trace.history[-1] for trace in traces))
     return solution, lower, max(solution.objective + solution.gap - lower, 0.0)

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples, sample_weight
-from lokl.base import Classifier, Rounds, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE
 from lokl.gates import Weighted
 from lokl.gates.base import share_missing
@@ -22,7 +22,7 @@ _LOOKED_AT = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Probabilities:
+class ClassProbabilities:
     """Class probabilities by a kernel density estimate with each kernel: rank = classes.
 
     ``p_ic(x)`` is the mean similarity of kernel `i` to class `c`, over the sum of these means.
@@ -49,7 +49,7 @@ class Probabilities:
 
 
 @settings
-class PCKLMKLClassifier(Rounds, Classifier):
+class PCKLMKLClassifier(IterativeEstimator, Classifier):
     """Localized kernel learning with probability confidence kernels.
 
     ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
@@ -77,15 +77,15 @@ class PCKLMKLClassifier(Rounds, Classifier):
         1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
     )
 
-    _trust_from_labels = True
-    _learned: ClassVar[Attributes] = {
+    _weights_use_labels = True
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
         "history_": FALLING,
         "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        probabilities, own = training.earlier.part(
+        probabilities, own = training.cache.cached(
             "probabilities", lambda: _learn_probabilities(training)
         )
         # A new sample has no part in its own density, so a training sample has none either.
@@ -95,17 +95,21 @@ class PCKLMKLClassifier(Rounds, Classifier):
             gram=training.gram(base, keep=True),
             base=base,
             p=float(self.p),
-            first=training.earlier.start("weights"),
+            first=training.cache.warm_start("weights"),
         )
-        walk = self._follow(closed_form(objective, self.learn_tol))
-        params = walk.last.params
-        training.earlier.end("weights", params)
+        trace = self._run(closed_form(objective, self.learn_tol))
+        params = trace.last.params
+        training.cache.store("weights", params)
         return training.model(
-            Weighted(probabilities), params, walk.last.solution, weights_=params[0], **walk.facts()
+            Weighted(probabilities),
+            params,
+            trace.last.solution,
+            weights_=params[0],
+            **trace.summary(),
         )
 
 
-def _learn_probabilities(training: Training) -> tuple[Probabilities, Array]:
+def _learn_probabilities(training: Training) -> tuple[ClassProbabilities, Array]:
     """Densities of all kernels, and probabilities (n, n_kernels, n_classes) without oneself."""
     targets = training.targets
     if targets.shape[1] == 1:
@@ -123,7 +127,7 @@ def _learn_probabilities(training: Training) -> tuple[Probabilities, Array]:
         densities.append(density)
         signed.append(has_negative)
         own[rows, i] = probabilities
-    return Probabilities(densities, tuple(signed)), own
+    return ClassProbabilities(densities, tuple(signed)), own
 
 
 def _density(

@@ -5,7 +5,7 @@ SAMKL: every sample switches kernels on and off.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lokl._arrays import Array, Samples
 from lokl._parameters import check_count
-from lokl.base import Classifier, Rounds, Training, setting, settings
-from lokl.base.model import WEIGHTS_OF_NORM_ONE, Attributes, GatedMachine
-from lokl.base.settings import NORM, POSITIVE, count, old_name, one_of, or_none, value_of
+from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
+from lokl.base.model import WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
+from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
 from lokl.base.training import chosen_solver
 from lokl.gates import Constant, Weighted
 from lokl.gates.base import weigh
@@ -100,7 +100,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Rule:
+class SwitchRule:
     """How a sample chooses, from scores and intercepts."""
 
     least: int  # number of kernels that are on
@@ -146,7 +146,7 @@ class Chosen:
     """Choice of new samples: by the rule of training on scores, or by regressors of the choice."""
 
     scores: Scores
-    rule: Rule
+    rule: SwitchRule
     regressors: RegressedSuccess | None = None
 
     def __call__(self, samples: Samples) -> Array:
@@ -161,7 +161,7 @@ class Chosen:
 
 
 @settings
-class SAMKLClassifier(Rounds, Classifier):
+class SAMKLClassifier(IterativeEstimator, Classifier):
     """Sample-adaptive multiple kernel learning: every sample switches kernels on and off.
 
     ``k(x, z) = sum_i w_i s_i(x) s_i(z) k_i(x, z)`` with switches ``s_i`` in {0, 1}. Weights and
@@ -184,7 +184,6 @@ class SAMKLClassifier(Rounds, Classifier):
         or_none(count()),
         "Least number of kernels a sample uses; None is half of them, rounded up.",
     )
-    k_min: Any = old_name("min_kernels")
     k_max: int | None = setting(
         None, or_none(count()), "Largest number of kernels a sample uses; None is all of them."
     )
@@ -210,8 +209,8 @@ class SAMKLClassifier(Rounds, Classifier):
     )
     max_iter: int = 20
 
-    _trust_from_labels = True
-    _learned: ClassVar[Attributes] = {
+    _weights_use_labels = True
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
         "choices_": (
             "array of shape (n_samples, n_kernels)",
@@ -221,40 +220,40 @@ class SAMKLClassifier(Rounds, Classifier):
         "duality_gap_": ("float", "Of weights and machines, for the choices made."),
     }
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         if self.assign == "regression":
             check_regression(chosen_solver(self))
 
-    def _rule(self, m: int) -> Rule:
+    def _rule(self, m: int) -> SwitchRule:
         most = m if self.k_max is None else check_count("k_max", self.k_max)
-        given = value_of(self, "min_kernels")
+        given = self.min_kernels
         least = min(-(-m // 2), most) if given is None else check_count("min_kernels", given)
         if not least <= most <= m:
             raise ValueError(
                 f"min_kernels <= k_max <= {m} (the number of kernels), got min_kernels={least}, "
                 f"k_max={most}"
             )
-        return Rule(least, most, self.latent)
+        return SwitchRule(least, most, self.latent)
 
     def _learn(self, training: Training) -> GatedMachine:
         rule = self._rule(training.n_kernels)
         path = _Alternation(self, training, rule)
-        walk = self._follow(path)
-        params, choices = walk.last.params, path.best_choice
+        trace = self._run(path)
+        params, choices = trace.last.params, path.best_choice
         regressors, known = None, path.best_scores
         if self.assign == "regression":
             regressors, known = _regressors(training, choices)
-        chosen = Chosen(path.scores(walk.last), rule, regressors)
+        chosen = Chosen(path.scores(trace.last), rule, regressors)
         return training.model(
             Weighted(chosen),
             params,
-            walk.last.solution,
+            trace.last.solution,
             # The machines were trained on the choices before, or on those that labels made.
             gates=weigh(chosen.of(known, training.samples.present), params),
             weights_=params[0],
             choices_=choices,
-            **walk.facts(),
+            **trace.summary(),
         )
 
 
@@ -277,7 +276,7 @@ def _regressors(training: Training, choices: Array) -> tuple[RegressedSuccess, A
 class _Alternation:
     """The path of SAMKL: the best machines so far after every choice of kernels."""
 
-    def __init__(self, learner: SAMKLClassifier, training: Training, rule: Rule):
+    def __init__(self, learner: SAMKLClassifier, training: Training, rule: SwitchRule):
         self.learner = learner
         self.training = training
         self.rule = rule

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lokl.base import Classifier, Regressor, Rounds, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, Attributes, GatedMachine
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import POSITIVE
 from lokl.base.templates import learn_weights
 from lokl.optimizers import Simplex, Step, level, reduced_gradient
 
 
 @settings
-class _SimpleMKL(Rounds):
+class _SimpleMKL(IterativeEstimator):
     """Weights that sum to one, by descent along the reduced gradient."""
 
     learn_tol: float = setting(
@@ -19,7 +19,7 @@ class _SimpleMKL(Rounds):
     )
     max_iter: int = 500
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
         "history_": FALLING,
         "duality_gap_": CERTIFIED,

@@ -14,9 +14,9 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import effective_jobs, run_calls
-from lokl.base.estimator import Learner
-from lokl.base.model import Attributes, Model, Support
-from lokl.base.settings import Rule, old_name, one_of, setting, settings, value_of
+from lokl.base.estimator import KernelEstimator
+from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.settings import Rule, one_of, setting, settings
 from lokl.base.training import Training, chosen_solver
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram
@@ -125,18 +125,18 @@ class Vote(Model):
     clip: bool  # whether success is limited to [0, 1] before the softmax
     experts: list[Expert]
     squash: Callable[[Array], Array] | None  # of decisions, before they are weighed
-    support: Support
+    support: SupportSet
     objective: float  # sum of the experts' dual values
     n_iter: int
     gates: Array | None = None
 
-    one_intercept: ClassVar[bool] = False
-    described: ClassVar[Attributes] = {
+    shares_intercept: ClassVar[bool] = False
+    attribute_docs: ClassVar[AttributeDocs] = {
         "experts_": (
             "list of Expert",
             "One for each kernel: the samples it was trained on, its support and coefficients.",
         ),
-        **Model.described,
+        **Model.attribute_docs,
         "dual_coef_": (
             "array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)",
             "Signed coefficients of the experts.",
@@ -153,15 +153,15 @@ class Vote(Model):
         return len(self.experts[0].intercept)
 
     def decide(self, samples: Samples) -> Array:
-        return np.asarray(self.parts(samples).sum(axis=1))
+        return np.asarray(self.contributions(samples).sum(axis=1))
 
-    def trust(self, samples: Samples) -> Array:
+    def weights(self, samples: Samples) -> Array:
         return softmax_trust(self.success(samples), self.temperature, self.clip)
 
     def without_training(self) -> "Vote":
         return replace(self, gates=None)
 
-    def parts(self, samples: Samples) -> Array:
+    def contributions(self, samples: Samples) -> Array:
         parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
         for start in range(0, samples.n_samples, _BLOCK):
             rows = np.arange(start, min(start + _BLOCK, samples.n_samples))
@@ -225,10 +225,10 @@ def _check_success_kernel(name: str, value: Any) -> None:
 
 
 @settings
-class SuccessLearner(Learner):
+class SuccessEstimator(KernelEstimator):
     """Settings of methods that regress success."""
 
-    _trust_from_labels = True
+    _weights_use_labels = True
 
     success: str = setting(
         "train",
@@ -241,7 +241,6 @@ class SuccessLearner(Learner):
         Rule('"same" or Kernel', _check_success_kernel),
         "Kernel of the regressions of success: that of the machine, or one for all.",
     )
-    regressor: Any = old_name("success_kernel")
     closeness: str = setting(
         "decay",
         one_of("decay", "within"),
@@ -249,8 +248,8 @@ class SuccessLearner(Learner):
         "within `epsilon`. Not used for classes.",
     )
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         check_regression(chosen_solver(self))
 
 
@@ -276,7 +275,7 @@ class JudgedKernel:
     regressor: Expansion
 
 
-def learn_success(learner: SuccessLearner, training: Training) -> list[JudgedKernel]:
+def learn_success(learner: SuccessEstimator, training: Training) -> list[JudgedKernel]:
     """Fit every kernel alone, see where it succeeds, and regress that on the samples.
 
     Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
@@ -331,7 +330,7 @@ class _Judge:
         gram, kept = self._gram(i)
         problems = [problem.take(rows) for problem in training.problems]
         machines = Machines(self.solver, problems)
-        machines = training.earlier.of_kernel(i).resumed("machines", machines, same_matrix=True)
+        machines = training.cache.for_kernel(i).resume("machines", machines, same_matrix=True)
         solution = machines.solve(gram)
         decision = solution.decision
         if self.learner.success == "cv":
@@ -347,9 +346,9 @@ class _Judge:
             inner = solver.inner_products(training.samples.seen_by(i).filled)
             return inner.gated([training.kernels[i]])
 
-        if training.earlier.lasting:
+        if training.cache.persistent:
             smaller = self.solver.with_share_of_memory(_FOR_KERNELS_ALONE / training.n_kernels)
-            gram = training.earlier.of_kernel(i).part("matrix", lambda: make(smaller))
+            gram = training.cache.for_kernel(i).cached("matrix", lambda: make(smaller))
             if gram.fits:
                 return gram, True
         return make(self.solver), False
@@ -358,17 +357,17 @@ class _Judge:
         """Regress success, on the same rows unless another kernel is asked for."""
         training, gram = self.training, alone.gram
         weight = training.weight[alone.rows]
-        kernel = value_of(self.learner, "success_kernel")
+        kernel = self.learner.success_kernel
         if isinstance(kernel, Kernel):
             gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
-        name, earlier = training.names[alone.number], training.earlier.of_kernel(alone.number)
+        name, cache = training.names[alone.number], training.cache.for_kernel(alone.number)
 
         def make() -> tuple[Array, Expansion]:
             machine = success_machine(self.solver, success, weight)
-            return regress(earlier.resumed("regression", machine), gram, name)
+            return regress(cache.resume("regression", machine), gram, name)
 
         # At many costs a machine is right about the same samples.
-        regressed, regressor = earlier.part("success", make, given=success)
+        regressed, regressor = cache.cached("success", make, inputs=success)
         _release(alone, gram)
         return JudgedKernel(alone, success, regressed, regressor)
 

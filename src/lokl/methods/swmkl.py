@@ -7,7 +7,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import Attributes, GatedMachine
+from lokl.base.model import AttributeDocs, GatedMachine
 from lokl.base.settings import one_of
 from lokl.base.training import chosen_solver
 from lokl.gates import Weighted
@@ -15,7 +15,7 @@ from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
 from lokl.methods.success import (
     RegressedSuccess,
-    SuccessLearner,
+    SuccessEstimator,
     at_training,
     learn_success,
     memory_left,
@@ -59,7 +59,7 @@ class SuccessGate(Weighted):
 
 
 @settings
-class _SwMKL(SuccessLearner):
+class _SwMKL(SuccessEstimator):
     """One machine on kernels weighted by success."""
 
     psd: str = setting(
@@ -71,7 +71,7 @@ class _SwMKL(SuccessLearner):
         "whole matrix).",
     )
 
-    _learned: ClassVar[Attributes] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "success_": (
             "array of shape (n_samples, n_kernels)",
             "Success of every kernel at the training samples that count, NaN where a view is "
@@ -80,8 +80,8 @@ class _SwMKL(SuccessLearner):
         "duality_gap_": ("float", "Certified, for the last machine."),
     }
 
-    def _check_together(self) -> None:
-        super()._check_together()
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
         if self.psd in _PAIRS and chosen_solver(self).is_low_rank:
             raise ValueError(
                 f"psd={self.psd!r} divides pair by pair, which features of low rank cannot; use "

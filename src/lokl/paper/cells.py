@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from lokl._environment import Peak
 from lokl._threads import single_threaded
-from lokl.base.cost_path import fit_line
+from lokl.base.cost_path import fit_cost_path
 from lokl.datasets import load
 from lokl.paper.methods import FIRST_READING, GAMMAS, READINGS, build
 
@@ -200,6 +200,6 @@ def _nested(cell: Cell, X: Any, y: Any) -> float:
             build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
             for gamma in GAMMAS
         ]
-        fits = fit_line(widths, X[kept], y[kept])
+        fits = fit_cost_path(widths, X[kept], y[kept])
         scores += [model.score(X[left], y[left]) for model in fits]
     return GAMMAS[int(np.argmax(scores))]

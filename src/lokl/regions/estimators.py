@@ -26,11 +26,11 @@ from lokl._arrays import Array
 from lokl._frames import labelled
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
-from lokl.base import Learner, setting, settings
-from lokl.base.classifier import Probabilities, decided_classes, learned_classes
-from lokl.base.delegation import Explained
-from lokl.base.estimator import all_or_nothing, publish
-from lokl.base.model import COLUMNS, Attributes
+from lokl.base import KernelEstimator, setting, settings
+from lokl.base.classifier import ProbabilityMixin, decided_classes, learned_classes
+from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count
 from lokl.base.validation import check_samples, check_weights, with_absent_views
 from lokl.kernels.dictionaries import named_kernels
@@ -75,7 +75,7 @@ def _check_tune(name: str, value: Any) -> None:
 
 
 @settings
-class InRegions(MetaEstimatorMixin, Explained):
+class InRegions(MetaEstimatorMixin, ExplanationMixin):
     """A tree divides the samples, a copy of an estimator learns in each region."""
 
     estimator: Any = setting(
@@ -143,7 +143,7 @@ class InRegions(MetaEstimatorMixin, Explained):
         0, anything("int"), "1 logs a line about every division to the logger ``lokl``."
     )
 
-    _attributes: ClassVar[Attributes] = {
+    _attributes: ClassVar[AttributeDocs] = {
         "trees_": ("list of RegionTree", "How samples are divided, one tree for each cover."),
         "estimators_": (
             "list of lists",
@@ -157,13 +157,13 @@ class InRegions(MetaEstimatorMixin, Explained):
         ),
         "best_params_": ("dict", 'What ``tune="shared"`` has chosen; empty where it has not.'),
         "kernel_names_": ("list", "Names of all kernels of all regions."),
-        **COLUMNS,
+        **FEATURE_ATTRIBUTES,
     }
 
     _kind: ClassVar[str]  # of estimators
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         return cls._attributes
 
     @abstractmethod
@@ -178,7 +178,7 @@ class InRegions(MetaEstimatorMixin, Explained):
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         """What is decided about, "class" or "target", and the names of these."""
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Divide the samples, and learn in every region.
 
@@ -315,10 +315,10 @@ class InRegions(MetaEstimatorMixin, Explained):
         """Whether samples may lack views."""
         model = self._configured()
         model = model.estimator if isinstance(model, CalibratedMKLClassifier) else model
-        if not isinstance(model, Learner):
+        if not isinstance(model, KernelEstimator):
             return bool(get_tags(model).input_tags.allow_nan)
         named = named_kernels(model._default_kernels(X))
-        return model._takes_missing_views() and all(kernel.is_view for kernel in named.values())
+        return model._accepts_missing_views() and all(kernel.is_view for kernel in named.values())
 
     def _new(self, X: Any) -> tuple[Any, Any]:
         """Check new samples; return them as trees take them, and as estimators do."""
@@ -406,7 +406,7 @@ def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
 
 
 @settings
-class RegionClassifier(Probabilities, ClassifierMixin, InRegions):
+class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
     """A classifier for many samples: one model in each region.
 
     A tree of splits, each between two means, divides the samples into regions of bounded size; a
@@ -445,7 +445,7 @@ class RegionClassifier(Probabilities, ClassifierMixin, InRegions):
     True
     """
 
-    _attributes: ClassVar[Attributes] = {
+    _attributes: ClassVar[AttributeDocs] = {
         "classes_": ("array of shape (n_classes,)", ""),
         **InRegions._attributes,
     }
@@ -498,7 +498,7 @@ class RegionClassifier(Probabilities, ClassifierMixin, InRegions):
     def _has_probabilities(self) -> bool:
         return hasattr(self._configured(), "predict_proba")
 
-    def _chances(self, X: Any, log: bool) -> Array:
+    def _class_probabilities(self, X: Any, log: bool) -> Array:
         check_is_fitted(self)
         chances = self._asked("probabilities", X, len(self.classes_))
         if not log:

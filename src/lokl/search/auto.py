@@ -30,9 +30,9 @@ from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.classifier import _check_class_weight
-from lokl.base.delegation import Explained
-from lokl.base.estimator import all_or_nothing, publish
-from lokl.base.model import COLUMNS, Attributes
+from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.base.settings import (
     FLAG,
     JOBS,
@@ -79,7 +79,7 @@ def _check_views(name: str, value: Any) -> None:
 
 
 @settings
-class AutoMKL(Explained):
+class AutoMKL(ExplanationMixin):
     """The search for a model, and its answers."""
 
     views: Any = setting(
@@ -163,7 +163,7 @@ class AutoMKL(Explained):
         """Settings of all methods that are made here."""
         return {"random_state": seed}
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         """Choose a model and fit it.
 
@@ -320,7 +320,7 @@ class AutoMKL(Explained):
 
     def __getattr__(self, name: str) -> Any:
         """What the winner has learned, such as ``intercept_``, is known of the whole."""
-        if name.startswith("_") or not name.endswith("_") or name in COLUMNS:
+        if name.startswith("_") or not name.endswith("_") or name in FEATURE_ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         check_is_fitted(self)
         return getattr(self.best_estimator_[-1], name)
@@ -362,7 +362,7 @@ class AutoMKL(Explained):
         return self._answer("familiarity", X, labels=labels)
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         return {
             "best_estimator_": (
                 "Pipeline",
@@ -383,7 +383,7 @@ class AutoMKL(Explained):
                 "array of shape (n_support,)",
                 "Rows of the training samples, as given, that carry the winner, where it has any.",
             ),
-            **COLUMNS,
+            **FEATURE_ATTRIBUTES,
         }
 
     def __sklearn_tags__(self) -> Any:
@@ -502,9 +502,9 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
         return known or self._wins_with("predict_proba")
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         return {
-            **super()._described(),
+            **super()._attribute_docs(),
             "calibration_": (
                 "Calibration or None",
                 "Turns decisions of the winner into probabilities; None where these are unknown.",

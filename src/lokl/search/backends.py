@@ -41,10 +41,9 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from lokl._arrays import Array, is_sparse
 from lokl._threads import limit_blas_for
-from lokl.base.cost_path import fit_line
-from lokl.base.estimator import Learner
-from lokl.base.fit_cache import Guide, alike
-from lokl.base.settings import value_of
+from lokl.base.cost_path import fit_cost_path
+from lokl.base.estimator import KernelEstimator
+from lokl.base.fit_cache import WarmStartExchange, params_equal
 from lokl.base.training import chosen_solver
 from lokl.gram import InnerProducts
 from lokl.gram.gated_gram import MEGABYTE
@@ -104,7 +103,7 @@ def with_stored_kernels(task: Task, line: Sequence[int], costs: Sequence[str]) -
     if len(task.splits) < 2:
         return None
     try:
-        data = copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
+        data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
         stored = _store(task, model, data)
     except Exception:
         # Whatever is wrong is told by the fits, candidate by candidate.
@@ -125,7 +124,7 @@ def with_stored_kernels(task: Task, line: Sequence[int], costs: Sequence[str]) -
 
 def _store(task: Task, model: Any, data: Any) -> dict[str, Kernel] | None:
     """Compute the kernels of a model between all samples; None where folds would differ."""
-    if isinstance(value_of(model, "success_kernel"), Kernel) or model.solver != "exact":
+    if isinstance(model.success_kernel, Kernel) or model.solver != "exact":
         return None
     trains = [train for train, _ in task.splits]
     pairs = [_without_scale(kernel) for kernel in data.kernels.values()]
@@ -249,7 +248,7 @@ class LineFits(Worker):
 
     def takes(self, task: Task, candidate: int) -> bool:
         return set(task.fit_params) <= {"sample_weight"} and isinstance(
-            task.configured(candidate), Learner
+            task.configured(candidate), KernelEstimator
         )
 
     def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
@@ -262,7 +261,7 @@ class LineFits(Worker):
     def run(self, task: Task, line: list[int], threads: int) -> Cells:
         task = with_stored_kernels(task, line, COSTS) or task
         few = min(len(train) for train, _ in task.splits) < _ENOUGH_TO_LEAD
-        lead = Guide()
+        lead = WarmStartExchange()
         folds = [
             _fold(task, split, line, None if few else lead.follower() if split else lead)
             for split in range(len(task.splits))
@@ -270,7 +269,9 @@ class LineFits(Worker):
         return in_step(folds, len(line), task.n_jobs, first_leads=not few)
 
 
-def _fold(task: Task, split: int, line: list[int], guide: Guide | None) -> Iterator[Cell]:
+def _fold(
+    task: Task, split: int, line: list[int], exchange: WarmStartExchange | None
+) -> Iterator[Cell]:
     """Yield the cells of a line on one split; after a candidate that fails the line starts anew."""
     train, test = task.splits[split]
     learned = X, y = _safe_split(task.estimator, task.X, task.y, train)
@@ -281,12 +282,12 @@ def _fold(task: Task, split: int, line: list[int], guide: Guide | None) -> Itera
         models = [_with_share_of_memory(task, candidate) for candidate in left]
         solver = solver_of(models[0])
         loose = None if solver is None else coarse_tolerance(solver, _num_samples(X))
-        fits = fit_line(models, X, y, weight, tolerance=loose, guide=guide)
+        fits = fit_cost_path(models, X, y, weight, tolerance=loose, exchange=exchange)
         fitted: Any = None
         for candidate in tuple(left):
             left.remove(candidate)
-            if guide is not None:
-                guide.step = candidate
+            if exchange is not None:
+                exchange.step = candidate
             start = time.perf_counter()
             try:
                 fitted = next(fits)
@@ -319,7 +320,7 @@ def _scored(
         decision = fitted._decisions(scored[0])
     right = None
     if is_accuracy(task, fitted) and decision is not None:
-        right = fitted._answers(decision) == np.asarray(scored[1])
+        right = fitted._decode(decision) == np.asarray(scored[1])
     test_scores = _scores(task, fitted, scored, test, decision)
     score_seconds = time.perf_counter() - end
     train_scores = _scores(task, fitted, learned, train) if task.return_train_score else None
@@ -365,7 +366,7 @@ class _Source:
             self.X is other.X and self.y is other.y and self.weights.keys() == other.weights.keys()
         )
         same = same and all(other.weights[name] is own for name, own in self.weights.items())
-        return same and alike(self.steps, other.steps)
+        return same and params_equal(self.steps, other.steps)
 
 
 @dataclass(eq=False)
@@ -441,7 +442,7 @@ class LastSteps(Worker):
         return (
             isinstance(pipeline, Pipeline)
             and len(pipeline.steps) > 1
-            and isinstance(task.configured(candidate)[-1], Learner)
+            and isinstance(task.configured(candidate)[-1], KernelEstimator)
             and all(name.endswith("__sample_weight") for name in task.fit_params)
             and not get_config()["enable_metadata_routing"]
             and sees_predictions_only(task.scorers)

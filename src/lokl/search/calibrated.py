@@ -21,10 +21,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from lokl._arrays import Array, column
 from lokl._warnings import DeferredWarnings
 from lokl.base import FixedKernel, setting, settings
-from lokl.base.classifier import Probabilities
-from lokl.base.delegation import Explained
-from lokl.base.estimator import all_or_nothing, publish
-from lokl.base.model import COLUMNS, Attributes
+from lokl.base.classifier import ProbabilityMixin
+from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.base.settings import anything, check_settings
 from lokl.base.validation import check_weights
 from lokl.search.calibration import Calibration
@@ -190,7 +190,7 @@ def _folds(fold: Array, n_folds: int) -> list[Fold]:
     return [(kept, left) for kept, left in pairs if len(left) and len(kept)]
 
 
-class CalibratedAnswers(Probabilities):
+class CalibratedAnswers(ProbabilityMixin):
     """Probabilities of ``calibration_``; where that is None, those of the model itself."""
 
     calibration_: Any
@@ -199,7 +199,7 @@ class CalibratedAnswers(Probabilities):
     def _answer(self, name: str, X: Any) -> Any:
         """Ask the model for what it calls `name`."""
 
-    def _chances(self, X: Any, log: bool) -> Array:
+    def _class_probabilities(self, X: Any, log: bool) -> Array:
         check_is_fitted(self)
         known = self.calibration_
         if known is None:
@@ -217,7 +217,9 @@ def _parts(model: Any) -> tuple[Any, Any]:
 
 
 @settings
-class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierMixin, Explained):
+class CalibratedMKLClassifier(
+    CalibratedAnswers, MetaEstimatorMixin, ClassifierMixin, ExplanationMixin
+):
     """A classifier with probabilities: ``softmax_c(slope f_c(x) + offset_c)``.
 
     The model is fitted on all samples. Slope and offsets are learned from decisions about samples
@@ -266,7 +268,7 @@ class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierM
         kw_only=False,
     )
 
-    _attributes: ClassVar[Attributes] = {
+    _attributes: ClassVar[AttributeDocs] = {
         "estimator_": ("classifier", "Fitted on all samples."),
         "calibration_": ("Calibration", "From decisions to probabilities."),
         "held_out_": (
@@ -275,14 +277,14 @@ class CalibratedMKLClassifier(CalibratedAnswers, MetaEstimatorMixin, ClassifierM
         ),
         "classes_": ("array of shape (n_classes,)", ""),
         "kernel_names_": ("list of str", "Of the model, where it has kernels."),
-        **COLUMNS,
+        **FEATURE_ATTRIBUTES,
     }
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         return cls._attributes
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         """Fit the model, and learn probabilities from samples left out.
 

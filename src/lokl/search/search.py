@@ -21,8 +21,8 @@ from sklearn.utils.validation import _check_method_params, indexable
 from lokl._arrays import Array
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
-from lokl.base.estimator import all_or_nothing, publish
-from lokl.base.model import COLUMNS, Attributes
+from lokl.base.estimator import atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.base.settings import (
     CALLBACK,
     FLAG,
@@ -198,7 +198,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
         None, CALLBACK, "Called with a :class:`Progress` after every candidate."
     )
 
-    @all_or_nothing
+    @atomic_fit
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Evaluate the candidates, and fit the winner on all samples.
 
@@ -326,7 +326,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
         return tags
 
     @classmethod
-    def _described(cls) -> Attributes:
+    def _attribute_docs(cls) -> AttributeDocs:
         """Type and meaning of every fitted attribute."""
         return {
             "best_estimator_": ("estimator", "The winner, fitted on all samples."),
@@ -346,7 +346,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
             "refit_time_": ("float", "Seconds that the last fit took."),
             "multimetric_": ("bool", "Whether there are several scores."),
             "classes_": ("array of shape (n_classes,)", ""),
-            **COLUMNS,
+            **FEATURE_ATTRIBUTES,
         }
 
 

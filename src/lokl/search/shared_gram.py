@@ -212,7 +212,7 @@ class SharedMachines(Worker):
     def _prepared(self, task: Task, line: list[int]) -> tuple[Any, list[GatedGram]]:
         """Return the data of a line, and the matrix of each fold with nothing computed yet."""
         model = self._model(task, line[0])
-        data = copy(model)._read(task.X, task.y, task.fit_params.get("sample_weight"))
+        data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
         bound = bound_in_folds(data, [train for train, _ in task.splits])
         megabytes = _megabytes(task, model) / self._at_once
         return data, self._matrices.of_folds(model, data, bound, megabytes)
@@ -229,7 +229,7 @@ class SharedMachines(Worker):
             model = self._model(task, candidate)
             # Settings of this candidate alone, such as its cost.
             check_settings(model)
-            model._check_together()
+            model._check_combinations()
             if not all(fold.gram.fits for fold in folds):
                 # Rows are stored for one fold at a time, and computed by all threads.
                 threads = 1
@@ -309,7 +309,7 @@ class _Fold:
         if whose not in self.stated:
             # The cost itself comes later: classes are then looked at once.
             unit = copy(model).set_params(C=1.0)
-            self.stated[whose] = unit._stated(data.y[train], data.weight[train])
+            self.stated[whose] = unit._encode_targets(data.y[train], data.weight[train])
         targets, known = self.stated[whose]
         if key not in self.paths:
             self.paths[key] = np.inf, [self._path(model) for _ in targets]
@@ -339,7 +339,7 @@ class _Fold:
         task = self.task
         if is_accuracy(task, model):
             # Needs no copy of the samples.
-            right = model._answers(decision[rows]) == self.data.y[rows]
+            right = model._decode(decision[rows]) == self.data.y[rows]
             return float(np.mean(right)), right
         X, y = samples()
         of_rows = _check_method_params(task.X, task.score_params, rows)

@@ -128,7 +128,7 @@ class _Judged(BaseEstimator):
 
     Parameters
     ----------
-    estimator : Learner
+    estimator : KernelEstimator
         Configured, and with the attributes that targets tell, such as classes.
     known : list of (samples, array of shape (n_samples, n_tasks))
         Scorers hand over the very samples they are given, so that these are known by identity.
@@ -143,7 +143,7 @@ class _Judged(BaseEstimator):
         return next(decision for samples, decision in self.known if samples is X)
 
     def predict(self, X: Any) -> Array:
-        return np.asarray(self.estimator._answers(self.decisions(X)))
+        return np.asarray(self.estimator._decode(self.decisions(X)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

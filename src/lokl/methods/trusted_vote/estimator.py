@@ -8,14 +8,14 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import labelled, labelled_samples
-from lokl.base import Classifier, Learner, Regressor, Training, setting, settings
-from lokl.base.classifier import Probabilities
-from lokl.base.model import Model, Support
+from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
+from lokl.base.classifier import ProbabilityMixin
+from lokl.base.model import Model, SupportSet
 from lokl.base.settings import DOUBT, FLAG, count
-from lokl.base.validation import answer
+from lokl.base.validation import checked_prediction
 from lokl.methods.trusted_vote.calibration import Calibration, calibrate
 from lokl.methods.trusted_vote.evidence import Heard, Panel, with_learned_weights
-from lokl.methods.trusted_vote.experts import ExpertSchool, HeldOutExpert, Together, distinct
+from lokl.methods.trusted_vote.experts import ExpertSchool, HeldOutExpert, Together, deduplicate
 from lokl.methods.trusted_vote.model import TrustedVote, blank
 from lokl.methods.trusted_vote.neighbourhood import LocalSuccess
 from lokl.methods.trusted_vote.outcomes import Cells, Classes, Outcomes, log_softmax
@@ -33,7 +33,7 @@ class _Question:
 
 
 @settings
-class _TrustedVote(Learner):
+class _TrustedVote(KernelEstimator):
     """Held-out decisions, calibrated and bounded; trust from what all experts say together."""
 
     n_folds: int = setting(
@@ -79,14 +79,14 @@ class _TrustedVote(Learner):
         "with another outcome: weights are learned from them, too.",
     )
 
-    _model_kind: ClassVar[type[Model]] = TrustedVote
+    _model_class: ClassVar[type[Model]] = TrustedVote
 
     @abstractmethod
     def _questions(self, training: Training) -> list[_Question]:
         """What is voted on: the classes, or each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
-        training = distinct(training)
+        training = deduplicate(training)
         rng = training.rng
         folds = folds_for(training.problems, self.n_folds, int(rng.randint(2**31 - 1)))
         asks_all = self.joint_model and training.n_kernels > 1
@@ -114,7 +114,9 @@ class _TrustedVote(Learner):
             experts,
             panels,
             together.intercept,
-            Support.at(places[np.argsort(training.rows[places])], training.samples, training.rows),
+            SupportSet.at(
+                places[np.argsort(training.rows[places])], training.samples, training.rows
+            ),
             together.objective + sum(solution.objective for solution in solved),
             max(1, *(solution.n_iter for solution in solved)),
         )
@@ -178,7 +180,7 @@ class _TrustedVote(Learner):
             From 0 to below 1; 0 where a sample lacks the view, near 0 where it is like no training
             sample or where the other kernels speak against it. The mean over several targets.
         """
-        trust = answer(self._model.trust, self._samples(X))
+        trust = checked_prediction(self._model.trust, self._validate_for_predict(X))
         return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
     def disagreement(self, X: Any, *, labels: bool = False) -> Any:
@@ -199,7 +201,7 @@ class _TrustedVote(Learner):
         disagreement : array of shape (n_samples,)
             0 where all kernels say the same, 1 where each rules out what the others say.
         """
-        values = answer(self._model.disagreement, self._samples(X))
+        values = checked_prediction(self._model.disagreement, self._validate_for_predict(X))
         return labelled_samples(values, X, "disagreement") if labels else values
 
     def familiarity(self, X: Any, *, labels: bool = False) -> Any:
@@ -217,7 +219,7 @@ class _TrustedVote(Learner):
             From 0, like none of the training samples, to 1; 0 where a sample lacks the view, 1 for
             all others where `novelty` is off.
         """
-        values = answer(self._model.familiar, self._samples(X))
+        values = checked_prediction(self._model.familiar, self._validate_for_predict(X))
         return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
 
 
@@ -248,7 +250,7 @@ def _warn(training: Training, made: list[HeldOutExpert]) -> None:
 
 
 @settings
-class TrustedVoteClassifier(_TrustedVote, Probabilities, Classifier):
+class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
     """A vote of experts that are believed as far as they deserve it, sample by sample.
 
     One expert for each kernel, a support vector machine, is judged by its decisions about samples
@@ -297,7 +299,7 @@ class TrustedVoteClassifier(_TrustedVote, Probabilities, Classifier):
         place[outcomes.known] = np.arange(len(outcomes.known))
         return [_Question(outcomes, place[codes], weight)]
 
-    def _chances(self, X: Any, log: bool) -> Array:
+    def _class_probabilities(self, X: Any, log: bool) -> Array:
         decision = self.decision_function(X)
         if decision.ndim == 1:
             decision = np.column_stack([np.zeros_like(decision), decision])
@@ -319,7 +321,7 @@ class TrustedVoteClassifier(_TrustedVote, Probabilities, Classifier):
         opinions : array of shape (n_samples, n_kernels, n_classes)
             In the order of ``kernel_names_`` and ``classes_``; sums over classes are one.
         """
-        return answer(self._model.opinions, self._samples(X))
+        return checked_prediction(self._model.opinions, self._validate_for_predict(X))
 
 
 @settings

@@ -15,7 +15,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._threads import effective_jobs, run_calls
-from lokl.base.fit_cache import Earlier
+from lokl.base.fit_cache import FitCache
 from lokl.base.training import Training
 from lokl.gates import Constant
 from lokl.gram import Expansion, GatedGram
@@ -27,7 +27,7 @@ from lokl.solvers.exact import names_of_rows
 from lokl.solvers.machines import Fold, held_out_decisions, held_out_machines
 
 
-def distinct(training: Training) -> Training:
+def deduplicate(training: Training) -> Training:
     """Return the distinct samples with the weights of equal ones added up."""
     names = names_of_rows(training.samples.given, training.targets)
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
@@ -39,7 +39,7 @@ def distinct(training: Training) -> Training:
         rows=once.rows[order],
         problems=[problem.take(order) for problem in once.problems],
         # What earlier fits have left belongs to samples in their own order.
-        earlier=Earlier(),
+        cache=FitCache(),
     )
 
 
@@ -50,7 +50,7 @@ def _merged(training: Training, first: Array, inverse: Array) -> Training:
         samples=replace(training.samples.take(first), weight=weight),
         rows=training.rows[first],
         problems=[problem.merged(first, inverse) for problem in training.problems],
-        earlier=Earlier(),
+        cache=FitCache(),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import Attributes, Model, Support
+from lokl.base.model import AttributeDocs, Model, SupportSet
 from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
@@ -124,17 +124,17 @@ class TrustedVote(Model):
     experts: list[TrustedExpert]
     panels: list[Panel]
     base: Array  # (n_tasks,), intercept of the machine of all kernels
-    support: Support
+    support: SupportSet
     objective: float  # sum of the dual values of all machines
     n_iter: int
 
-    one_intercept: ClassVar[bool] = False
-    described: ClassVar[Attributes] = {
+    shares_intercept: ClassVar[bool] = False
+    attribute_docs: ClassVar[AttributeDocs] = {
         "experts_": (
             "list of TrustedExpert",
             "One for each kernel: its machine, and what the kernel has seen.",
         ),
-        **Model.described,
+        **Model.attribute_docs,
         "dual_coef_": (
             "array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)",
             "Signed coefficients of the experts.",
@@ -164,8 +164,11 @@ class TrustedVote(Model):
     def decide(self, samples: Samples) -> Array:
         return self._of_all(samples, lambda panel, heard: panel.decide(heard))
 
-    def parts(self, samples: Samples) -> Array:
+    def contributions(self, samples: Samples) -> Array:
         return self._of_all(samples, lambda panel, heard: panel.parts(heard))
+
+    def weights(self, samples: Samples) -> Array:
+        return self.trust(samples)
 
     def trust(self, samples: Samples) -> Array:
         """Probability that each kernel speaks to the matter, the mean over several targets."""

@@ -19,8 +19,8 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.base.cost_path import fit_line
-from lokl.base.fit_cache import Earlier, Guide
+from lokl.base.cost_path import fit_cost_path
+from lokl.base.fit_cache import FitCache, WarmStartExchange
 from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 from lokl.methods import success
 from lokl.methods.success import regress
@@ -52,7 +52,7 @@ def decisions(model, X):
 def check_line(estimators, X, y, sample_weight=None, new=None, atol=None):
     """Members of a line are what separate fits give: decisions, attributes, warnings."""
     new = X if new is None else new
-    line = fit_line(estimators, X, y, sample_weight)
+    line = fit_cost_path(estimators, X, y, sample_weight)
     for estimator in estimators:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -155,7 +155,7 @@ def test_a_kernel_that_stays_is_regressed_once(name, monkeypatch):
 
     monkeypatch.setattr(success, "regress", noted)
     lists = [{"stays": Linear(), "changes": RBF(gamma)} for gamma in (0.5, 1.0, 2.0)]
-    for _ in fit_line([make(name, kernels) for kernels in lists], X, y):
+    for _ in fit_cost_path([make(name, kernels) for kernels in lists], X, y):
         pass
     assert sorted(regressed) == ["changes", "changes", "changes", "stays"]
 
@@ -175,7 +175,7 @@ def test_working_sets_smaller_than_the_data():
 def test_a_looser_tolerance_is_for_the_line_alone():
     X, y = two_regions(100, flip=0.1)
     estimators = [UniformMKLClassifier([RBF(0.5)], C=C) for C in COSTS]
-    for model in fit_line(estimators, X, y, tolerance=1e-2):
+    for model in fit_cost_path(estimators, X, y, tolerance=1e-2):
         exact = clone(model).fit(X, y)
         assert model.tol == 1e-3
         np.testing.assert_allclose(
@@ -186,13 +186,13 @@ def test_a_looser_tolerance_is_for_the_line_alone():
 @pytest.mark.parametrize("tolerance", [0.0, -1.0, np.nan])
 def test_a_tolerance_is_positive(tolerance):
     with pytest.raises(ValueError, match="tolerance must be"):
-        fit_line([], *two_regions(10), tolerance=tolerance)
+        fit_cost_path([], *two_regions(10), tolerance=tolerance)
 
 
 def test_a_failing_member_raises_at_its_turn_and_leaves_the_others_alone():
     X, y = two_regions(50)
     good, bad, last = members("UniformMKLClassifier", (1.0, -1.0, 2.0))
-    line = fit_line([good, bad, last], X, y)
+    line = fit_cost_path([good, bad, last], X, y)
     assert next(line) is good
     with pytest.raises(ValueError, match="C must be"):
         next(line)
@@ -206,7 +206,7 @@ def test_a_failing_member_raises_at_its_turn_and_leaves_the_others_alone():
 def test_a_first_member_that_fails():
     X, y = two_regions(50)
     bad, good = members("LpMKLClassifier", (-1.0, 2.0))
-    line = fit_line([bad, good], X, y)
+    line = fit_cost_path([bad, good], X, y)
     with pytest.raises(ValueError, match="C must be"):
         next(line)
     assert next(line) is good
@@ -216,7 +216,7 @@ def test_a_first_member_that_fails():
 def test_bad_data_is_an_error_of_every_member():
     X, y = two_regions(50)
     X[3, 1] = np.inf
-    line = fit_line(members("UniformMKLClassifier", (1.0, 2.0)), X, y)
+    line = fit_cost_path(members("UniformMKLClassifier", (1.0, 2.0)), X, y)
     for _ in range(2):
         with pytest.raises(ValueError, match="infinity"):
             next(line)
@@ -244,7 +244,7 @@ def test_random_numbers_are_drawn_as_by_separate_fits(kind):
         estimators = [
             kind([Linear(), RBF(0.5)], C=C, random_state=rng, tol=1e-6, **extra) for C in (1.0, 3.0)
         ]
-        fitted = fit_line(estimators, X, y) if shared else (e.fit(X, y) for e in estimators)
+        fitted = fit_cost_path(estimators, X, y) if shared else (e.fit(X, y) for e in estimators)
         return [model.decision_function(X) for model in fitted], rng.uniform()
 
     (line, drawn), (alone, drawn_alone) = fits(True), fits(False)
@@ -255,14 +255,14 @@ def test_random_numbers_are_drawn_as_by_separate_fits(kind):
 def test_warnings_are_those_of_separate_fits():
     X, y = two_regions(60)
     far = [UniformMKLClassifier(rbf_ladder(20, 22), C=C) for C in (1.0, 2.0)]
-    line = fit_line(far, X, y)
+    line = fit_cost_path(far, X, y)
     for _ in far:
         with pytest.warns(UserWarning, match="are all so narrow"):
             next(line)
     rough = [
         SimpleMKLClassifier(["linear", "rbf"], C=C, max_iter=1, learn_tol=1e-9) for C in (1, 9)
     ]
-    line = fit_line(rough, X, y)
+    line = fit_cost_path(rough, X, y)
     for _ in rough:
         with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1 rounds"):
             next(line)
@@ -274,7 +274,7 @@ def test_column_names_are_known_to_every_member():
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     estimators = [UniformMKLClassifier([Linear().on(["a", "b"])], C=C) for C in (1.0, 2.0)]
     estimators[1].fit(frame.rename(columns=str.upper).set_axis(["a", "b", "d"], axis=1), y)
-    for model in fit_line(estimators, frame, y):
+    for model in fit_cost_path(estimators, frame, y):
         assert list(model.feature_names_in_) == ["a", "b", "c"]
 
 
@@ -293,10 +293,12 @@ def led_and_alone(name, n=300, **settings):
     X, y = two_regions(n, seed=3, flip=0.1)
     kernels = [Linear(), *rbf_ladder(-3, 3)]
     folds = [np.arange(n) % 5 != fold for fold in (0, 1)]
-    lead = Guide(True, {})
+    lead = WarmStartExchange(True, {})
     first, led, alone = (
-        fit_line(members(name, kernels=kernels, **settings), X[rows], y[rows], guide=guide)
-        for rows, guide in zip([*folds, folds[1]], [lead, lead.follower(), None], strict=True)
+        fit_cost_path(
+            members(name, kernels=kernels, **settings), X[rows], y[rows], exchange=exchange
+        )
+        for rows, exchange in zip([*folds, folds[1]], [lead, lead.follower(), None], strict=True)
     )
     return X, [pair for _, *pair in zip(first, led, alone, strict=True)]
 
@@ -318,16 +320,16 @@ def test_a_line_that_is_led_needs_fewer_rounds(name):
 
 def test_who_follows_takes_what_the_leader_ended_with_at_the_same_step():
     """The leader may be steps ahead: the latest would depend on who is faster."""
-    lead = Guide()
+    lead = WarmStartExchange()
     follower = lead.follower()
-    first, other = Earlier(True, lead), Earlier(True, follower)
+    first, other = FitCache(True, lead), FitCache(True, follower)
     for lead.step in ("small", "large"):
-        first.end("weights", f"of the {lead.step} cost")
-    other.end("weights", "own")
+        first.store("weights", f"of the {lead.step} cost")
+    other.store("weights", "own")
     for follower.step in ("small", "large"):
-        assert other.start("weights", anywhere=True) == f"of the {follower.step} cost"
+        assert other.warm_start("weights", from_exchange=True) == f"of the {follower.step} cost"
     # Where the leader has nothing to say, and where it says nothing of these samples.
     follower.step = "another"
-    assert other.start("weights", anywhere=True) == "own"
+    assert other.warm_start("weights", from_exchange=True) == "own"
     follower.step = "small"
-    assert other.start("weights") == "own"
+    assert other.warm_start("weights") == "own"
