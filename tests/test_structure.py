@@ -40,7 +40,15 @@ def test_every_method_is_listed_where_types_are_checked():
     text = inspect.getsource(estimators)
     assert set(re.findall(r"import (\w+) as \1$", text, flags=re.MULTILINE)) == set(NAMES)
     assert set(estimators.__all__) == set(NAMES)
-    more = {"join_views", "load", "save", "RegionClassifier", "RegionRegressor", "__version__"}
+    more = {
+        "KernelSearchCV",
+        "join_views",
+        "load",
+        "save",
+        "RegionClassifier",
+        "RegionRegressor",
+        "__version__",
+    }
     assert set(lokl.__all__) == {*NAMES, *AUTO, *more}
     for method in METHODS:
         assert method.abilities <= ABILITIES.keys()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lokl.regions import RegionRegressor as RegionRegressor
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
+    from lokl.search.search import KernelSearchCV as KernelSearchCV
     from lokl.tables.views import join_views as join_views
 
 __version__ = "0.1.0"
@@ -24,6 +25,7 @@ _modules |= {
     "save": "lokl.persistence",
     "AutoMKLClassifier": "lokl.search.auto",
     "AutoMKLRegressor": "lokl.search.auto",
+    "KernelSearchCV": "lokl.search.search",
     "RegionClassifier": "lokl.regions.estimators",
     "RegionRegressor": "lokl.regions.estimators",
 }

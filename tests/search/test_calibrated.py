@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from lokl import LDMKLClassifier, LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.kernels import RBF, Linear
 from lokl.search import CalibratedMKLClassifier, calibrated, expected_calibration_error, held_out
-from lokl.search.calibrated import class_splits
+from lokl.search.cross_validation import class_splits
 
 TIGHT = 1e-10
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from selection_cases import check_like_grid_search, data, targets
@@ -77,14 +77,16 @@ def test_classifiers(seed, n_classes, costs, stem, weighted, piped, n_jobs):
     n_targets=st.integers(1, 2),
     stem=st.sampled_from(["UniformMKL", "LpMKL"]),
 )
+@example(seed=2, n_targets=1, stem="LpMKL")
 def test_regressors(seed, n_targets, stem):
     X, y = targets(45, seed)
     y = y if n_targets == 1 else np.column_stack([y, X[:, 0]])
     grid = {"C": [5.0, 0.5], "epsilon": [0.1, 0.01], "kernels__0__gamma": [0.1, 1.0]}
     model = getattr(lokl, f"{stem}Regressor")([RBF(0.5), Linear()], tol=1e-10)
     if stem == "LpMKL":
-        # Where a fit begins decides where within its gap it ends.
-        model.set_params(learn_tol=1e-7)
+        # The objective is flat at its minimum: fits that start elsewhere and end within a gap g of
+        # it differ by the order of sqrt(g) in weights and scores, here 1e-5.
+        model.set_params(learn_tol=1e-10)
     search = KernelSearchCV(model, grid, cv=3).fit(X, y)
     theirs = GridSearchCV(model, grid, cv=3).fit(X, y)
     for name in ("mean_test_score", "split1_test_score", "std_test_score"):

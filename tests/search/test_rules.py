@@ -9,8 +9,8 @@ from selection_cases import data
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF, Linear
 from lokl.search import KernelSearchCV
-from lokl.search.grid import by_cost, coordinates, group
 from lokl.search.results import choose, warn_of_edges
+from lokl.search.tasks import by_cost, coordinates, group
 
 
 def table(candidates, scores):

@@ -16,7 +16,7 @@ from sklearn.utils import indexable
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl.search.calibrated import as_numbers
+from lokl.search.cross_validation import as_numbers
 from lokl.solvers.machines import Fold
 
 _WIDTH = 80

@@ -49,7 +49,7 @@ from lokl.regions.fitting import (
 from lokl.regions.model import Cover, Regions, take
 from lokl.regions.scaling import Neighbourhood, learn_stretch, standardizing, stretched
 from lokl.regions.tree import Growth
-from lokl.search.calibrated import CalibratedMKLClassifier
+from lokl.search.calibration import CalibratedMKLClassifier
 from lokl.search.lockstep import threads_for
 
 logger = logging.getLogger("lokl")

@@ -24,7 +24,7 @@ from lokl.kernels import RBF
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.regions.model import ClassRegion, ConstantRegion, RegionModel, TargetRegion, take
 from lokl.regions.tree import Growth, RegionTree, grow_tree
-from lokl.search.calibrated import fit_options
+from lokl.search.cross_validation import fit_options
 from lokl.search.lockstep import threads_for
 from lokl.search.results import warn_of_edges
 from lokl.search.search import KernelSearchCV

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
     from lokl.search.auto_search import LeaderboardRow as LeaderboardRow
-    from lokl.search.calibrated import CalibratedMKLClassifier as CalibratedMKLClassifier
-    from lokl.search.calibrated import calibrated as calibrated
-    from lokl.search.calibrated import held_out as held_out
+    from lokl.search.calibration import CalibratedMKLClassifier as CalibratedMKLClassifier
     from lokl.search.calibration import Calibration as Calibration
+    from lokl.search.calibration import calibrated as calibrated
     from lokl.search.calibration import expected_calibration_error as expected_calibration_error
     from lokl.search.columns import PrepareColumns as PrepareColumns
     from lokl.search.columns import ReadColumns as ReadColumns
+    from lokl.search.cross_validation import held_out as held_out
     from lokl.search.evaluation import Progress as Progress
     from lokl.search.search import KernelSearchCV as KernelSearchCV
 
@@ -28,10 +28,10 @@ __getattr__, __all__ = lazy_exports(
         "ReadColumns": "lokl.search.columns",
         "KernelSearchCV": "lokl.search.search",
         "Progress": "lokl.search.evaluation",
-        "CalibratedMKLClassifier": "lokl.search.calibrated",
+        "CalibratedMKLClassifier": "lokl.search.calibration",
         "Calibration": "lokl.search.calibration",
-        "calibrated": "lokl.search.calibrated",
+        "calibrated": "lokl.search.calibration",
         "expected_calibration_error": "lokl.search.calibration",
-        "held_out": "lokl.search.calibrated",
+        "held_out": "lokl.search.cross_validation",
     },
 )

@@ -60,8 +60,9 @@ from lokl.search.auto_search import (
     take,
     views_of,
 )
-from lokl.search.calibrated import CalibratedAnswers, as_numbers, class_splits
+from lokl.search.calibration import CalibratedAnswers
 from lokl.search.columns import PrepareColumns, ReadColumns
+from lokl.search.cross_validation import as_numbers, class_splits
 from lokl.search.results import RULES
 from lokl.search.search import _plain_labels
 

@@ -52,7 +52,6 @@ from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
 from lokl.methods.ldmkl import LDMKLClassifier, LDMKLRegressor
 from lokl.methods.swmkl import SwMKLClassifier, SwMKLRegressor
-from lokl.search.grid import by_cost, coordinates, group
 from lokl.search.lockstep import in_step
 from lokl.search.tasks import (
     Cell,
@@ -60,6 +59,9 @@ from lokl.search.tasks import (
     Task,
     Worker,
     assign,
+    by_cost,
+    coordinates,
+    group,
     is_accuracy,
     judged,
     sees_predictions_only,

@@ -53,11 +53,21 @@ from sklearn.utils.validation import _num_samples
 from lokl._arrays import Array
 from lokl._warnings import warn_once
 from lokl.search.backends import LastSteps, LineFits, OrdinaryFits
-from lokl.search.grid import Coordinates, coordinates, is_number, last_part
 from lokl.search.lockstep import Walk, follow, side_by_side, threads_for
 from lokl.search.results import Row
 from lokl.search.shared_gram import SharedMachines
-from lokl.search.tasks import Cell, Line, Task, Worker, assign, mean_score
+from lokl.search.tasks import (
+    Cell,
+    Coordinates,
+    Line,
+    Task,
+    Worker,
+    assign,
+    coordinates,
+    is_number,
+    last_part,
+    mean_score,
+)
 
 # For estimators that are no pipelines. A candidate belongs to the first that takes it; the last
 # takes all.

@@ -18,8 +18,7 @@ from sklearn.model_selection._validation import (
 
 from lokl._arrays import Array
 from lokl._warnings import warn_once
-from lokl.search.grid import Candidate, Coordinates, coordinates, cost, is_number, last_part
-from lokl.search.tasks import Cell
+from lokl.search.tasks import Candidate, Cell, Coordinates, coordinates, cost, is_number, last_part
 
 # Of two values, each is an edge.
 _FEWEST_VALUES = 3

@@ -36,8 +36,7 @@ from lokl.base.settings import (
     setting,
     settings,
 )
-from lokl.search.calibrated import CalibratedAnswers
-from lokl.search.calibration import Calibration
+from lokl.search.calibration import CalibratedAnswers, Calibration
 from lokl.search.evaluation import Rounds, final_scores, last_round
 from lokl.search.results import RULES, Row, choose, cv_results, warn_of_edges
 from lokl.search.tasks import Cell, Task

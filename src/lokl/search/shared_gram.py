@@ -33,7 +33,6 @@ from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.search.backends import COSTS, LineFits, coarse_tolerance, solver_of
-from lokl.search.grid import by_cost, group
 from lokl.search.lockstep import in_threads, threads_for
 from lokl.search.tasks import (
     Cell,
@@ -41,6 +40,8 @@ from lokl.search.tasks import (
     Scores,
     Task,
     Worker,
+    by_cost,
+    group,
     is_accuracy,
     judged,
     sees_predictions_only,

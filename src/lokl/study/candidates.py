@@ -37,8 +37,9 @@ from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.search import KernelSearchCV
 from lokl.search.auto_search import CENTRED, Kernels, View, some_rows, views_of
-from lokl.search.calibrated import calibrated, class_splits
+from lokl.search.calibration import calibrated
 from lokl.search.columns import PrepareColumns
+from lokl.search.cross_validation import class_splits
 from lokl.solvers.machines import Fold
 from lokl.study import candidates as baselines
 from lokl.tables import Table, TableError, TablePreparation
