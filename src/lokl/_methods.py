@@ -1,42 +1,57 @@
-"""All methods and what each can do: the one list that exports, documents and tests go through.
+"""All methods and their capabilities: the one list that exports, documents, searches and tests use.
 
 Plain data, so that ``import lokl`` stays light.
 """
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 ABILITIES = {
-    "regression": "also predicts numbers",
-    "localized": "trust in a kernel differs between samples; else one weight serves all of them",
-    "rounds": "an outer loop moves the gate, with an entry of ``history_`` for each of its rounds",
-    "vote": "the model is a vote, ``experts_``; else it is a machine on one kernel, ``kernel_``",
-    "own gate": "a training sample has another gate than a new sample in its place would get",
-    "scales alone": "with one kernel it is more than the plain support vector machine",
-    "ordered": "another order of the kernels may give another model",
+    "regression": "also predicts numeric targets",
+    "localized": "weights of the kernels differ between samples",
+    "rounds": "an outer loop updates the weights; ``history_`` has one entry per round",
+    "vote": "the model is a vote of SVMs, ``experts_``; otherwise one SVM on ``kernel_``",
+    "own gate": "a training sample has other weights than a new sample with the same features",
+    "scales alone": "with one kernel the model differs from a plain SVM",
+    "ordered": "the model may depend on the order of the kernels",
+    "fixed kernel": "the kernel does not depend on the targets; folds can share its Gram matrix",
+    "single-kernel machines": "trains SVMs on each kernel alone; candidates can share its matrix",
 }
 
 
 @dataclass(frozen=True)
 class Method:
-    """One published method."""
+    """One published method.
 
-    name: str  # as tables and figures show it
-    stem: str  # of its classes: stem + "Classifier", stem + "Regressor"
-    summary: str  # what it learns, in a few words
-    abilities: frozenset[str]  # of ABILITIES
+    Attributes
+    ----------
+    name : str
+        As tables and figures show it.
+    stem : str
+        Of its classes, ``stem + "Classifier"`` and ``stem + "Regressor"``.
+    summary : str
+        The learned quantity in a few words.
+    learns : {"nothing", "weights", "trust"}
+        Learned in addition to the SVMs: nothing, weights of the kernels, or the probability that a
+        view is informative for a sample.
+    abilities : frozenset of str
+        Keys of ``ABILITIES``.
+    module : str
+        Module that defines the classes.
+    """
+
+    name: str
+    stem: str
+    summary: str
+    learns: Literal["nothing", "weights", "trust"]
+    abilities: frozenset[str]
+    module: str
 
     def can(self, ability: str) -> bool:
-        """Whether the method has an ability."""
+        """Return whether the method has an ability."""
         if ability not in ABILITIES:
             raise KeyError(f"unknown ability {ability!r}; known are {', '.join(ABILITIES)}")
         return ability in self.abilities
-
-    @property
-    def module(self) -> str:
-        """Where the classes are defined."""
-        if self.stem == "TrustedVote":
-            return "lokl.methods.trusted_vote.estimator"
-        return f"lokl.methods.{self.stem.lower()}"
 
     @property
     def classifier(self) -> str:
@@ -52,12 +67,36 @@ class Method:
         return [self.classifier] + ([self.regressor] if self.regressor else [])
 
 
-def _method(name: str, stem: str, summary: str, abilities: str) -> Method:
-    return Method(name, stem, summary, frozenset(filter(None, abilities.split(", "))))
+def method_of(estimator: Any) -> Method | None:
+    """Return the method that an estimator implements, None for subclasses and other estimators."""
+    kind = type(estimator)
+    for method in METHODS:
+        if kind.__name__ in method.classes and kind.__module__ == method.module:
+            return method
+    return None
+
+
+def _method(
+    name: str,
+    stem: str,
+    summary: str,
+    abilities: str,
+    *,
+    learns: Literal["nothing", "weights", "trust"] = "weights",
+    module: str | None = None,
+) -> Method:
+    names = frozenset(filter(None, abilities.split(", ")))
+    return Method(name, stem, summary, learns, names, f"lokl.methods.{module or stem.lower()}")
 
 
 METHODS: tuple[Method, ...] = (
-    _method("UNIFORM", "UniformMKL", "the average of the kernels", "regression"),
+    _method(
+        "UNIFORM",
+        "UniformMKL",
+        "the average of the kernels",
+        "regression, fixed kernel",
+        learns="nothing",
+    ),
     _method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
     _method(
         "SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"
@@ -70,7 +109,7 @@ METHODS: tuple[Method, ...] = (
     _method(
         "LMKL",
         "LMKL",
-        "a gate learned by gradient, together with the machine",
+        "a gate learned by gradient, together with the SVM",
         "regression, localized, rounds, ordered",
     ),
     _method(
@@ -83,31 +122,33 @@ METHODS: tuple[Method, ...] = (
         "SwMKL",
         "SwMKL",
         "kernels weighted by their regressed success",
-        "regression, localized",
+        "regression, localized, single-kernel machines",
     ),
     _method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
     _method(
         "LD-MKL",
         "LDMKL",
         "one expert for each kernel, and a gated vote",
-        "regression, localized, vote",
+        "regression, localized, vote, single-kernel machines",
     ),
     _method(
         "GS-MKL",
         "GSMKL",
-        "shares of the kernels for each group of samples",
+        "weights of the kernels for each group of samples",
         "regression, localized, rounds",
     ),
     _method(
         "PCK-LMKL",
         "PCKLMKL",
-        "pairs count where class probabilities agree",
+        "pairs count if class probabilities agree",
         "localized, rounds, own gate, scales alone",
     ),
     _method(
         "trusted vote",
         "TrustedVote",
-        "a vote of calibrated experts, trusted where they know the sample",
+        "a vote of calibrated experts, each trusted on samples like its training samples",
         "regression, localized, vote, scales alone",
+        learns="trust",
+        module="trusted_vote.estimator",
     ),
 )

@@ -31,7 +31,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from lokl import methods
 from lokl._arrays import Array
-from lokl._methods import METHODS
+from lokl._methods import METHODS, method_of
 from lokl._warnings import capture_warnings, warn_once
 from lokl.kernels import RBF, Kernel, Linear, Polynomial
 from lokl.kernels.dictionaries import named_kernels
@@ -109,8 +109,7 @@ def one_by_one(kernels: Any) -> list[Kernels]:
 # From simple to complicated: nothing learned but the machine, one weight for each kernel, trust
 # that differs between samples, and methods that are not of this library.
 FIXED, GLOBAL, LOCAL, OTHER = range(4)
-_UNIFORM = "UniformMKL"
-AUTO, AUTO_VIEWS = (_UNIFORM, "LpMKL", "SimpleMKL"), ("TrustedVote", "CLMKL")
+AUTO, AUTO_VIEWS = ("UniformMKL", "LpMKL", "SimpleMKL"), ("TrustedVote", "CLMKL")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +232,7 @@ def _by_name(name: str, kind: str, settings: Mapping[str, Any]) -> Contender:
 
 
 def _level(method: Any) -> int:
-    if method.stem == _UNIFORM:
+    if method.learns == "nothing":
         return FIXED
     return LOCAL if method.can("localized") else GLOBAL
 
@@ -244,9 +243,9 @@ def _given(estimator: Any, kind: str) -> Contender:
         raise ValueError(
             f"methods has {estimator!r}, which is no {kind.lower()}; give names or {kind.lower()}s"
         )
-    for method in METHODS:
-        if type(estimator).__name__ in method.classes:
-            return Contender(method.name, clone(estimator), _level(method))
+    method = method_of(estimator)
+    if method is not None:
+        return Contender(method.name, clone(estimator), _level(method))
     return Contender(type(estimator).__name__, clone(estimator), OTHER)
 
 

@@ -40,6 +40,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from lokl._arrays import Array, is_sparse
+from lokl._methods import method_of
 from lokl._threads import limit_blas_for
 from lokl.base.cost_path import fit_cost_path
 from lokl.base.estimator import KernelEstimator
@@ -50,8 +51,6 @@ from lokl.gram.gated_gram import MEGABYTE
 from lokl.kernels import Kernel, Normalized, Precomputed
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.methods.ldmkl import LDMKLClassifier, LDMKLRegressor
-from lokl.methods.swmkl import SwMKLClassifier, SwMKLRegressor
 from lokl.search.lockstep import in_step
 from lokl.search.tasks import (
     Cell,
@@ -69,7 +68,6 @@ from lokl.search.tasks import (
 )
 from lokl.solvers import Solver
 
-_METHODS = (LDMKLClassifier, LDMKLRegressor, SwMKLClassifier, SwMKLRegressor)
 # Share of the memory of an estimator for stored kernels; folds have the rest.
 _SHARE = 0.5
 
@@ -99,10 +97,11 @@ def with_stored_kernels(task: Task, line: Sequence[int], costs: Sequence[str]) -
         Names of parameters.
     """
     model = task.configured(line[0])
-    if type(model) not in _METHODS or not sees_predictions_only(task.scorers):
+    method = method_of(model)
+    if method is None or not method.can("single-kernel machines"):
         return None
     # A fold by itself, as of a pipeline, does not know how many others need memory.
-    if len(task.splits) < 2:
+    if len(task.splits) < 2 or not sees_predictions_only(task.scorers):
         return None
     try:
         data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))

@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
 from lokl._arrays import Array, is_sparse
+from lokl._methods import method_of
 from lokl._threads import limit_blas_for
 from lokl.base.settings import check_settings
 from lokl.base.templates import FixedKernel
@@ -31,7 +32,6 @@ from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.search.backends import COSTS, LineFits, coarse_tolerance, solver_of
 from lokl.search.lockstep import in_threads, threads_for
 from lokl.search.tasks import (
@@ -159,8 +159,10 @@ class SharedMachines(Worker):
 
     def takes(self, task: Task, candidate: int) -> bool:
         model = self._model(task, candidate)
+        method = method_of(model)
         return (
-            type(model) in (UniformMKLClassifier, UniformMKLRegressor)
+            method is not None
+            and method.can("fixed kernel")
             and set(task.fit_params) <= {"sample_weight"}
             and sees_predictions_only(task.scorers)
             and _is_shared(model)

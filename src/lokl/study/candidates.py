@@ -320,7 +320,7 @@ class Searched(Recipe):
     @property
     def _is_plain(self) -> bool:
         """Whether nothing is learned but machines."""
-        return not self.method.abilities - {"regression"}
+        return self.method.learns == "nothing"
 
     def _grid(self, places: Mapping[str, Sequence[int]]) -> tuple[list[Kernels], Sequence[int]]:
         """Kernels and costs to try: few where a method learns more than a machine."""
@@ -460,7 +460,7 @@ AUTO, MIX, VOTE = "AutoMKL", "uniform mix", "trusted vote"
 GUESSES = ("majority class", "mean")
 # Words that stand for several candidates.
 _ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
-_UNIFORM = METHODS[0]
+_UNIFORM = next(method for method in METHODS if method.learns == "nothing")
 
 
 @dataclass(frozen=True)
