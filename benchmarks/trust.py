@@ -74,7 +74,7 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
         if model is not None and kind == "swap":
             # As far as one could get by what views say if the true class were known.
             truth = np.searchsorted(split.classes, split.y_test)
-            said = model.opinions(Z)[np.arange(len(Z)), :, truth]
+            said = model.predict_proba_alone(Z)[np.arange(len(Z)), :, truth]
             found["swap, class known"] = detection(said, part.spoiled)
     record = {"set": name, "split": number, "method": method, "accuracy": accuracy}
     record |= {"cpu seconds": round(seconds, 2), "views": len(split.views)}

@@ -1,15 +1,26 @@
-"""The pieces of trust: the box, calibration, neighbours, evidence, parts and weights."""
+"""Parts of the trusted vote: minimiser, calibration, neighbourhood, evidence, weights."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
+from scipy.special import softmax
 
-from lokl.methods.trusted_vote.calibration import _Likelihood, calibrate, minimize_in_box
-from lokl.methods.trusted_vote.evidence import Evidence, _VoteLoss, disagreement, wrong_views
-from lokl.methods.trusted_vote.neighbourhood import Closeness, LocalSuccess, Neighbours, Novelty
-from lokl.methods.trusted_vote.outcomes import Cells, Classes, log_softmax, softmax
+from lokl.methods.trusted_vote.calibration import _CalibrationLoss, calibrate, minimize_in_box
+from lokl.methods.trusted_vote.neighbourhood import (
+    Familiarity,
+    KernelSimilarity,
+    LocalReliability,
+    Neighbours,
+)
+from lokl.methods.trusted_vote.outcomes import ClassOutcomes, TargetBins
+from lokl.methods.trusted_vote.pooling import (
+    _VoteLoss,
+    bounded_evidence,
+    draw_donors,
+    pairwise_disagreement,
+)
 
 seeds = given(seed=st.integers(0, 2**16))
 
@@ -41,7 +52,7 @@ def sums(seed, n=60, c=3):
 @seeds
 def test_gradients_of_calibration_and_of_the_vote(seed):
     rng, scores, truth, share = sums(seed)
-    likelihood = _Likelihood(scores, truth, share, rng.normal(size=60), True)
+    likelihood = _CalibrationLoss(scores, truth, share, rng.normal(size=60), True)
     loss = _VoteLoss(rng.normal(size=(60, 4, 3)), truth, share, np.log([0.2, 0.5, 0.3]), np.ones(4))
     for function, size in ((likelihood, 5), (loss, 4)):
         x = rng.uniform(0, 1, size=size)
@@ -55,70 +66,77 @@ def test_gradients_of_calibration_and_of_the_vote(seed):
 def test_calibration_finds_the_temperature_that_made_the_classes():
     rng = np.random.RandomState(0)
     decision = rng.normal(size=(5000, 1))
-    p = softmax(np.hstack([-decision, decision]) * np.exp(0.7) + np.array([0.2, -0.2]))
+    p = softmax(np.hstack([-decision, decision]) * np.exp(0.7) + np.array([0.2, -0.2]), axis=-1)
     truth = (rng.uniform(size=5000) < p[:, 1]).astype(int)
-    classes = Classes.of(truth, np.ones(5000), 2)
+    classes = ClassOutcomes.from_training(truth, np.ones(5000), 2)
     found = calibrate(classes, decision, truth, np.ones(5000))
     assert found.log_scale == pytest.approx(0.7, abs=0.1)
     assert found.shift[0] - found.shift[1] == pytest.approx(0.4, abs=0.12)
     assert found.slope == 0.0
     local = rng.choice([-1.0, 1.0], size=5000)
-    sure = softmax(np.hstack([-decision, decision]) * np.exp(0.7 + 0.5 * local)[:, np.newaxis])
+    sure = softmax(
+        np.hstack([-decision, decision]) * np.exp(0.7 + 0.5 * local)[:, np.newaxis], axis=-1
+    )
     truth = (rng.uniform(size=5000) < sure[:, 1]).astype(int)
     again = calibrate(classes, decision, truth, np.ones(5000), local)
     assert again.slope == pytest.approx(0.5, abs=0.1)
 
 
-def test_nobody_to_learn_from_leaves_decisions_as_they_are():
-    classes = Classes.of(np.array([0, 1]), np.ones(2), 2)
+def test_calibration_without_samples_leaves_decisions_unchanged():
+    classes = ClassOutcomes.from_training(np.array([0, 1]), np.ones(2), 2)
     found = calibrate(classes, np.zeros((0, 1)), np.empty(0, int), np.empty(0))
-    assert (found.log_scale, found.slope, found.unit) == (0.0, 0.0, 1.0)
+    assert (found.log_scale, found.slope, found.error_scale) == (0.0, 0.0, 1.0)
 
 
 @seeds
 def test_neighbours_are_the_closest(seed):
     closeness = np.random.RandomState(seed).uniform(size=(5, 9))
-    found = Neighbours.among(closeness, 4)
+    found = Neighbours.nearest(closeness, 4)
     np.testing.assert_array_equal(found.index, np.argsort(-closeness, axis=1)[:, :4])
-    np.testing.assert_array_equal(found.closeness, -np.sort(-closeness, axis=1)[:, :4])
-    assert Neighbours.among(closeness, 20).index.shape == (5, 9)
-    assert Neighbours.among(closeness, 0).familiarity.tolist() == [0.0] * 5
+    np.testing.assert_array_equal(found.similarity, -np.sort(-closeness, axis=1)[:, :4])
+    assert Neighbours.nearest(closeness, 20).index.shape == (5, 9)
+    assert Neighbours.nearest(closeness, 0).mean_similarity.tolist() == [0.0] * 5
 
 
-def test_closeness_of_kernels_with_and_without_a_constant_diagonal():
+def test_similarity_of_kernels_with_and_without_a_constant_diagonal():
     K = np.array([[2.0, 0.4], [0.4, 2.0]])
-    bump = Closeness.of(np.full(2, 2.0), np.arange(2), K)
+    bump = KernelSimilarity.from_training(np.full(2, 2.0), np.arange(2), K)
     np.testing.assert_allclose(bump(K, np.full(2, 2.0), np.full(2, 2.0)), K / 2.0)
     # A sample of another norm is far away, whatever its direction.
     assert bump(np.array([[20.0]]), np.array([200.0]), np.array([2.0])) == 0.0
     X = np.array([[0.0], [1.0], [3.0]])
-    line = Closeness.of((X**2)[:, 0], np.arange(3), X @ X.T)
-    assert line == Closeness(4.0, True)
+    line = KernelSimilarity.from_training((X**2)[:, 0], np.arange(3), X @ X.T)
+    assert line == KernelSimilarity(4.0, True)
     near = line(X @ X.T, (X**2)[:, 0], (X**2)[:, 0])
     np.testing.assert_allclose(near, np.exp(-((X - X.T) ** 2) / 4.0))
-    assert Closeness.of(np.zeros(3), np.arange(3), np.zeros((3, 3))).spread == 1.0
+    assert (
+        KernelSimilarity.from_training(np.zeros(3), np.arange(3), np.zeros((3, 3))).distance_scale
+        == 1.0
+    )
 
 
-def test_strangers_are_told_by_the_lowest_twentieth():
+def test_the_lowest_twentieth_of_the_training_samples_is_unfamiliar():
     closeness = np.linspace(0.1, 1.0, 100)[:, np.newaxis]
     known = Neighbours(np.zeros((100, 1), int), closeness)
-    novelty = Novelty.of(known, np.ones(100))
+    novelty = Familiarity.from_training(known, np.ones(100))
     assert novelty.threshold == closeness[4, 0]
     assert (novelty(known) < 1).sum() == 4
     # A weight of 2 is the row written twice.
-    twice = known.at(np.repeat(np.arange(100), 2))
-    assert Novelty.of(twice, np.ones(200)) == Novelty.of(known, np.full(100, 2.0))
-    assert (Novelty(0.0)(known) == 1).all()
+    twice = known.take(np.repeat(np.arange(100), 2))
+    assert Familiarity.from_training(twice, np.ones(200)) == Familiarity.from_training(
+        known, np.full(100, 2.0)
+    )
+    assert (Familiarity(0.0)(known) == 1).all()
 
 
-def test_local_success_is_high_where_neighbours_are_right():
+def test_reliability_is_high_near_samples_predicted_well():
     chance = np.repeat([0.9, 0.2], 30)
     index = np.vstack([np.tile(np.arange(20), (30, 1)), np.tile(np.arange(30, 50), (30, 1))])
     known = Neighbours(index, np.ones(index.shape))
-    success = LocalSuccess.of(chance, np.ones(60), known)
+    success = LocalReliability.from_training(chance, np.ones(60), known)
     z = success(known)
     np.testing.assert_allclose(z, np.repeat([1.0, -1.0], 30))
-    flat = LocalSuccess.of(np.full(60, 0.5), np.ones(60), known)
+    flat = LocalReliability.from_training(np.full(60, 0.5), np.ones(60), known)
     assert (flat(known) == 0).all()
     strangers = Neighbours(index, np.zeros(index.shape))
     np.testing.assert_allclose(success(strangers), 0.0, atol=1e-12)
@@ -127,35 +145,35 @@ def test_local_success_is_high_where_neighbours_are_right():
 @given(seed=st.integers(0, 2**16), noise_rate=st.floats(0.01, 0.9))
 def test_evidence_is_bounded_and_trust_a_probability(seed, noise_rate):
     rng = np.random.RandomState(seed)
-    chances = softmax(5 * rng.normal(size=(8, 3, 4)))
-    familiar, prior = rng.uniform(size=(8, 3)), softmax(rng.normal(size=4))
-    familiar[:, 0] = 0.0
-    found = Evidence.of(chances, familiar, prior, noise_rate)
-    assert (found.bounded >= np.log(noise_rate) - 1e-12).all()
-    assert ((found.trust >= 0) & (found.trust < 1)).all()
-    assert (found.trust[:, 0] == 0).all()
-    np.testing.assert_allclose(found.bounded[:, 0], 0.0, atol=1e-15)
-    apart = disagreement(chances, familiar)
-    assert ((apart >= 0) & (apart <= 1 + 1e-12)).all()
+    probabilities = softmax(5 * rng.normal(size=(8, 3, 4)), axis=-1)
+    familiarity, prior = rng.uniform(size=(8, 3)), softmax(rng.normal(size=4))
+    familiarity[:, 0] = 0.0
+    bounded, trust = bounded_evidence(probabilities, familiarity, prior, noise_rate)
+    assert (bounded >= np.log(noise_rate) - 1e-12).all()
+    assert ((trust >= 0) & (trust < 1)).all()
+    assert (trust[:, 0] == 0).all()
+    np.testing.assert_allclose(bounded[:, 0], 0.0, atol=1e-15)
+    disagreement = pairwise_disagreement(probabilities, familiarity)
+    assert ((disagreement >= 0) & (disagreement <= 1 + 1e-12)).all()
 
 
 def test_disagreement_is_of_pairs():
     sure = np.eye(2)[[[0, 0, 0], [0, 0, 1], [0, 1, 1]]]
-    np.testing.assert_allclose(disagreement(sure, np.ones((3, 3))), [0.0, 2 / 3, 2 / 3])
-    # Who sees a stranger contradicts nobody.
+    np.testing.assert_allclose(pairwise_disagreement(sure, np.ones((3, 3))), [0.0, 2 / 3, 2 / 3])
+    # An expert disagrees with no other about samples that are unfamiliar to it.
     familiar = np.array([[1.0, 1.0, 0.0]] * 3)
-    np.testing.assert_allclose(disagreement(sure, familiar), [0.0, 0.0, 1.0])
-    assert (disagreement(sure[:, :1], np.ones((3, 1))) == 0).all()
+    np.testing.assert_allclose(pairwise_disagreement(sure, familiar), [0.0, 0.0, 1.0])
+    assert (pairwise_disagreement(sure[:, :1], np.ones((3, 1))) == 0).all()
 
 
 @seeds
-def test_parts_of_cells_add_up_to_the_mean(seed):
+def test_contributions_to_bins_add_up_to_the_mean(seed):
     rng = np.random.RandomState(seed)
-    cells = Cells.of(rng.normal(size=50), np.ones(50), 0, 40)
+    cells = TargetBins.from_training(rng.normal(size=50), np.ones(50), 0, 40)
     terms, shares = rng.normal(size=(6, 3, 40)), np.full((6, 3), 1 / 3)
     terms[:, 0] = 0.0
     shares[:, 0] = 0.0
-    parts = cells.parts(terms, shares)
+    parts = cells.contributions(terms, shares)
     decision = cells.decide(np.log(cells.prior) + terms.sum(axis=1))
     np.testing.assert_allclose(parts.sum(axis=1) + cells.intercept, decision, atol=1e-12)
     assert (parts[:, 0] == 0).all()
@@ -170,7 +188,7 @@ def test_copies_have_one_view_of_another_class(seed, m):
     present[np.arange(n), rng.randint(m, size=n)] = True
     truth = rng.randint(3, size=n)
     weight = np.where(np.arange(n) < 5, 0.0, 1.0)
-    donors = wrong_views(present, truth, weight, np.arange(m), rng)
+    donors = draw_donors(present, truth, weight, np.arange(m), rng)
     moved = donors != np.arange(n)[:, np.newaxis]
     assert (moved.sum(axis=1) <= 1).all()
     rows, views = np.nonzero(moved)
@@ -179,9 +197,3 @@ def test_copies_have_one_view_of_another_class(seed, m):
     assert present[donors[rows, views], views].all()
     assert present[rows, views].all()
     assert not moved[present.sum(axis=1) == 1].any()
-
-
-def test_logs_of_probabilities_are_finite_where_these_are_zero():
-    scores = np.array([[0.0, 1.0, 2.0], [0.0, -2000.0, 0.0]])
-    np.testing.assert_allclose(np.exp(log_softmax(scores)), softmax(scores))
-    assert log_softmax(scores)[1, 1] == pytest.approx(-2000.0 - np.log(2.0))

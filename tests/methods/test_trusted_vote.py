@@ -270,7 +270,7 @@ def test_support_is_of_the_rows_as_given():
     K = expert.kernel(X, X[MODEL.support_])
     decision = K @ MODEL.dual_coef_[1].T + expert.intercept
     np.testing.assert_allclose(
-        decision, expert.ask(MODEL._validate_for_predict(X)).decision, atol=1e-6
+        decision, expert.outputs(MODEL._validate_for_predict(X))[0], atol=1e-6
     )
 
 
@@ -423,11 +423,13 @@ def test_each_kernel_has_an_opinion_of_its_own(n_classes):
     X, y = classes(n_classes=n_classes)
     model = vote().fit(X, y)
     new, truth = classes(100, n_classes=n_classes, seed=1)
-    said = model.opinions(new)
+    said = model.predict_proba_alone(new)
     assert said.shape == (100, 4, n_classes)
     np.testing.assert_allclose(said.sum(axis=2), 1.0)
     assert ((model.classes_[said.argmax(axis=2)] == truth[:, np.newaxis]).mean(axis=0) > 0.7).all()
     # Whoever cannot see a sample, or knows none like it, says how frequent the classes are.
     new[0, columns(2)], new[1, columns(2)] = np.nan, 1e3
     frequent = np.bincount(y) / len(y)
-    np.testing.assert_allclose(model.opinions(new)[:2, 2], [frequent, frequent], atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_proba_alone(new)[:2, 2], [frequent, frequent], atol=1e-6
+    )

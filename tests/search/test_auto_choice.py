@@ -85,7 +85,7 @@ def test_the_winner_explains_itself():
     assert list(model.feature_names_in_) == list(table.columns)
 
 
-WHAT_A_VOTE_SAYS = ("trust", "disagreement", "familiarity", "opinions")
+WHAT_A_VOTE_SAYS = ("trust", "disagreement", "familiarity", "predict_proba_alone")
 
 
 def test_what_the_winner_has_learned_and_says_is_that_of_the_whole():

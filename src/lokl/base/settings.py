@@ -46,7 +46,7 @@ class Rule:
     )
 
 
-def _check_doubt(name: str, value: Any) -> None:
+def _check_noise_rate(name: str, value: Any) -> None:
     if check_not_negative(name, value) >= 1:
         raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
 
@@ -87,7 +87,7 @@ def _check_seed(name: str, value: Any) -> None:
 POSITIVE = Rule("float", check_positive)
 NOT_NEGATIVE = Rule("float", check_not_negative)
 SHARE = Rule("float", check_share)
-DOUBT = Rule("float", _check_doubt)
+NOISE_RATE = Rule("float", _check_noise_rate)
 NORM = Rule("float", check_norm)
 FLAG = Rule("bool")
 ROUNDS = Rule("int", _check_rounds)

@@ -181,8 +181,10 @@ class _Classes(_Asked):
 
         Probabilities are NaN and None where a view has none.
         """
-        if hasattr(self.inner, "opinions") and all(len(v.kernels) == 1 for v in self.views):
-            said = np.asarray(self.inner.opinions(self.Z))
+        if hasattr(self.inner, "predict_proba_alone") and all(
+            len(v.kernels) == 1 for v in self.views
+        ):
+            said = np.asarray(self.inner.predict_proba_alone(self.Z))
             return said.argmax(axis=2), said.max(axis=2), said
         # Views that cannot be asked alone speak for the class that their part is largest for.
         says, sure = parts.argmax(axis=1), np.full(self.present.shape, np.nan)

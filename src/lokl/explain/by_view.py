@@ -19,7 +19,7 @@ from lokl.explain.explanation import (
     class_codes,
 )
 from lokl.explain.views import KernelView, Views, by_view, plain, present_in, views_of
-from lokl.methods.trusted_vote.evidence import disagreement
+from lokl.methods.trusted_vote.pooling import pairwise_disagreement
 
 # A view is sure of a class that is this many times as probable as any other.
 _SURE = 2.0
@@ -216,7 +216,7 @@ class _Queried:
         if hasattr(self.inner, "disagreement"):
             apart_by = np.asarray(self.inner.disagreement(self.Z), dtype=float)
         else:
-            apart_by = disagreement(probabilities, self.usable.astype(float))
+            apart_by = pairwise_disagreement(probabilities, self.usable.astype(float))
         return {
             "contributions": against,
             "base_values": decision[rows, first] - decision[rows, second] - against.sum(axis=1),
@@ -244,8 +244,10 @@ class _Queried:
             probabilities = self.probabilities
             own = None if probabilities is None else probabilities[:, np.newaxis]
             return class_codes(self.predictions, self.classes)[:, np.newaxis], own
-        if hasattr(self.inner, "opinions") and all(len(v.kernels) == 1 for v in self.views):
-            opinions = np.asarray(self.inner.opinions(self.Z))
+        if hasattr(self.inner, "predict_proba_alone") and all(
+            len(v.kernels) == 1 for v in self.views
+        ):
+            opinions = np.asarray(self.inner.predict_proba_alone(self.Z))
             return opinions.argmax(axis=2), opinions
         codes: Array = contributions.argmax(axis=1)
         probabilities = None

@@ -484,9 +484,9 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
         """
         return np.asarray(self._answer("decision_function", X))
 
-    @available_if(_has("opinions"))
-    def opinions(self, X: Any) -> Array:
-        """Probability of each class by the word of each kernel alone: ``opinions`` of the winner.
+    @available_if(_has("predict_proba_alone"))
+    def predict_proba_alone(self, X: Any) -> Array:
+        """Probability of each class given one kernel at a time, if the best model has it.
 
         Parameters
         ----------
@@ -494,9 +494,9 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
 
         Returns
         -------
-        opinions : array of shape (n_samples, n_kernels, n_classes)
+        probabilities : array of shape (n_samples, n_kernels, n_classes)
         """
-        return np.asarray(self._answer("opinions", X))
+        return np.asarray(self._answer("predict_proba_alone", X))
 
     def _has_probabilities(self) -> bool:
         known = getattr(self, "calibration_", None) is not None

@@ -1,15 +1,13 @@
-"""Few numbers in a box: Newton's method, to rounding.
-
-What a decision is worth: probabilities that fit decisions about samples not learned from.
-"""
+"""Calibration of an expert: probabilities of the outcomes from held-out decisions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from lokl._arrays import Array
-from lokl.methods.trusted_vote.outcomes import Outcomes, softmax
+from lokl.methods.trusted_vote.outcomes import Outcomes
 
 # Value, gradient and a positive semidefinite curvature at some numbers.
 Smooth = Callable[[Array], tuple[float, Array, Array]]
@@ -65,40 +63,54 @@ def _along(
     return None
 
 
-# Penalties on the shifts of single outcomes and on the slope of the temperature.
+# Penalties on the shifts of outcomes and on the slope of the log scale.
 _SHIFT_PENALTY, _SLOPE_PENALTY = 0.01, 0.001
-_LOG_SCALES, _SLOPES = (-3.0, 5.0), (0.0, 2.0)
+_LOG_SCALE_BOUNDS, _SLOPE_BOUNDS = (-3.0, 5.0), (0.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class ExpertCalibration:
     """``q(y|x) = softmax_y(exp(alpha + beta z(x)) F_y(x) + d_y)`` with scores ``F``.
 
-    The temperature is local: where samples nearby were predicted well, ``z`` is high and the same
-    decision counts for more.
+    The temperature is local: the more reliable the expert is near a sample (``z``), the more a
+    decision of the same size counts.
 
     Attributes
     ----------
     log_scale : float
         ``alpha``.
     slope : float
-        ``beta``; 0 where the temperature is the same everywhere.
+        ``beta``; 0 for one temperature everywhere.
     shift : array of shape (n_outcomes,)
         ``d``.
-    unit : float
-        Size of an error of this expert, by which scores are divided.
+    error_scale : float
+        Typical error of the expert, by which scores are divided.
     """
 
     log_scale: float
     slope: float
     shift: Array
-    unit: float
+    error_scale: float
 
-    def chances(self, outcomes: Outcomes, decision: Array, local: Array | None = None) -> Array:
-        """Probabilities (n_samples, n_outcomes) of decisions at samples of local success `z`."""
-        power = self.log_scale + (0.0 if local is None else self.slope * local[:, np.newaxis])
-        scores = outcomes.scores(decision[:, outcomes.tasks], self.unit)
-        return softmax(np.exp(power) * scores + self.shift)
+    def probabilities(
+        self, outcomes: Outcomes, decision: Array, reliability: Array | None = None
+    ) -> Array:
+        """Compute the probabilities of the outcomes.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+        decision : array of shape (n_samples, n_tasks)
+        reliability : array of shape (n_samples,), optional
+            Local reliability ``z``; None is zero.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_outcomes)
+        """
+        local = 0.0 if reliability is None else self.slope * reliability[:, np.newaxis]
+        scores = outcomes.scores(decision[:, outcomes.tasks], self.error_scale)
+        return np.asarray(softmax(np.exp(self.log_scale + local) * scores + self.shift, axis=-1))
 
 
 def calibrate(
@@ -106,74 +118,75 @@ def calibrate(
     decision: Array,
     truth: Array,
     weight: Array,
-    local: Array | None = None,
-    start: Calibration | None = None,
-) -> Calibration:
-    """Fit probabilities to held-out decisions: largest likelihood, with a small penalty.
+    reliability: Array | None = None,
+    start: ExpertCalibration | None = None,
+) -> ExpertCalibration:
+    """Fit a calibration to held-out decisions by penalised maximum likelihood.
 
     Parameters
     ----------
     outcomes : Outcomes
     decision : array of shape (n_samples, n_tasks)
     truth : array of int of shape (n_samples,)
-        The right outcome of each sample.
+        Index of the true outcome.
     weight : array of shape (n_samples,)
-    local : array of shape (n_samples,), optional
-        Local success; None fits one temperature for all samples.
-    start : Calibration, optional
-        Where to start from.
+    reliability : array of shape (n_samples,), optional
+        Local reliability; None fits one temperature for all samples.
+    start : ExpertCalibration, optional
+        Starting point.
     """
-    own, count = decision[:, outcomes.tasks], len(outcomes.prior)
+    decision, n_outcomes = decision[:, outcomes.tasks], len(outcomes.prior)
     total = float(weight.sum())
     if total <= 0:
-        return Calibration(0.0, 0.0, np.zeros(count), 1.0)
-    unit = outcomes.unit(own, truth, weight) if start is None else start.unit
-    scores = outcomes.scores(own, unit)
-    likelihood = _Likelihood(scores, truth, weight / total, local, outcomes.shifts)
-    shifts = count if outcomes.shifts else 0
-    before = np.zeros(2 + shifts)
+        return ExpertCalibration(0.0, 0.0, np.zeros(n_outcomes), 1.0)
+    scale = outcomes.error_scale(decision, truth, weight) if start is None else start.error_scale
+    scores = outcomes.scores(decision, scale)
+    loss = _CalibrationLoss(scores, truth, weight / total, reliability, outcomes.allows_shift)
+    n_shifts = n_outcomes if outcomes.allows_shift else 0
+    initial = np.zeros(2 + n_shifts)
     if start is not None:
-        before = np.concatenate([[start.log_scale, start.slope], start.shift[:shifts]])
-    slopes = (0.0, 0.0) if local is None else _SLOPES
-    lower = np.concatenate([[_LOG_SCALES[0], slopes[0]], np.full(shifts, -np.inf)])
-    upper = np.concatenate([[_LOG_SCALES[1], slopes[1]], np.full(shifts, np.inf)])
-    found = minimize_in_box(likelihood, before, lower, upper)
-    shift = found[2:] if shifts else np.zeros(count)
-    return Calibration(float(found[0]), float(found[1]), shift, unit)
+        initial = np.concatenate([[start.log_scale, start.slope], start.shift[:n_shifts]])
+    slopes = (0.0, 0.0) if reliability is None else _SLOPE_BOUNDS
+    lower = np.concatenate([[_LOG_SCALE_BOUNDS[0], slopes[0]], np.full(n_shifts, -np.inf)])
+    upper = np.concatenate([[_LOG_SCALE_BOUNDS[1], slopes[1]], np.full(n_shifts, np.inf)])
+    solution = minimize_in_box(loss, initial, lower, upper)
+    shift = solution[2:] if n_shifts else np.zeros(n_outcomes)
+    return ExpertCalibration(float(solution[0]), float(solution[1]), shift, scale)
 
 
 @dataclass(frozen=True, eq=False)
-class _Likelihood:
-    """Mean negative log likelihood with penalties, of ``(alpha, beta, d_1, ...)``."""
+class _CalibrationLoss:
+    """Penalised mean negative log likelihood as a function of ``(alpha, beta, d_1, ...)``."""
 
     scores: Array
     truth: Array
-    share: Array  # of each sample, summing to one
-    local: Array | None
-    shifts: bool
+    weight: Array  # of each sample, summing to one
+    reliability: Array | None
+    has_shifts: bool
 
     def __call__(self, x: Array) -> tuple[float, Array, Array]:
-        z = np.zeros(len(self.truth)) if self.local is None else self.local
+        """Return value, gradient and a positive semidefinite approximation of the Hessian."""
+        z = np.zeros(len(self.truth)) if self.reliability is None else self.reliability
         scaled = np.exp(x[0] + x[1] * z)[:, np.newaxis] * self.scores
-        p = softmax(scaled + x[2:] if self.shifts else scaled)
-        rows, share = np.arange(len(p)), self.share
+        p = softmax(scaled + x[2:] if self.has_shifts else scaled, axis=-1)
+        rows, weight = np.arange(len(p)), self.weight
         right = np.maximum(p[rows, self.truth], np.finfo(float).tiny)
-        value = -share @ np.log(right) + 0.5 * _SLOPE_PENALTY * x[1] ** 2
+        value = -weight @ np.log(right) + 0.5 * _SLOPE_PENALTY * x[1] ** 2
         value += 0.5 * _SHIFT_PENALTY * float(x[2:] @ x[2:])
-        # By the log scale of one sample: slope, and variance of the scaled scores.
+        # Derivatives with respect to the log scale of each sample.
         mean = (p * scaled).sum(axis=1)
         slope = mean - scaled[rows, self.truth]
         centred = scaled - mean[:, np.newaxis]
-        spread = share * (p * centred**2).sum(axis=1)
-        levers = np.stack([np.ones_like(z), z])
+        spread = weight * (p * centred**2).sum(axis=1)
+        factors = np.stack([np.ones_like(z), z])
         gradient, curvature = np.zeros_like(x), np.zeros((len(x), len(x)))
-        gradient[:2] = levers @ (share * slope)
-        curvature[:2, :2] = (levers * spread) @ levers.T
-        if self.shifts:
-            expected = share @ p
-            weighted = share[:, np.newaxis] * p
-            gradient[2:] = expected - np.bincount(self.truth, share, minlength=p.shape[1])
-            curvature[:2, 2:] = levers @ (weighted * centred)
+        gradient[:2] = factors @ (weight * slope)
+        curvature[:2, :2] = (factors * spread) @ factors.T
+        if self.has_shifts:
+            expected = weight @ p
+            weighted = weight[:, np.newaxis] * p
+            gradient[2:] = expected - np.bincount(self.truth, weight, minlength=p.shape[1])
+            curvature[:2, 2:] = factors @ (weighted * centred)
             curvature[2:, :2] = curvature[:2, 2:].T
             curvature[2:, 2:] = np.diag(expected) - weighted.T @ p
         penalty = np.concatenate([[0.0, _SLOPE_PENALTY], np.full(len(x) - 2, _SHIFT_PENALTY)])

@@ -1,172 +1,189 @@
-"""Trusted vote: calibrated experts, each trusted where it knows the sample and fits the others."""
+"""Trusted vote: calibrated experts, each weighted by its trust at the sample."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_softmax
 
 from lokl._arrays import Array
 from lokl._frames import labelled, labelled_samples
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
 from lokl.base.classifier import ProbabilityMixin
 from lokl.base.model import Model, SupportSet
-from lokl.base.settings import DOUBT, FLAG, count
+from lokl.base.settings import FLAG, NOISE_RATE, count
 from lokl.base.validation import checked_prediction
-from lokl.methods.trusted_vote.calibration import Calibration, calibrate
-from lokl.methods.trusted_vote.evidence import Heard, Panel, with_learned_weights
-from lokl.methods.trusted_vote.experts import ExpertSchool, HeldOutExpert, Together, deduplicate
-from lokl.methods.trusted_vote.model import TrustedVote, blank
-from lokl.methods.trusted_vote.neighbourhood import LocalSuccess
-from lokl.methods.trusted_vote.outcomes import Cells, Classes, Outcomes, log_softmax
+from lokl.methods.trusted_vote.calibration import ExpertCalibration, calibrate
+from lokl.methods.trusted_vote.experts import (
+    ExpertTrainer,
+    HeldOutExpert,
+    JointModel,
+    deduplicate,
+)
+from lokl.methods.trusted_vote.model import TrustedVote
+from lokl.methods.trusted_vote.neighbourhood import LocalReliability
+from lokl.methods.trusted_vote.outcomes import ClassOutcomes, Outcomes, TargetBins
+from lokl.methods.trusted_vote.pooling import EvidencePool, ExpertOutputs, learn_weights
 from lokl.solvers.base import warn_if_saturated
 from lokl.solvers.machines import folds_for
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
-    """Outcomes, and which of them is right for each training sample."""
+class _TrainingOutcomes:
+    """Outcomes of the training samples.
+
+    Attributes
+    ----------
+    outcomes : Outcomes
+    truth : array of int of shape (n_samples,)
+        Index of the true outcome.
+    weight : array of shape (n_samples,)
+        0 if the outcome is unknown.
+    """
 
     outcomes: Outcomes
-    truth: Array  # (n_samples,)
-    weight: Array  # (n_samples,), 0 where no outcome is known
+    truth: Array
+    weight: Array
 
 
 @settings
 class _TrustedVote(KernelEstimator):
-    """Held-out decisions, calibrated and bounded; trust from what all experts say together."""
+    """Held-out decisions, calibrated and bounded; trust from the agreement of all experts."""
 
     n_folds: int = setting(
         5,
         count(2),
-        "Parts of the training samples. What an expert says about samples of one part is judged by "
-        "machines learned from the others.",
+        "Folds of the training samples. Experts are calibrated on decisions about held-out folds.",
     )
     novelty: bool = setting(
         True,
         FLAG,
-        "Withdraw trust from a kernel where a sample is like none of its training samples.",
+        "Reduce the trust in a kernel for samples that are unlike all of its training samples.",
     )
     local_temperature: bool = setting(
         True,
         FLAG,
-        "Take a kernel more seriously where samples nearby were predicted well, and less where "
-        "they were not.",
+        "Give a kernel more weight near samples that it predicted well, and less near samples "
+        "that it predicted badly.",
     )
     n_neighbors: int = setting(
-        20, count(1), "Samples nearby that are looked at; the novelty of a sample needs five."
+        20, count(1), "Number of neighbours of a sample; its novelty needs five."
     )
     noise_rate: float = setting(
         0.25,
-        DOUBT,
-        "Probability that what a kernel says means nothing. It bounds how far one kernel alone can "
-        "speak against an outcome; 0 is no bound.",
+        NOISE_RATE,
+        "Prior probability that the output of a kernel is unrelated to the outcome. It bounds the "
+        "evidence of a single kernel against an outcome; 0 is no bound.",
     )
     joint_model: bool = setting(
         True,
         FLAG,
-        "Ask the machine of all kernels at equal weights, too, each kernel in it as far as it is "
-        "trusted: what only all of them together know. It has a say only where weights are "
-        "learned, and needs two kernels.",
+        "Include an SVM on the average of all kernels, with each kernel weighted by its trust. It "
+        "captures interactions between views. Requires two kernels and `learn_weights`.",
     )
     learn_weights: bool = setting(
-        True, FLAG, "Learn how much each kernel counts in the vote; else all count alike."
+        True, FLAG, "Learn the weight of each kernel in the vote; otherwise all weights are one."
     )
     n_corrupted_copies: int = setting(
         2,
         count(0),
-        "Copies of the training samples, in each of which every sample has one view of a sample "
-        "with another outcome: weights are learned from them, too.",
+        "Number of corrupted copies of the training samples from which weights are learned. In "
+        "each copy, every sample has one view of a sample with another outcome.",
     )
 
     _model_class: ClassVar[type[Model]] = TrustedVote
 
     @abstractmethod
-    def _questions(self, training: Training) -> list[_Question]:
-        """What is voted on: the classes, or each target."""
+    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
+        """Return the outcomes to vote on: one entry for the classes, or one for each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
         training = deduplicate(training)
         rng = training.rng
         folds = folds_for(training.problems, self.n_folds, int(rng.randint(2**31 - 1)))
-        asks_all = self.joint_model and training.n_kernels > 1
-        together = Together.learn(training, folds) if asks_all else Together.unasked(training)
-        looks = self.n_neighbors if self.novelty or self.local_temperature else 0
-        school = ExpertSchool(training, folds, together, self.novelty, looks)
-        made = school.experts(self.n_jobs)
-        _warn(training, made)
-        questions = self._questions(training)
-        heard = _heard(training, made, together, len(questions))
-        panels, successes = [], []
-        for number, question in enumerate(questions):
-            panel, success = self._panel(number, question, heard, made, training.weight)
-            panels.append(self._weighed(panel, question, heard, rng))
-            successes.append(success)
+        has_joint = self.joint_model and training.n_kernels > 1
+        joint = JointModel.fit(training, folds) if has_joint else JointModel.zero(training)
+        n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
+        trainer = ExpertTrainer(training, folds, joint, self.novelty, n_neighbors)
+        trained = trainer.fit(self.n_jobs)
+        _warn_if_saturated(training, trained)
+        targets = self._training_outcomes(training)
+        outputs = _held_out_outputs(training, trained, joint, len(targets))
+        pools, reliabilities = [], []
+        for index, target in enumerate(targets):
+            pool, reliability = self._calibrate(index, target, outputs, trained, training.weight)
+            pools.append(self._learn_weights(pool, target, outputs, rng))
+            reliabilities.append(reliability)
         experts = [
-            replace(own.expert, success=tuple(s for s in learned if s is not None))
-            for own, learned in zip(made, zip(*successes, strict=True), strict=True)
+            replace(item.expert, reliability=tuple(r for r in local if r is not None))
+            for item, local in zip(trained, zip(*reliabilities, strict=True), strict=True)
         ]
-        support = [own.expert.support for own in made]
-        support.append(np.flatnonzero((together.coef != 0).any(axis=1)))
-        places = np.unique(np.concatenate(support))
-        solved = [own.solution for own in made if own.solution is not None]
+        support = [item.expert.support for item in trained]
+        support.append(np.flatnonzero((joint.coef != 0).any(axis=1)))
+        positions = np.unique(np.concatenate(support))
+        positions = positions[np.argsort(training.rows[positions])]
+        solutions = [item.solution for item in trained if item.solution is not None]
         return TrustedVote(
             experts,
-            panels,
-            together.intercept,
-            SupportSet.at(
-                places[np.argsort(training.rows[places])], training.samples, training.rows
-            ),
-            together.objective + sum(solution.objective for solution in solved),
-            max(1, *(solution.n_iter for solution in solved)),
+            pools,
+            joint.intercept,
+            SupportSet.at(positions, training.samples, training.rows),
+            joint.objective + sum(solution.objective for solution in solutions),
+            max(1, *(solution.n_iter for solution in solutions)),
         )
 
-    def _panel(
+    def _calibrate(
         self,
-        number: int,
-        question: _Question,
-        heard: Heard,
-        made: list[HeldOutExpert],
+        index: int,
+        target: _TrainingOutcomes,
+        outputs: ExpertOutputs,
+        trained: list[HeldOutExpert],
         weight: Array,
-    ) -> tuple[Panel, list[LocalSuccess | None]]:
-        """Calibrate all experts; local success of the training samples is written down."""
-        outcomes, truth = question.outcomes, question.truth
-        calibrations: list[Calibration] = []
-        successes: list[LocalSuccess | None] = []
-        for i, own in enumerate(made):
-            rows, success = own.rows, None
-            known = (truth[rows], question.weight[rows])
-            found = calibrate(outcomes, own.decision, *known)
+    ) -> tuple[EvidencePool, list[LocalReliability | None]]:
+        """Calibrate all experts; local reliabilities are written to ``outputs.reliability``."""
+        outcomes, truth = target.outcomes, target.truth
+        calibrations: list[ExpertCalibration] = []
+        reliabilities: list[LocalReliability | None] = []
+        for i, item in enumerate(trained):
+            rows, reliability = item.rows, None
+            truth_of_rows = (truth[rows], target.weight[rows])
+            calibration = calibrate(outcomes, item.decision, *truth_of_rows)
             if self.local_temperature and len(rows):
-                chances = found.chances(outcomes, own.decision)
-                right = chances[np.arange(len(rows)), truth[rows]]
-                counts = np.where(question.weight[rows] > 0, weight[rows], 0.0)
-                success = LocalSuccess.of(right, counts, own.neighbours)
-                z = success(own.neighbours)
-                found = calibrate(outcomes, own.decision, *known, z, found)
-                heard.local[rows, i, number] = z
-            calibrations.append(found)
-            successes.append(success)
-        panel = Panel(number, outcomes, self.noise_rate, calibrations, None, np.ones(len(made)))
-        return panel, successes
+                q = calibration.probabilities(outcomes, item.decision)
+                right = q[np.arange(len(rows)), truth[rows]]
+                counted = np.where(target.weight[rows] > 0, weight[rows], 0.0)
+                reliability = LocalReliability.from_training(right, counted, item.neighbours)
+                z = reliability(item.neighbours)
+                calibration = calibrate(outcomes, item.decision, *truth_of_rows, z, calibration)
+                outputs.reliability[rows, i, index] = z
+            calibrations.append(calibration)
+            reliabilities.append(reliability)
+        weights = np.ones(len(trained))
+        pool = EvidencePool(index, outcomes, self.noise_rate, calibrations, None, weights)
+        return pool, reliabilities
 
-    def _weighed(
-        self, panel: Panel, question: _Question, heard: Heard, rng: np.random.RandomState
-    ) -> Panel:
-        """Calibrate the machine of all kernels, and learn how much each expert counts."""
+    def _learn_weights(
+        self,
+        pool: EvidencePool,
+        target: _TrainingOutcomes,
+        outputs: ExpertOutputs,
+        rng: np.random.RandomState,
+    ) -> EvidencePool:
+        """Calibrate the joint model and learn the weights of the vote."""
         if not self.learn_weights:
-            return panel
-        testimony, known = panel.testimony(heard), (question.truth, question.weight)
-        if self.joint_model and heard.decision.shape[1] > 1:
-            trust = panel.opinion(testimony).trust
-            together = testimony.together(trust)
-            panel = replace(panel, joint=calibrate(question.outcomes, together, *known))
-        return with_learned_weights(panel, testimony, *known, self.n_corrupted_copies, rng)
+            return pool
+        truth = (target.truth, target.weight)
+        if self.joint_model and outputs.decision.shape[1] > 1:
+            decision = outputs.joint_decision(pool.trust(outputs))
+            pool = replace(pool, joint=calibrate(target.outcomes, decision, *truth))
+        return learn_weights(pool, outputs, *truth, self.n_corrupted_copies, rng)
 
     def trust(self, X: Any, *, labels: bool = False) -> Any:
-        """Probability that each kernel speaks to the matter at each sample.
+        """Probability that each kernel is informative at each sample.
 
-        Unlike :meth:`gate`, which gives shares, all kernels of a sample may be trusted, or none.
+        Unlike :meth:`weights`, whose rows sum to one, all kernels of a sample may be trusted, or
+        none.
 
         Parameters
         ----------
@@ -177,18 +194,19 @@ class _TrustedVote(KernelEstimator):
         Returns
         -------
         trust : array of shape (n_samples, n_kernels)
-            From 0 to below 1; 0 where a sample lacks the view, near 0 where it is like no training
-            sample or where the other kernels speak against it. The mean over several targets.
+            Between 0 and 1. It is 0 if the sample lacks the view, and close to 0 if the sample is
+            unlike the training samples or the other kernels contradict this one. With several
+            targets, the mean over the targets.
         """
         trust = checked_prediction(self._model.trust, self._validate_for_predict(X))
         return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
     def disagreement(self, X: Any, *, labels: bool = False) -> Any:
-        """How far the kernels contradict each other at each sample, whomever the vote trusts.
+        """Mean disagreement of pairs of kernels at each sample.
 
-        Two kernels that give an outcome the probabilities ``q_i(y)`` and ``q_k(y)`` contradict each
-        other by ``sum_y |q_i(y) - q_k(y)| / 2``; this is the mean over all pairs of kernels,
-        weighed by how familiar the sample is to both.
+        The disagreement of two kernels that give an outcome the probabilities ``q_i(y)`` and
+        ``q_k(y)`` is ``sum_y |q_i(y) - q_k(y)| / 2``. Pairs are weighted by the product of their
+        familiarities.
 
         Parameters
         ----------
@@ -199,13 +217,14 @@ class _TrustedVote(KernelEstimator):
         Returns
         -------
         disagreement : array of shape (n_samples,)
-            0 where all kernels say the same, 1 where each rules out what the others say.
+            0 if all kernels predict the same probabilities, 1 if each excludes what the others
+            predict.
         """
         values = checked_prediction(self._model.disagreement, self._validate_for_predict(X))
         return labelled_samples(values, X, "disagreement") if labels else values
 
     def familiarity(self, X: Any, *, labels: bool = False) -> Any:
-        """How far each kernel has seen samples like these in training.
+        """Similarity of each sample to the training samples under each kernel.
 
         Parameters
         ----------
@@ -216,64 +235,63 @@ class _TrustedVote(KernelEstimator):
         Returns
         -------
         familiarity : array of shape (n_samples, n_kernels)
-            From 0, like none of the training samples, to 1; 0 where a sample lacks the view, 1 for
-            all others where `novelty` is off.
+            From 0, unlike all training samples, to 1. It is 0 if the sample lacks the view, and 1
+            otherwise if `novelty` is off.
         """
-        values = checked_prediction(self._model.familiar, self._validate_for_predict(X))
+        values = checked_prediction(self._model.familiarity, self._validate_for_predict(X))
         return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
 
 
-def _heard(
-    training: Training, made: list[HeldOutExpert], together: Together, n_panels: int
-) -> Heard:
-    """What experts say about the training samples that they have not learned from."""
-    n, m = training.n_samples, training.n_kernels
+def _held_out_outputs(
+    training: Training, trained: list[HeldOutExpert], joint: JointModel, n_pools: int
+) -> ExpertOutputs:
+    """Collect the held-out outputs of all experts; local reliability is filled in later."""
     present = training.samples.present
-    present = np.ones((n, m), bool) if present is None else present
-    heard = blank(present, len(training.problems), n_panels, together.base)
+    if present is None:
+        present = np.ones((training.n_samples, training.n_kernels), bool)
+    outputs = ExpertOutputs.zeros(present, n_pools, joint.held_out_intercept)
     gate = 1.0 / np.sqrt(present.sum(axis=1))
-    for i, own in enumerate(made):
-        rows = own.rows
-        heard.decision[rows, i] = own.decision
-        heard.part[rows, i] = gate[rows, np.newaxis] * own.part
-        heard.familiar[rows, i] = own.expert.familiar(own.neighbours)
-    return heard
+    for i, item in enumerate(trained):
+        rows = item.rows
+        outputs.decision[rows, i] = item.decision
+        outputs.contribution[rows, i] = gate[rows, np.newaxis] * item.contribution
+        outputs.familiarity[rows, i] = item.expert.familiarity_of(item.neighbours)
+    return outputs
 
 
-def _warn(training: Training, made: list[HeldOutExpert]) -> None:
-    solved = [(own, own.solution) for own in made if own.solution is not None]
+def _warn_if_saturated(training: Training, trained: list[HeldOutExpert]) -> None:
+    solved = [(item, item.solution) for item in trained if item.solution is not None]
     warn_if_saturated(
-        [problem.take(own.rows) for own, _ in solved for problem in training.problems],
+        [problem.take(item.rows) for item, _ in solved for problem in training.problems],
         [dual for _, solution in solved for dual in solution.duals],
-        [own.diag for own, _ in solved for _ in training.problems],
+        [item.diag for item, _ in solved for _ in training.problems],
     )
 
 
 @settings
 class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
-    """A vote of experts that are believed as far as they deserve it, sample by sample.
+    """Vote of calibrated experts, each trusted sample by sample.
 
-    One expert for each kernel, a support vector machine, is judged by its decisions about samples
-    that it has not learned from. They are calibrated to probabilities ``q_i(y|x)``, at a
-    temperature that follows its success nearby; bounded, so that no expert alone can rule a class
-    out; and hushed where a sample is like nothing the kernel has seen. The vote is
-    ``S(y) = log prior(y) + sum_i w_i B_i(y)`` with bounded evidence ``B_i``, and a kernel is
-    trusted as far as what it says fits what all others say. Weights ``w`` are learned, and how
-    often the prior counts where kernels are heard: else of two kernels that contradict each other
-    the rarer class would win.
+    Each kernel has an expert, an SVM. Its held-out decisions are calibrated to probabilities
+    ``q_i(y|x)`` with a temperature that depends on its reliability near the sample. The evidence of
+    an expert is bounded, so that no expert alone can exclude a class, and reduced for samples that
+    are unlike its training samples. The vote is ``S(y) = log prior(y) + sum_i w_i B_i(y)`` with
+    bounded evidence ``B_i``. The trust in a kernel is the posterior probability that it is
+    informative, given the evidence of all kernels. The weights ``w`` are learned, together with a
+    multiplier of the log prior; without it, of two conflicting kernels the rarer class would win.
 
     Notes
     -----
-    For views that may be wrong at single samples: swapped, noisy or missing. With two kernels
-    nobody can tell which of them is wrong.
+    Use it if views may be wrong for single samples: swapped, noisy or missing. With two kernels no
+    method can detect which of them is wrong.
 
-    Parts of kernels are ``w_i B_i(y)``, a share of the evidence that only all kernels have
-    together, divided by trust, and of what the prior counts for besides, divided by how familiar
-    the sample is to each kernel. ``contributions(X).sum(-1) + intercept_`` is the decision, a log
-    probability but for a constant; for two classes it is the log of the ratio of both.
+    The contribution of a kernel is ``w_i B_i(y)``, plus its part of the evidence of the joint
+    model, divided by trust, and of the extra prior, divided by familiarity.
+    ``contributions(X).sum(-1) + intercept_`` is the decision, a log probability up to a constant;
+    for two classes, it is the log of their ratio.
 
-    Draws depend on the distinct training samples only: a weight of 2 is a row written twice,
-    whatever the order of the rows.
+    Random draws depend only on the distinct training samples, not on the order of the rows. A
+    sample weight of 2 gives the same model as repeating the row.
 
     Examples
     --------
@@ -290,27 +308,27 @@ class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
     (178, 3)
     """
 
-    def _questions(self, training: Training) -> list[_Question]:
+    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
         targets, weight = training.targets, training.problems[0].cost
         n_classes = max(targets.shape[1], 2)
         codes = (targets[:, 0] > 0).astype(np.intp) if n_classes == 2 else targets.argmax(axis=1)
-        outcomes = Classes.of(codes, weight, n_classes)
-        place = np.zeros(n_classes, dtype=np.intp)
-        place[outcomes.known] = np.arange(len(outcomes.known))
-        return [_Question(outcomes, place[codes], weight)]
+        outcomes = ClassOutcomes.from_training(codes, weight, n_classes)
+        index = np.zeros(n_classes, dtype=np.intp)
+        index[outcomes.observed] = np.arange(len(outcomes.observed))
+        return [_TrainingOutcomes(outcomes, index[codes], weight)]
 
     def _class_probabilities(self, X: Any, log: bool) -> Array:
         decision = self.decision_function(X)
         if decision.ndim == 1:
             decision = np.column_stack([np.zeros_like(decision), decision])
-        logarithms = log_softmax(decision)
-        return logarithms if log else np.exp(logarithms)
+        log_probabilities = np.asarray(log_softmax(decision, axis=-1))
+        return log_probabilities if log else np.exp(log_probabilities)
 
-    def opinions(self, X: Any) -> Array:
-        """Probability of each class by the word of each kernel alone.
+    def predict_proba_alone(self, X: Any) -> Array:
+        """Probability of each class given one kernel at a time.
 
-        A kernel that cannot see a sample, or that has seen none like it, says how frequent the
-        classes are.
+        If a sample lacks the view of a kernel, or is unlike its training samples, these are the
+        class frequencies.
 
         Parameters
         ----------
@@ -318,24 +336,25 @@ class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
 
         Returns
         -------
-        opinions : array of shape (n_samples, n_kernels, n_classes)
+        probabilities : array of shape (n_samples, n_kernels, n_classes)
             In the order of ``kernel_names_`` and ``classes_``; sums over classes are one.
         """
-        return checked_prediction(self._model.opinions, self._validate_for_predict(X))
+        return checked_prediction(self._model.probabilities_alone, self._validate_for_predict(X))
 
 
 @settings
 class TrustedVoteRegressor(_TrustedVote, Regressor):
-    """A vote of experts about one or several numeric targets, believed as far as they deserve it.
+    """Vote of calibrated experts on numeric targets, each trusted sample by sample.
 
-    The range of a target is divided into cells, and experts vote on them as on classes: an expert
-    says that the target is near its prediction, with the error that it has on samples it has not
-    learned from. The prediction is the mean of the voted distribution.
+    The range of a target is divided into bins, and the experts vote on the bins as on classes. The
+    probabilities of an expert are centred at its prediction, with its error on held-out samples as
+    the scale. The prediction is the mean of the pooled distribution.
 
     Notes
     -----
-    Predictions stay within the range of the training targets and a tenth beyond. Parts of kernels
-    are how far each moves the mean on the way from the mean target to the prediction.
+    Predictions stay within the range of the training targets, extended by a tenth on both sides.
+    The contribution of a kernel is its effect on the mean, integrated along the path from the prior
+    to the pooled distribution.
 
     Examples
     --------
@@ -348,11 +367,12 @@ class TrustedVoteRegressor(_TrustedVote, Regressor):
     True
     """
 
-    n_cells: int = setting(200, count(10), "Cells that the range of a target is divided into.")
+    n_bins: int = setting(200, count(10), "Number of bins over the range of a target.")
 
-    def _questions(self, training: Training) -> list[_Question]:
-        questions = []
+    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
+        targets = []
         for task, problem in enumerate(training.problems):
-            cells = Cells.of(problem.target, problem.cost, task, self.n_cells)
-            questions.append(_Question(cells, cells.cell(problem.target), problem.cost))
-        return questions
+            bins = TargetBins.from_training(problem.target, problem.cost, task, self.n_bins)
+            index = bins.bin_index(problem.target)
+            targets.append(_TrainingOutcomes(bins, index, problem.cost))
+        return targets

@@ -1,4 +1,4 @@
-"""What a kernel has seen near a sample: whether anything, and whether it was right there."""
+"""Neighbourhood of a sample under one kernel: how familiar it is and how reliable the expert."""
 
 from dataclasses import dataclass
 
@@ -6,33 +6,47 @@ import numpy as np
 
 from lokl._arrays import Array
 
-# How many of the closest samples say whether a sample is familiar, and the share of the training
-# samples that count as less than familiar.
-_FAMILIAR, _STRANGE = 5, 0.05
-# Weight of the overall mean in that of the neighbours, as so many neighbours.
-_PSEUDO = 5.0
-_LEAST_CHANCE = 1e-3
-_LARGEST_LOCAL = 3.0
-# Relative differences of a diagonal that count as none.
+# Neighbours that decide how familiar a sample is.
+_FAMILIAR_NEIGHBOURS = 5
+# Weighted fraction of training samples that count as less than fully familiar.
+_UNFAMILIAR = 0.05
+# The overall mean counts as this number of neighbours in a local mean.
+_PSEUDO_COUNT = 5.0
+_LEAST_PROBABILITY = 1e-3
+# Standardised reliability is clipped to this number of standard deviations.
+_LARGEST_DEVIATION = 3.0
+# Largest relative variation of a diagonal that counts as constant.
 _CONSTANT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The closest training samples of each sample, the closest first."""
+    """Nearest training samples of each sample, most similar first.
 
-    index: Array  # (n_samples, n_neighbors)
-    closeness: Array  # (n_samples, n_neighbors), not negative
+    Attributes
+    ----------
+    index : array of int of shape (n_samples, n_neighbors)
+    similarity : array of shape (n_samples, n_neighbors)
+        Non-negative.
+    """
+
+    index: Array
+    similarity: Array
 
     @classmethod
-    def among(cls, closeness: Array, count: int) -> "Neighbours":
-        """Find them in the rows of a matrix."""
-        n = closeness.shape[1]
+    def none(cls, n_samples: int) -> "Neighbours":
+        """Return zero neighbours for each sample."""
+        return cls(np.empty((n_samples, 0), np.intp), np.empty((n_samples, 0)))
+
+    @classmethod
+    def nearest(cls, similarity: Array, count: int) -> "Neighbours":
+        """Select the `count` largest entries of each row of a similarity matrix."""
+        n = similarity.shape[1]
         count = min(count, n)
         if count == 0:
-            return cls(np.empty((len(closeness), 0), np.intp), np.empty((len(closeness), 0)))
-        index = np.argpartition(closeness, n - count, axis=1)[:, n - count :]
-        values = np.take_along_axis(closeness, index, axis=1)
+            return cls.none(len(similarity))
+        index = np.argpartition(similarity, n - count, axis=1)[:, n - count :]
+        values = np.take_along_axis(similarity, index, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
         return cls(
             np.take_along_axis(index, order, axis=1),
@@ -40,116 +54,136 @@ class Neighbours:
         )
 
     @classmethod
-    def joined(cls, parts: list["Neighbours"]) -> "Neighbours":
-        """Put the samples of several blocks one below the other."""
+    def concatenate(cls, blocks: list["Neighbours"]) -> "Neighbours":
+        """Concatenate blocks of samples."""
         return cls(
-            np.concatenate([part.index for part in parts]),
-            np.concatenate([part.closeness for part in parts]),
+            np.concatenate([block.index for block in blocks]),
+            np.concatenate([block.similarity for block in blocks]),
         )
 
-    def at(self, rows: Array) -> "Neighbours":
-        """Return those of some samples."""
-        return Neighbours(self.index[rows], self.closeness[rows])
+    def take(self, rows: Array) -> "Neighbours":
+        """Return the neighbours of some samples."""
+        return Neighbours(self.index[rows], self.similarity[rows])
 
     @property
-    def familiarity(self) -> Array:
-        """Mean closeness of the few closest."""
-        if self.closeness.shape[1] == 0:
-            return np.zeros(len(self.closeness))
-        return np.asarray(self.closeness[:, :_FAMILIAR].mean(axis=1))
+    def mean_similarity(self) -> Array:
+        """Mean similarity to the few nearest neighbours, of shape (n_samples,)."""
+        if self.similarity.shape[1] == 0:
+            return np.zeros(len(self.similarity))
+        return np.asarray(self.similarity[:, :_FAMILIAR_NEIGHBOURS].mean(axis=1))
 
 
 @dataclass(frozen=True)
-class Closeness:
-    """How close two samples are in the eyes of a kernel, from 0 to 1.
+class KernelSimilarity:
+    """Similarity of two samples under a kernel, between 0 and 1.
 
-    With ``D`` the squared distance in feature space it is ``exp(-D / median D)``. A kernel whose
-    diagonal is constant says so itself, but for a factor: ``1 - D / (2 diagonal)``, which is the
-    kernel over its diagonal.
+    With ``D`` the squared distance in feature space it is ``exp(-D / median D)``. If the diagonal
+    of the kernel is constant, it is ``1 - D / (2 diagonal)``, the kernel divided by its diagonal.
     """
 
-    spread: float
+    distance_scale: float
     is_exponential: bool
 
     @classmethod
-    def of(cls, diag: Array, some: Array, block: Array) -> "Closeness":
-        """Choose it for training samples, by the values `block` of the kernel among `some`."""
+    def from_training(cls, diag: Array, some: Array, block: Array) -> "KernelSimilarity":
+        """Choose the formula and its scale.
+
+        Parameters
+        ----------
+        diag : array of shape (n_samples,)
+            Diagonal of the kernel matrix of the training samples.
+        some : array of int of shape (n_some,)
+            Training samples that estimate the median distance.
+        block : array of shape (n_some, n_some)
+            Kernel matrix of these samples.
+        """
         if diag[0] > 0 and (np.abs(diag - diag[0]) <= _CONSTANT * diag[0]).all():
             return cls(2.0 * float(diag[0]), False)
-        own = diag[some]
+        some_diag = diag[some]
         upper = np.triu_indices(len(some), 1)
-        distances = (own[:, np.newaxis] + own - 2.0 * block)[upper]
+        distances = (some_diag[:, np.newaxis] + some_diag - 2.0 * block)[upper]
         median = float(np.median(distances)) if distances.size else 0.0
         return cls(median if median > 0 else 1.0, True)
 
-    def __call__(self, K: Array, diag: Array, others: Array) -> Array:
-        """Closeness (n_samples, n_others) from kernel values and both diagonals."""
-        relative = (-2.0 / self.spread) * K
-        relative += ((diag / self.spread)[:, np.newaxis]).astype(K.dtype)
-        relative += (others / self.spread).astype(K.dtype)
-        np.maximum(relative, 0.0, out=relative)
+    def __call__(self, K: Array, diag: Array, training_diag: Array) -> Array:
+        """Return similarities (n_samples, n_training) from a kernel matrix and both diagonals."""
+        distance = (-2.0 / self.distance_scale) * K
+        distance += ((diag / self.distance_scale)[:, np.newaxis]).astype(K.dtype)
+        distance += (training_diag / self.distance_scale).astype(K.dtype)
+        np.maximum(distance, 0.0, out=distance)
         if self.is_exponential:
-            return np.asarray(np.exp(-relative))
-        return np.maximum(1.0 - relative, 0.0)
+            return np.asarray(np.exp(-distance))
+        return np.maximum(1.0 - distance, 0.0)
 
 
 @dataclass(frozen=True)
-class Novelty:
-    """``nu(x) = min(1, familiarity(x) / threshold)``: 0 for what a kernel has never seen."""
+class Familiarity:
+    """``nu(x) = min(1, mean similarity to the nearest / threshold)``; 0 for novel samples."""
 
     threshold: float
 
     @classmethod
-    def of(cls, neighbours: Neighbours, weight: Array) -> "Novelty":
-        """Take the threshold that few training samples are below, their own rows left out."""
-        familiarity = neighbours.familiarity
-        order = np.argsort(familiarity, kind="stable")
+    def from_training(cls, neighbours: Neighbours, weight: Array) -> "Familiarity":
+        """Set the threshold to a low quantile of the training samples.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Of each training sample among the others.
+        weight : array of shape (n_samples,)
+        """
+        similarity = neighbours.mean_similarity
+        order = np.argsort(similarity, kind="stable")
         mass = np.cumsum(weight[order])
-        place = int(np.searchsorted(mass, _STRANGE * mass[-1]))
-        return cls(float(familiarity[order][min(place, len(order) - 1)]))
+        position = int(np.searchsorted(mass, _UNFAMILIAR * mass[-1]))
+        return cls(float(similarity[order][min(position, len(order) - 1)]))
 
     def __call__(self, neighbours: Neighbours) -> Array:
+        """Return the familiarity of each sample, of shape (n_samples,)."""
         if self.threshold <= 0:
-            # Training samples know nothing of each other either: nobody is a stranger.
+            # Training samples are not similar to each other either, so nothing counts as novel.
             return np.ones(len(neighbours.index))
-        return np.minimum(1.0, neighbours.familiarity / self.threshold)
+        return np.minimum(1.0, neighbours.mean_similarity / self.threshold)
 
 
 @dataclass(frozen=True, eq=False)
-class LocalSuccess:
-    """How well samples nearby were predicted: mean log probability of their true outcomes.
+class LocalReliability:
+    """Mean held-out log probability of the true outcomes of the neighbours.
 
-    Standardised on the training samples and limited to three deviations.
+    Standardised on the training samples and clipped to three standard deviations.
     """
 
-    values: Array  # of each training sample
-    weight: Array  # of each training sample, one on average
+    values: Array  # log probability for each training sample
+    weight: Array  # of each training sample, mean one
+    overall: float
     mean: float
-    centre: float
     deviation: float
 
     @classmethod
-    def of(cls, chance: Array, weight: Array, neighbours: Neighbours) -> "LocalSuccess":
-        """Learn it from held-out probabilities of the true outcome of each training sample."""
-        values = np.log(np.maximum(chance, _LEAST_CHANCE))
+    def from_training(
+        cls, probability: Array, weight: Array, neighbours: Neighbours
+    ) -> "LocalReliability":
+        """Estimate it from held-out probabilities (n_samples,) of the true outcomes."""
+        values = np.log(np.maximum(probability, _LEAST_PROBABILITY))
         weight = weight / weight.mean() if weight.any() else np.ones(len(weight))
-        mean = float(np.average(values, weights=weight))
-        raw = cls(values, weight, mean, 0.0, 1.0)._raw(neighbours)
-        centre = float(np.average(raw, weights=weight))
-        deviation = float(np.sqrt(np.average((raw - centre) ** 2, weights=weight)))
-        return cls(values, weight, mean, centre, deviation)
+        overall = float(np.average(values, weights=weight))
+        raw = cls(values, weight, overall, 0.0, 1.0)._local_mean(neighbours)
+        mean = float(np.average(raw, weights=weight))
+        deviation = float(np.sqrt(np.average((raw - mean) ** 2, weights=weight)))
+        return cls(values, weight, overall, mean, deviation)
 
     def __call__(self, neighbours: Neighbours) -> Array:
+        """Return the standardised reliability at each sample, of shape (n_samples,)."""
         if self.deviation <= 1e-9:
             return np.zeros(len(neighbours.index))
-        z = (self._raw(neighbours) - self.centre) / self.deviation
-        return np.clip(z, -_LARGEST_LOCAL, _LARGEST_LOCAL)
+        z = (self._local_mean(neighbours) - self.mean) / self.deviation
+        return np.clip(z, -_LARGEST_DEVIATION, _LARGEST_DEVIATION)
 
-    def _raw(self, neighbours: Neighbours) -> Array:
-        near = neighbours.closeness
+    def _local_mean(self, neighbours: Neighbours) -> Array:
+        near = neighbours.similarity
         if near.shape[1] == 0:
-            return np.full(len(near), self.mean)
+            return np.full(len(near), self.overall)
         relative = np.divide(near, near[:, :1], out=np.zeros_like(near), where=near[:, :1] > 0)
-        share = relative * self.weight[neighbours.index]
-        told = (share * self.values[neighbours.index]).sum(axis=1) + _PSEUDO * self.mean
-        return np.asarray(told / (share.sum(axis=1) + _PSEUDO))
+        weight = relative * self.weight[neighbours.index]
+        total = (weight * self.values[neighbours.index]).sum(axis=1) + _PSEUDO_COUNT * self.overall
+        return np.asarray(total / (weight.sum(axis=1) + _PSEUDO_COUNT))
