@@ -1,7 +1,7 @@
-"""The same estimators on Dask collections that are larger than the memory of any machine.
+"""Fits and predictions on Dask collections that are larger than the memory of any machine.
 
-What comes back from :func:`fit` is the ordinary estimator, which needs no Dask; answers about
-collections are lazy. Scheduling, moving of data, spilling to disk and lost workers are Dask's.
+:func:`fit` returns an ordinary estimator, which does not need Dask. Predictions for collections are
+lazy. Dask schedules the tasks, moves data, spills to disk and repeats the tasks of lost workers.
 """
 
 from typing import TYPE_CHECKING
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
     from lokl.regions.dask.fitting import fit as fit
     from lokl.tables.dask import read as read
 
+_ANSWERS = ("contributions", "decision_function", "predict", "predict_proba", "score", "weights")
+
 __getattr__, __all__ = lazy_exports(
     __name__,
     {
-        "contributions": "lokl.regions.dask.answers",
-        "decision_function": "lokl.regions.dask.answers",
         "fit": "lokl.regions.dask.fitting",
-        "weights": "lokl.regions.dask.answers",
-        "predict": "lokl.regions.dask.answers",
-        "predict_proba": "lokl.regions.dask.answers",
         "read": "lokl.tables.dask",
-        "score": "lokl.regions.dask.answers",
+        **dict.fromkeys(_ANSWERS, "lokl.regions.dask.answers"),
     },
 )

@@ -46,7 +46,7 @@ def check_same(fitted, plain, fresh=FRESH):
     """A model of a collection is that of samples in memory, to the last digit."""
     assert type(fitted) is type(plain)
     for own, tree in zip(fitted.trees_, plain.trees_, strict=True):
-        for name in ("directions", "offsets", "bands", "children", "missing"):
+        for name in ("directions", "offsets", "bands", "children", "fill_values"):
             np.testing.assert_array_equal(getattr(own, name), getattr(tree, name))
     for own, sizes in zip(fitted.region_sizes_, plain.region_sizes_, strict=True):
         np.testing.assert_array_equal(own, sizes)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lokl.regions import tree as region_tree
-from lokl.regions.tree import Growth, projected, with_branches
-from lokl.regions.tree import grow_tree as grow_by
+from lokl.regions.tree import TreeGrower, attach_branches, project
 
 
 def grow_tree(X, max_size, **settings):
-    return grow_by(X, Growth(max_size, **settings))
+    grown = TreeGrower(max_size, **settings).grow(X)
+    return grown.tree, grown.members
 
 
 def cloud(seed, n, d, repeated=False):
@@ -39,9 +39,9 @@ def test_shares_are_a_partition_of_unity_and_regions_are_bounded(
     seed, n, d, max_size, overlap, repeated
 ):
     X = cloud(seed, n, d, repeated)
-    tree, shares = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
+    tree, regions = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
     total = np.zeros(n)
-    for rows, weight in shares:
+    for rows, weight in regions:
         assert len(rows) > 0
         assert (np.diff(rows) > 0).all()
         if weight is not None:
@@ -50,7 +50,7 @@ def test_shares_are_a_partition_of_unity_and_regions_are_bounded(
         # Samples that are equal cannot be told apart.
         assert len(rows) <= max_size or (X[rows] == X[rows[0]]).all()
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
-    assert tree.n_regions == len(shares)
+    assert tree.n_regions == len(regions)
     assert overlap or not tree.overlaps
 
 
@@ -58,16 +58,16 @@ def test_shares_are_a_partition_of_unity_and_regions_are_bounded(
 @settings(max_examples=40, deadline=None)
 def test_samples_find_their_region_again(seed, n, d, max_size, overlap, repeated):
     X = cloud(seed, n, d, repeated)
-    tree, shares = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
+    tree, regions = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
     tree = pickle.loads(pickle.dumps(tree))
     some = np.arange(n)[:: max(1, n // 7)]
     for Z in (X, sparse.csr_matrix(X), np.asfortranarray(X)):
-        for own, again in zip(shares, tree.divide(Z), strict=True):
+        for own, again in zip(regions, tree.divide(Z), strict=True):
             np.testing.assert_array_equal(again.rows, own.rows)
             np.testing.assert_array_equal(again.weight, own.weight)
         np.testing.assert_array_equal(tree.assign(Z)[some], tree.assign(Z[some]))
     if not overlap:
-        for number, (rows, _) in enumerate(shares):
+        for number, (rows, _) in enumerate(regions):
             assert (tree.assign(X)[rows] == number).all()
 
 
@@ -75,10 +75,10 @@ def test_samples_find_their_region_again(seed, n, d, max_size, overlap, repeated
 @settings(max_examples=60, deadline=None)
 def test_a_tree_of_a_sample_divides_all_samples(seed, n, d, max_size, overlap, repeated):
     X = cloud(seed, n, d, repeated)
-    with patch.multiple(region_tree, SAMPLE=40, _FEWEST=9):
-        tree, shares = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
+    with patch.multiple(region_tree, _TRUNK_SAMPLE=40, _FEWEST_TO_SPLIT=9):
+        tree, regions = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
     total = np.zeros(n)
-    for (rows, weight), again in zip(shares, tree.divide(X), strict=True):
+    for (rows, weight), again in zip(regions, tree.divide(X), strict=True):
         assert len(rows) > 0
         np.testing.assert_array_equal(again.rows, rows)
         np.testing.assert_array_equal(again.weight, weight)
@@ -91,38 +91,38 @@ def test_a_tree_of_a_sample_divides_all_samples(seed, n, d, max_size, overlap, r
 @settings(max_examples=40, deadline=None)
 def test_parts_in_different_places_grow_the_same_tree(seed, n, d, max_size, overlap, repeated):
     X = cloud(seed, n, d, repeated)
-    growth = Growth(max_size, overlap, (seed,))
-    with patch.multiple(region_tree, SAMPLE=40, _FEWEST=9):
+    grower = TreeGrower(max_size, overlap, (seed,))
+    with patch.multiple(region_tree, _TRUNK_SAMPLE=40, _FEWEST_TO_SPLIT=9):
         whole, _ = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
-        trunk = growth.trunk(X[growth.sampled(n)], n)
+        trunk = grower.grow_trunk(X[grower.subsample(n)], n)
     branches = []
     for number, path in enumerate(trunk.paths):
         # Only the rows of this part, as they are where others are far away.
         own = X[trunk.tree.divide(X)[number].rows]
         share = trunk.tree.divide(own)[number]
-        branches.append(growth.branch(own, share, path, trunk.tree.missing)[0])
-    tree = with_branches(trunk.tree, branches)
-    for name in ("directions", "offsets", "bands", "children", "missing"):
+        branches.append(grower.grow_branch(own, share, path, trunk.tree.fill_values).tree)
+    tree = attach_branches(trunk.tree, branches)
+    for name in ("directions", "offsets", "bands", "children", "fill_values"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(whole, name))
 
 
 def test_the_sample_comes_from_the_seed_and_the_number_of_rows():
-    growth = Growth(10, seed=(3, 0))
-    np.testing.assert_array_equal(growth.sampled(50_000), np.arange(50_000))
-    rows = growth.sampled(200_000)
+    grower = TreeGrower(10, seed=(3, 0))
+    np.testing.assert_array_equal(grower.subsample(50_000), np.arange(50_000))
+    rows = grower.subsample(200_000)
     assert len(rows) == len(np.unique(rows)) == 50_000
     assert (np.diff(rows) > 0).all()
-    np.testing.assert_array_equal(rows, growth.sampled(200_000))
-    np.testing.assert_array_equal(rows, Growth(10, seed=(3, 1)).sampled(200_000))
-    assert (rows != Growth(10, seed=(4, 0)).sampled(200_000)).any()
+    np.testing.assert_array_equal(rows, grower.subsample(200_000))
+    np.testing.assert_array_equal(rows, TreeGrower(10, seed=(3, 1)).subsample(200_000))
+    assert (rows != TreeGrower(10, seed=(4, 0)).subsample(200_000)).any()
     # Thousands of millions of rows are not numbered for it.
-    assert growth.sampled(10**10).max() > 9 * 10**9
+    assert grower.subsample(10**10).max() > 9 * 10**9
 
 
 def test_regions_of_many_samples_are_nearly_halves_of_halves():
     X = np.random.RandomState(0).normal(size=(120_000, 2)).astype(np.float32)
-    _, shares = grow_tree(X, 4000)
-    sizes = np.array([len(rows) for rows, _ in shares])
+    _, regions = grow_tree(X, 4000)
+    sizes = np.array([len(rows) for rows, _ in regions])
     assert sizes.max() <= 4000
     assert sizes.sum() == len(X)
     # 3,750 are expected in each; what has more than 4,000 is halved.
@@ -136,25 +136,25 @@ def test_projection_has_a_plain_twin_and_is_the_same_for_sparse(seed, d, share):
     rng = np.random.RandomState(seed)
     X = rng.normal(size=(20, d)) * (rng.uniform(size=(20, d)) < share)
     rows, direction = rng.permutation(20)[:11], rng.normal(size=d)
-    found = projected(X, rows, direction, np.zeros(d))
+    found = project(X, rows, direction, np.zeros(d))
     np.testing.assert_allclose(found, X[rows] @ direction, atol=1e-12)
-    again = projected(sparse.csr_matrix(X), rows, direction, np.zeros(d))
+    again = project(sparse.csr_matrix(X), rows, direction, np.zeros(d))
     np.testing.assert_array_equal(again, found)
 
 
 def test_order_of_samples_does_not_matter():
     X = cloud(0, 500, 4)
     order = np.random.RandomState(1).permutation(500)
-    tree, shares = grow_tree(X, 60)
+    tree, regions = grow_tree(X, 60)
     other, others = grow_tree(X[order], 60)
     np.testing.assert_allclose(other.directions, tree.directions, atol=1e-9)
-    for own, again in zip(shares, others, strict=True):
+    for own, again in zip(regions, others, strict=True):
         np.testing.assert_array_equal(np.sort(order[again.rows]), own.rows)
 
 
 def test_regions_are_halves_of_halves():
-    _, shares = grow_tree(cloud(3, 1000, 5), 130)
-    assert [len(rows) for rows, _ in shares] == [125] * 8
+    _, regions = grow_tree(cloud(3, 1000, 5), 130)
+    assert [len(rows) for rows, _ in regions] == [125] * 8
 
 
 def test_other_seeds_divide_otherwise_and_equal_ones_alike():
@@ -166,32 +166,32 @@ def test_other_seeds_divide_otherwise_and_equal_ones_alike():
 
 def test_far_groups_are_kept_together():
     X = np.vstack([cloud(0, 50, 3), cloud(1, 50, 3) + 100.0])
-    _, shares = grow_tree(X, 60)
-    assert {tuple(np.unique(rows // 50)) for rows, _ in shares} == {(0,), (1,)}
+    _, regions = grow_tree(X, 60)
+    assert {tuple(np.unique(rows // 50)) for rows, _ in regions} == {(0,), (1,)}
 
 
 def test_missing_values_speak_for_neither_side():
     X = cloud(0, 200, 4)
     X[::3, :2] = np.nan
-    tree, shares = grow_tree(X, 30)
-    assert sum(len(rows) for rows, _ in shares) == 200
-    np.testing.assert_allclose(tree.missing, np.nanmean(X, axis=0))
+    tree, regions = grow_tree(X, 30)
+    assert sum(len(rows) for rows, _ in regions) == 200
+    np.testing.assert_allclose(tree.fill_values, np.nanmean(X, axis=0))
     X[:, 3] = np.nan
     assert np.isfinite(grow_tree(X, 30)[0].directions).all()
 
 
 @pytest.mark.parametrize("n", [1, 50])
 def test_equal_samples_are_one_region(n):
-    tree, shares = grow_tree(np.ones((n, 3)), 2)
+    tree, regions = grow_tree(np.ones((n, 3)), 2)
     assert tree.n_regions == 1
-    np.testing.assert_array_equal(shares[0].rows, np.arange(n))
+    np.testing.assert_array_equal(regions[0].rows, np.arange(n))
 
 
 def test_numbers_that_overflow_leave_samples_together():
     X = np.full((10, 2), 1e308) * np.array([[1.0, -1.0]] * 5 + [[-1.0, 1.0]] * 5)
     with np.errstate(all="ignore"):
-        _, shares = grow_tree(X, 6)
-    assert sum(len(rows) for rows, _ in shares) == 10
+        _, regions = grow_tree(X, 6)
+    assert sum(len(rows) for rows, _ in regions) == 10
 
 
 def test_single_and_double_precision_agree():

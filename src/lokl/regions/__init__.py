@@ -1,4 +1,4 @@
-"""Many samples: a tree divides them into regions, and a model learns in each."""
+"""Models for many samples: trees divide them into regions, with one model in each region."""
 
 from typing import TYPE_CHECKING
 

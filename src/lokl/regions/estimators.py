@@ -1,7 +1,4 @@
-"""What classifiers and regressors in regions share: settings, division, fits, questions.
-
-Classifiers and regressors for many samples: one model in each region.
-"""
+"""Classifiers and regressors for many samples, with one model in each region."""
 
 import logging
 from abc import abstractmethod
@@ -22,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array
+from lokl._arrays import Array, column
 from lokl._frames import labelled
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
@@ -31,163 +28,178 @@ from lokl.base.classifier import ProbabilityMixin, decided_classes, learned_clas
 from lokl.base.delegation import ExplanationMixin
 from lokl.base.estimator import atomic_fit, publish
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
-from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count
-from lokl.base.validation import check_samples, check_weights, with_absent_views
-from lokl.kernels.dictionaries import named_kernels
-from lokl.regions.fitting import (
-    Choice,
-    Divided,
-    InMemory,
-    Learning,
-    choose,
-    default_classifier,
-    default_regressor,
-    region_seed,
-    regions_to_tune,
-    spread_of_targets,
+from lokl.base.settings import (
+    JOBS,
+    SEED,
+    Rule,
+    anything,
+    check_settings,
+    count,
+    one_of,
+    or_none,
 )
-from lokl.regions.model import Cover, Regions, take
-from lokl.regions.scaling import Neighbourhood, learn_stretch, standardizing, stretched
-from lokl.regions.tree import Growth
+from lokl.base.validation import check_samples, check_weights, with_absent_views
+from lokl.kernels import RBF
+from lokl.kernels.dictionaries import named_kernels
+from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData
+from lokl.regions.model import Output, Partition, PartitionedModel, take
+from lokl.regions.scaling import learn_feature_scale, scale_columns
+from lokl.regions.tree import TreeGrower
+from lokl.regions.tuning import TunedFit, tune_regions
 from lokl.search.calibration import CalibratedMKLClassifier
 from lokl.search.lockstep import threads_for
 
 logger = logging.getLogger("lokl")
 
 _LARGEST_OVERLAP = 0.5
+# Settings of the default estimators, for targets of unit standard deviation. A loose tolerance is
+# enough, since errors of single SVMs average out over many regions.
+_TOLERANCE, _EPSILON = 1e-2, 0.05
+# Significant digits of the standard deviation of targets. Further digits depend on the order of
+# summation, which is different on a cluster.
+_SPREAD_DIGITS = 6
 
 
 def _check_overlap(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= _LARGEST_OVERLAP:
         raise ValueError(f"{name} must be a number from 0 to {_LARGEST_OVERLAP}, got {value!r}")
-    if not 0 <= value <= _LARGEST_OVERLAP:
-        raise ValueError(f"{name} must be from 0 to {_LARGEST_OVERLAP}, got {value!r}")
 
 
-def _check_scaling(name: str, value: Any) -> None:
-    if value is not None and value != "shared":
-        raise ValueError(f"{name} must be 'shared' or None, got {value!r}")
-
-
-def _check_tune(name: str, value: Any) -> None:
-    if value is not None and value not in ("shared", "each"):
-        raise ValueError(f"{name} must be 'shared', 'each' or None, got {value!r}")
+def rounded_spread(variance: Any) -> float:
+    """Return the standard deviation of targets, given the variance of each of them."""
+    return float(f"{np.sqrt(np.mean(variance)):.{_SPREAD_DIGITS}g}")
 
 
 @settings
-class InRegions(MetaEstimatorMixin, ExplanationMixin):
-    """A tree divides the samples, a copy of an estimator learns in each region."""
+class RegionEstimator(MetaEstimatorMixin, ExplanationMixin):
+    """Base of estimators that divide the samples by trees and fit a model in each region."""
 
     estimator: Any = setting(
         None,
         anything("estimator or None"),
-        "What learns in each region; a copy is fitted. None is one machine with an RBF kernel, "
-        "whose width and cost are chosen as `tune` says.",
+        "Estimator of which a copy is fitted in each region. None is an SVM with an RBF kernel, "
+        "whose width and cost are chosen according to `tune`.",
         kw_only=False,
     )
     max_region_size: int = setting(
         4000,
         count(2),
         "Most samples of a region. Time and memory grow with it, and so does the accuracy of wide "
-        "kernels. Only samples that are equal may be more.",
+        "kernels. Only regions of equal samples may be larger.",
     )
     covers: int = setting(
         1,
         count(),
-        "How many times the samples are divided, each time in another way; decisions are means. "
-        "What one division cuts, others hold together.",
+        "Number of different partitions of the samples into regions, over which decisions are "
+        "averaged. Neighbours that one partition separates are together in others.",
     )
     overlap: float = setting(
         0.0,
         Rule("float", _check_overlap),
-        "Share of the samples, from 0 to 0.5, that are near to the border of a split and belong to "
-        "both sides, with weights that fall to zero across the border. Regions are more, and never "
-        "larger: 0.1 about doubles the work.",
+        "Share of the samples, from 0 to 0.5, that are close to the border of a split and belong "
+        "to both sides, with weights that fall to zero across the border. There are more regions "
+        "then, of the same size: 0.1 about doubles the work.",
     )
     scale_features: str | None = setting(
         None,
-        Rule('{"shared"} or None', _check_scaling),
-        'Whether every column is multiplied by a factor, the same in all regions: "shared" learns '
-        "factors in four regions, such that samples near each other have like targets. Columns "
-        "that tell nothing then hardly count, neither for the division nor for kernels. In this "
-        "unit, ``RBF(0.1)`` to ``RBF(0.5)`` are good guesses. Worth trying where columns are of "
-        "different worth.",
+        or_none(one_of("shared")),
+        'Whether to multiply every column by a learned factor, the same in all regions: "shared" '
+        "learns the factors in four regions, such that nearby samples have similar targets. "
+        "Uninformative columns then hardly count, neither for the partition nor for kernels. "
+        "``RBF(0.1)`` to ``RBF(0.5)`` are good kernels for scaled columns. Worth trying if some "
+        "columns are much more informative than others.",
     )
     tune: str | None = setting(
         "shared",
-        Rule('{"shared", "each"} or None', _check_tune),
+        or_none(one_of("shared", "each")),
         'How the values of `param_grid` are chosen: "shared", by cross-validation in four regions, '
         'the same for all; "each", in every region by itself; None, not at all. Regions with fewer '
-        "than 100 samples, or five of a class, have no part in it.",
+        "than 100 samples, or fewer than five of a class, are left out.",
     )
     param_grid: Any = setting(
         None,
         anything("dict, list of dict or None"),
-        "Values to try by name of a parameter of the estimator, as in "
-        ":class:`~lokl.search.KernelSearchCV`. None: an estimator that was given is taken as it "
-        "is.",
+        "Values to try for parameters of the estimator, as in "
+        ":class:`~lokl.search.KernelSearchCV`. None uses a given estimator with its own settings.",
     )
     random_state: Any = setting(
         None,
         SEED,
-        "Decides how samples are divided, and what the estimator leaves open. Regions have seeds "
-        "of their own, so that no order of work changes the result.",
+        "Seed of the partitions, and of the estimator if its own `random_state` is None. Every "
+        "region has its own seed, so that results do not depend on the order of work.",
     )
     n_jobs: int | None = setting(
         None,
         JOBS,
-        "Regions that are worked on at a time, in threads that share the `cache_size` of the "
-        "estimator; None is one for each core.",
+        "Regions at a time, in threads that share the `cache_size` of the estimator; None is one "
+        "per core.",
     )
     verbose: int = setting(
-        0, anything("int"), "1 logs a line about every division to the logger ``lokl``."
+        0, anything("int"), "1 logs a line about every partition to the logger ``lokl``."
     )
 
     _attributes: ClassVar[AttributeDocs] = {
-        "trees_": ("list of RegionTree", "How samples are divided, one tree for each cover."),
+        "trees_": ("list of RegionTree", "Tree of each partition."),
         "estimators_": (
             "list of lists",
-            "Of each cover, what was fitted in each region; None where a region has samples of one "
-            "class only, or a single sample.",
+            "Fitted estimators, by partition and region; None for a region with samples of one "
+            "class only, or with a single sample.",
         ),
-        "region_sizes_": ("list of arrays", "Of each cover, the training samples of each region."),
+        "region_sizes_": (
+            "list of arrays",
+            "Number of training samples of each region, by partition.",
+        ),
         "feature_scale_": (
             "array of shape (n_features,) or None",
-            "Factor of each column before anything else; None where it was not asked for.",
+            "Factor by which each column is multiplied first; None without `scale_features`.",
         ),
-        "best_params_": ("dict", 'What ``tune="shared"`` has chosen; empty where it has not.'),
+        "best_params_": (
+            "dict",
+            'Parameters chosen by ``tune="shared"``; empty if none were chosen.',
+        ),
         "kernel_names_": ("list", "Names of all kernels of all regions."),
         **FEATURE_ATTRIBUTES,
     }
 
-    _kind: ClassVar[str]  # of estimators
+    _kind: ClassVar[str]  # required kind of estimator, for errors
 
     @classmethod
     def _attribute_docs(cls) -> AttributeDocs:
         return cls._attributes
 
     @abstractmethod
-    def _configured(self, spread: float = 1.0) -> Any:
-        """Return the estimator, or what None stands for, for targets of this spread."""
+    def _region_estimator(self, spread: float = 1.0) -> Any:
+        """Return the estimator, or the default for targets of this standard deviation."""
+
+    @abstractmethod
+    def _suits(self, estimator: Any) -> bool:
+        """Whether an estimator is of the required kind."""
 
     @abstractmethod
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
-        """Return targets, numbers of classes (None for targets), and attributes they tell."""
+        """Return targets, class indices (None for regression) and the attributes they define."""
 
     @abstractmethod
     def _tasks(self) -> tuple[str, Sequence[Any]]:
-        """What is decided about, "class" or "target", and the names of these."""
+        """Return the kind of a decision, "class" or "target", and the names of the decisions."""
+
+    @abstractmethod
+    def _is_flat(self) -> bool:
+        """Whether there is one decision per sample."""
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Divide the samples, and learn in every region.
+        """Divide the samples into regions, and fit a model in each of them.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or (n_samples, n_targets) for regressors
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts like the row written twice in its region, 0 like no row.
+            Within a region, a sample of weight 2 counts like two equal rows. Samples of weight 0
+            are ignored.
 
         Returns
         -------
@@ -195,153 +207,152 @@ class InRegions(MetaEstimatorMixin, ExplanationMixin):
         """
         check_settings(self)
         self._check_estimator()
-        samples = X if hasattr(X, "iloc") else None
+        frame = X if hasattr(X, "iloc") else None
         X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
         weight = check_weights(sample_weight, X)
-        # A weight of zero is the same as no row at all.
+        y, codes, attributes = self._stated(y, weight)
         counted = np.flatnonzero(weight > 0)
-        y, codes, known = self._stated(y, weight)
-        X, samples = take(X, counted), take(X if samples is None else samples, counted)
-        n_classes = 0 if codes is None else len(known["classes_"])
-        learning = Learning(
+        X, samples = take(X, counted), take(X if frame is None else frame, counted)
+        data = RegionData(
             samples,
             y[counted],
             None if codes is None else codes[counted],
-            n_classes,
+            len(attributes.get("classes_", ())),
             None if sample_weight is None else weight[counted],
         )
-        spread = 1.0
-        if codes is None:
-            spread = spread_of_targets(learning.y, learning.weight)
-        # Many fits, none of which should wait for threads of BLAS.
+        # Threads of BLAS would slow down the many small fits.
         with DeferredWarnings(), single_threaded_blas():
-            seed, factors = self._draw_seed(), None
+            seed, scale = self._draw_seed(), None
             if self.scale_features is not None:
-                factors = self._factors(X, learning, seed)
-                X = stretched(X, factors)
-                learning = replace(learning, samples=stretched(learning.samples, factors))
-            divide = partial(InMemory, X, learning, self.n_jobs)
-            learned = self._learn(divide, seed, spread, learning.n_tasks)
-        publish(self, {**known, **learned, "feature_scale_": factors})
+                grower = TreeGrower(self.max_region_size, seed=(seed, 0))
+                scale = learn_feature_scale(X, data, grower, self.n_jobs)
+                self._log(f"feature scale: {np.array2string(scale, precision=3, threshold=20)}")
+                X, data = (
+                    scale_columns(X, scale),
+                    replace(data, samples=scale_columns(samples, scale)),
+                )
+            divide = partial(LocalRegions, X, data, self.n_jobs)
+            learned = self._learn(divide, seed, _target_spread(data), data.n_classes, y.shape[1:])
+        publish(self, {**attributes, **learned, "feature_scale_": scale})
         return self
 
     def _draw_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _growth(self, seed: int, cover: int) -> Growth:
-        """How the tree of a cover is grown."""
+    def _grower(self, seed: int, partition: int) -> TreeGrower:
+        """Return the tree grower of a partition, which is given by its index."""
         overlap = float(self.overlap)
-        return Growth(self.max_region_size, overlap, (seed, cover), varied=cover > 0)
+        return TreeGrower(self.max_region_size, overlap, (seed, partition), varied=partition > 0)
 
     def _learn(
-        self, divide: Callable[[Growth], Divided], seed: int, spread: float, n_tasks: int
+        self,
+        divide: Callable[[TreeGrower], RegionBackend],
+        seed: int,
+        spread: float,
+        n_classes: int,
+        target_shape: tuple[int, ...],
     ) -> dict[str, Any]:
-        """Learn all covers; return what is published.
+        """Fit the models of all partitions, and return the fitted attributes.
 
         Parameters
         ----------
         divide : callable
-            Divides the samples, wherever they are.
+            Divides the samples, wherever they are stored.
         seed : int
         spread : float
-            Standard deviation of targets.
-        n_tasks : int
+            Standard deviation of the targets; 1 for classification.
+        n_classes : int
+            0 for regression.
+        target_shape : tuple of int
+            Shape of the targets of one sample.
         """
-        covers: list[Cover] = []
+        partitions: list[Partition] = []
         sizes: list[Array] = []
-        choice = Choice(self._configured(spread))
-        for number in range(self.covers):
-            divided = divide(self._growth(seed, number))
-            sizes.append(divided.sizes)
-            if number == 0:
-                grid = self.param_grid
-                if grid is None and self.estimator is None:
-                    grid = "default"
-                choice = choose(choice.estimator, divided, self.tune, grid, (seed, number))
-                if choice.best:
-                    self._log(f"chosen for all regions: {choice.best}")
-            self._log(f"cover {number + 1}: {len(sizes[-1])} regions of up to {sizes[-1].max()}")
-            models = divided.fitted(choice.estimator, choice.fit, (seed, number))
-            covers.append(Cover(divided.tree, models))
-            # All samples are one region, and would be again.
+        tuned = TunedFit(self._region_estimator(spread))
+        for index in range(self.covers):
+            backend = divide(self._grower(seed, index))
+            sizes.append(backend.sizes)
+            if index == 0:
+                is_default = self.estimator is None
+                tuned = tune_regions(
+                    tuned.estimator, backend, self.tune, self.param_grid, default=is_default
+                )
+                if tuned.best_params:
+                    self._log(f"chosen for all regions: {tuned.best_params}")
+            self._log(f"partition {index + 1}: {len(sizes[-1])} regions of up to {sizes[-1].max()}")
+            models = backend.fit(tuned.estimator, tuned.fit)
+            partitions.append(Partition(backend.tree, models))
+            # If all samples are in one region, all further partitions would be the same.
             if len(models) == 1:
                 break
+        trees = [partition.tree for partition in partitions]
+        fitted = [
+            [getattr(m, "fitted", None) for m in partition.models] for partition in partitions
+        ]
+        names, kernels = _all_kernels([m for models in fitted for m in models if m is not None])
+        averages = len(trees) > 1 or trees[0].overlaps
+        n_targets = 1 if n_classes or not target_shape else target_shape[0]
         return {
-            **_described_covers(covers, n_tasks),
+            "trees_": trees,
+            "estimators_": fitted,
+            "kernel_names_": names,
             "region_sizes_": sizes,
             "feature_scale_": None,
-            "best_params_": choice.best,
+            "best_params_": tuned.best_params,
+            "_model": PartitionedModel(partitions, averages, n_classes, n_targets, names, kernels),
         }
-
-    def _factors(self, X: Any, learning: Learning, seed: int) -> Array:
-        """Learn factors of columns in some regions of standardised samples."""
-        unit, growth = standardizing(X), Growth(self.max_region_size, seed=(seed, 0))
-        divided = InMemory(stretched(X, unit), learning, self.n_jobs, growth)
-        parts = []
-        for place in regions_to_tune(divided.have_folds()):
-            rows = divided.rows(place)
-            region = learning.part(rows, None)
-            own = region.targets(), region.weight, region_seed(growth.seed, place)
-            parts.append(Neighbourhood.of(X[rows], *own))
-        if not parts:
-            # Too few samples to learn from.
-            return np.ones(len(unit))
-        factors = learn_stretch(parts, unit, threads_for(self.n_jobs))
-        self._log(f"factors of columns: {np.array2string(factors, precision=3, threshold=20)}")
-        return factors
 
     def _log(self, text: str) -> None:
         if self.verbose:
             logger.info("%s: %s", type(self).__name__, text)
 
     def _check_estimator(self) -> None:
-        """Raise where the estimator is none that could learn in a region."""
+        """Raise an error if the estimator cannot be fitted in a region."""
         estimator = self.estimator
-        if estimator is not None and (isinstance(estimator, type) or not hasattr(estimator, "fit")):
+        if estimator is None:
+            return
+        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise ValueError(
                 "estimator must be an estimator of lokl, such as UniformMKLClassifier(), a "
                 f"pipeline that ends in one, or None, got {estimator!r}"
             )
-        if estimator is not None and not self._suits(estimator):
+        if not self._suits(estimator):
             raise ValueError(
                 f"estimator of {type(self).__name__} must be a {self._kind}, got {estimator!r}"
             )
 
-    @abstractmethod
-    def _suits(self, estimator: Any) -> bool:
-        """Whether an estimator is of the kind that regions need."""
-
     def _takes_missing(self, X: Any) -> bool:
-        """Whether samples may lack views."""
-        model = self._configured()
+        """Whether samples may have missing views."""
+        model = self._region_estimator()
         model = model.estimator if isinstance(model, CalibratedMKLClassifier) else model
         if not isinstance(model, KernelEstimator):
             return bool(get_tags(model).input_tags.allow_nan)
         named = named_kernels(model._default_kernels(X))
         return model._accepts_missing_views() and all(kernel.is_view for kernel in named.values())
 
-    def _new(self, X: Any) -> tuple[Any, Any]:
-        """Check new samples; return them as trees take them, and as estimators do."""
+    def _validate_for_predict(self, X: Any) -> tuple[Any, Any]:
+        """Check new samples; return them for the trees, and for the estimators."""
         check_is_fitted(self)
         missing = self._takes_missing(X)
         if missing and self._model.kernels:
             columns = getattr(self, "feature_names_in_", None)
             X = with_absent_views(X, columns, self._model.kernels, self.kernel_names_)
-        samples = X if hasattr(X, "iloc") else None
+        frame = X if hasattr(X, "iloc") else None
         X = check_samples(self, X, fitting=False, missing=missing)
-        samples = X if samples is None else samples
-        if self.feature_scale_ is None:
-            return X, samples
-        return stretched(X, self.feature_scale_), stretched(samples, self.feature_scale_)
+        if self.feature_scale_ is not None:
+            X = scale_columns(X, self.feature_scale_)
+            frame = None if frame is None else scale_columns(frame, self.feature_scale_)
+        return X, X if frame is None else frame
 
-    def _asked(self, question: str, X: Any, *more: Any) -> Array:
-        """Ask the model of all regions about new samples."""
-        # First, since it says so where the estimator is not fitted.
-        new = self._new(X)
-        return np.asarray(getattr(self._model, question)(*new, *more, threads_for(self.n_jobs)))
+    def _compute(self, output: Output, X: Any) -> Array:
+        """Compute an output for new samples, without the axis of tasks if there is only one."""
+        X, samples = self._validate_for_predict(X)
+        values = self._model.compute(output, X, samples, threads_for(self.n_jobs))
+        has_tasks = output in (Output.DECISION, Output.CONTRIBUTIONS)
+        return np.asarray(values[:, 0] if has_tasks and self._is_flat() else values)
 
     def region(self, X: Any) -> Array:
-        """Number of the region of each sample.
+        """Return the index of the region of each sample.
 
         Parameters
         ----------
@@ -349,25 +360,20 @@ class InRegions(MetaEstimatorMixin, ExplanationMixin):
 
         Returns
         -------
-        regions : array of shape (n_samples,), or (n_samples, n_covers) for more than one
-            Places in ``estimators_`` of the cover; with `overlap`, of the largest share.
+        regions : array of shape (n_samples,), or (n_samples, n_partitions) for more than one
+            Indices into ``estimators_`` of the partition; with `overlap`, the region in which a
+            sample has the largest weight.
         """
-        new = self._new(X)[0]
-        found = np.column_stack([tree.assign(new) for tree in self.trees_])
-        return found[:, 0] if found.shape[1] == 1 else found
+        X, _ = self._validate_for_predict(X)
+        regions = np.column_stack([tree.assign(X) for tree in self.trees_])
+        return regions[:, 0] if regions.shape[1] == 1 else regions
 
     def _explains(self, question: str) -> bool:
-        return hasattr(self._configured(), question)
+        return hasattr(self._region_estimator(), question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        told = self._asked("trust" if question == "weights" else "parts", X)
-        if question != "weights" and self._is_flat():
-            told = told[:, 0]
-        return labelled(told, X, self.kernel_names_, self._tasks()) if labels else told
-
-    @abstractmethod
-    def _is_flat(self) -> bool:
-        """Whether there is one decision for a sample."""
+        values = self._compute(Output(question), X)
+        return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -377,55 +383,47 @@ class InRegions(MetaEstimatorMixin, ExplanationMixin):
         return tags
 
 
-def _described_covers(covers: list[Cover], n_tasks: int) -> dict[str, Any]:
-    """Attributes that covers tell."""
-    fitted = [
-        [None if region is None else region.estimator for region in cover.regions]
-        for cover in covers
-    ]
-    names, kernels = _all_kernels([one for cover in fitted for one in cover if one is not None])
-    trees = [cover.tree for cover in covers]
-    mixed = len(covers) > 1 or any(tree.overlaps for tree in trees)
-    return {
-        "trees_": trees,
-        "estimators_": fitted,
-        "kernel_names_": names,
-        "_model": Regions(covers, mixed, n_tasks, names, kernels),
-    }
+def _target_spread(data: RegionData) -> float:
+    """Return the standard deviation of the targets, 1 for classification."""
+    if data.codes is not None:
+        return 1.0
+    mean = np.average(data.y, axis=0, weights=data.weight)
+    return rounded_spread(np.average((data.y - mean) ** 2, axis=0, weights=data.weight))
 
 
 def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Names of all kernels in any region, and bound kernels where one region has all of them."""
+    """Return the names of all kernels, and bound kernels of a region that has all of them."""
     models = [model[-1] if isinstance(model, Pipeline) else model for model in fitted]
     models = [model for model in models if hasattr(model, "kernel_names_")]
     names = list(dict.fromkeys(name for model in models for name in model.kernel_names_))
-    whole = (model for model in fitted if list(getattr(model, "kernel_names_", ())) == names)
-    # Kernels behind other steps see other columns.
-    first = next(whole, None)
+    # Not those at the end of a pipeline, which may see other columns.
+    complete = (model for model in fitted if list(getattr(model, "kernel_names_", ())) == names)
+    first = next(complete, None)
     return names, list(getattr(getattr(first, "estimator_", first), "kernels_", []))
 
 
 @settings
-class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
-    """A classifier for many samples: one model in each region.
+class RegionClassifier(ProbabilityMixin, ClassifierMixin, RegionEstimator):
+    """Classifier for many samples, with one model in each region.
 
-    A tree of splits, each between two means, divides the samples into regions of bounded size; a
-    copy of the estimator learns in each of them, its own kernel weights included. A new sample
-    walks down the tree and is decided by its region. Time and memory grow with the number of
-    samples, where one machine on all of them would grow with its square.
+    A tree divides the samples into regions of bounded size; every split is found by 2-means. A copy
+    of the estimator is fitted in each region, including its kernel weights. A new sample is
+    classified by the model of its region. Time and memory grow linearly with the number of samples,
+    instead of quadratically as for one SVM on all of them.
 
-    With several covers, or with overlap, a decision is the mean over the regions of a sample. Then
-    decisions are first clipped to [-1, 1], or are ``2 p - 1`` where the estimator has
-    probabilities, so that no region shouts down the others.
+    With several partitions (`covers`) or with overlap, a decision is the mean over the regions of a
+    sample. Decisions of the regions are first clipped to [-1, 1], or are ``2 p - 1`` if the
+    estimator has probabilities, so that no region dominates the others.
 
-    A region whose samples are all of one class decides for it. A class that a region has not met
-    is never decided for in it. What differs between regions has no place here: ``support_``,
-    ``intercept_`` and the like are found on ``estimators_``.
+    A region whose samples are all of one class predicts this class. A region never predicts a class
+    that its training samples lack. Attributes that differ between regions, such as ``support_`` and
+    ``intercept_``, are those of ``estimators_``.
 
     Notes
     -----
-    What is lost is what kernels would say about samples of different regions: little where kernels
-    are narrow, as they are on many samples. `max_region_size` and `covers` win it back.
+    Kernel values between samples of different regions are lost. They hardly matter for narrow
+    kernels, which are best for many samples. For other kernels, increase `max_region_size` or
+    `covers`.
 
     References
     ----------
@@ -437,8 +435,8 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
     >>> from sklearn.datasets import make_moons
     >>> from lokl import RegionClassifier, UniformMKLClassifier
     >>> X, y = make_moons(2000, noise=0.2, random_state=0)
-    >>> inside = UniformMKLClassifier(["rbf"], C=10)
-    >>> model = RegionClassifier(inside, max_region_size=500, random_state=0).fit(X, y)
+    >>> estimator = UniformMKLClassifier(["rbf"], C=10)
+    >>> model = RegionClassifier(estimator, max_region_size=500, random_state=0).fit(X, y)
     >>> model.region_sizes_
     [array([500, 500, 500, 500])]
     >>> bool(model.score(X, y) > 0.95)
@@ -447,15 +445,17 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
 
     _attributes: ClassVar[AttributeDocs] = {
         "classes_": ("array of shape (n_classes,)", ""),
-        **InRegions._attributes,
+        **RegionEstimator._attributes,
     }
     _kind = "classifier with decision_function"
 
     def _suits(self, estimator: Any) -> bool:
         return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
-    def _configured(self, spread: float = 1.0) -> Any:
-        return default_classifier() if self.estimator is None else self.estimator
+    def _region_estimator(self, spread: float = 1.0) -> Any:
+        # Type checkers cannot see constructors that are made from declared settings.
+        make: Any = UniformMKLClassifier
+        return make([RBF()], tol=_TOLERANCE) if self.estimator is None else self.estimator
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
@@ -468,7 +468,7 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
         return "class", self.classes_.tolist()
 
     def decision_function(self, X: Any) -> Array:
-        """Decision of the region of each sample.
+        """Return the decision value of each sample in its region.
 
         Parameters
         ----------
@@ -477,13 +477,12 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
         Returns
         -------
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
-            Positive values speak for ``classes_[1]``, or for the class of the column.
+            Positive values favour ``classes_[1]``, or the class of the column.
         """
-        decision = self._asked("decide", X)
-        return decision[:, 0] if self._is_flat() else decision
+        return self._compute(Output.DECISION, X)
 
     def predict(self, X: Any) -> Array:
-        """Class of each sample.
+        """Predict the class of each sample.
 
         Parameters
         ----------
@@ -493,39 +492,38 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, InRegions):
         -------
         labels : array of shape (n_samples,)
         """
-        return decided_classes(self._asked("decide", X), self.classes_, self._tie)
+        return decided_classes(column(self.decision_function(X)), self.classes_, self._tie)
 
     def _has_probabilities(self) -> bool:
-        return hasattr(self._configured(), "predict_proba")
+        return hasattr(self._region_estimator(), "predict_proba")
 
     def _class_probabilities(self, X: Any, log: bool) -> Array:
-        check_is_fitted(self)
-        chances = self._asked("probabilities", X, len(self.classes_))
+        probabilities = self._compute(Output.PROBABILITIES, X)
         if not log:
-            return chances
+            return probabilities
         with np.errstate(divide="ignore"):
-            return np.log(chances)
+            return np.log(probabilities)
 
 
 @settings
-class RegionRegressor(RegressorMixin, InRegions):
-    """A regressor for many samples: one model in each region.
+class RegionRegressor(RegressorMixin, RegionEstimator):
+    """Regressor for many samples, with one model in each region.
 
-    A tree of splits, each between two means, divides the samples into regions of bounded size; a
-    copy of the estimator learns in each of them, its own kernel weights included. A new sample
-    walks down the tree and is predicted by its region. Time and memory grow with the number of
-    samples, where one machine on all of them would grow with its square.
+    A tree divides the samples into regions of bounded size; every split is found by 2-means. A copy
+    of the estimator is fitted in each region, including its kernel weights. The target of a new
+    sample is predicted by the model of its region. Time and memory grow linearly with the number of
+    samples, instead of quadratically as for one SVM on all of them.
 
-    With several covers, or with overlap, a prediction is the mean over the regions of a sample;
-    overlap makes it continuous across borders.
+    With several partitions (`covers`) or with overlap, a prediction is the mean over the regions of
+    a sample. Overlap makes predictions continuous across borders.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lokl import RegionRegressor, UniformMKLRegressor
     >>> X = np.linspace(0, 60, 2000)[:, np.newaxis]
-    >>> inside = UniformMKLRegressor(["rbf"], C=10)
-    >>> model = RegionRegressor(inside, max_region_size=500, random_state=0)
+    >>> estimator = UniformMKLRegressor(["rbf"], C=10)
+    >>> model = RegionRegressor(estimator, max_region_size=500, random_state=0)
     >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.95)
     True
     """
@@ -535,8 +533,12 @@ class RegionRegressor(RegressorMixin, InRegions):
     def _suits(self, estimator: Any) -> bool:
         return bool(is_regressor(estimator))
 
-    def _configured(self, spread: float = 1.0) -> Any:
-        return default_regressor(spread) if self.estimator is None else self.estimator
+    def _region_estimator(self, spread: float = 1.0) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        make: Any = UniformMKLRegressor
+        unit = spread or 1.0
+        return make([RBF()], C=unit, epsilon=_EPSILON * unit, tol=_TOLERANCE * unit)
 
     def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
@@ -546,10 +548,10 @@ class RegionRegressor(RegressorMixin, InRegions):
         return bool(self._one_target)
 
     def _tasks(self) -> tuple[str, Sequence[Any]]:
-        return "target", range(self._model.n_tasks)
+        return "target", range(self._model.n_targets)
 
     def predict(self, X: Any) -> Array:
-        """Value of each sample.
+        """Predict the targets of each sample.
 
         Parameters
         ----------
@@ -559,8 +561,7 @@ class RegionRegressor(RegressorMixin, InRegions):
         -------
         values : array of shape (n_samples,) or (n_samples, n_targets), as in training
         """
-        decision = self._asked("decide", X)
-        return decision[:, 0] if self._is_flat() else decision
+        return self._compute(Output.DECISION, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,10 +1,11 @@
-"""One model for each region of the samples: a sample is decided where it lies."""
+"""Fitted models of regions, and their combined outputs for samples."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,258 +13,266 @@ from lokl._arrays import Array, column
 from lokl._threads import run_calls, single_threaded
 from lokl.gates.base import shares
 from lokl.kernels.samples import split_missing
+from lokl.regions.tree import RegionTree
 
 
-class Divides(Protocol):
-    """A tree that tells the samples of every region, and how far they belong to it."""
+class Output(Enum):
+    """Quantities that regions compute for samples, by the estimator method that returns them."""
 
-    @property
-    def overlaps(self) -> bool:
-        """Whether samples may belong to several regions."""
+    DECISION = "decision_function"
+    PROBABILITIES = "predict_proba"
+    WEIGHTS = "weights"
+    CONTRIBUTIONS = "contributions"
 
-    def divide(self, X: Any) -> Sequence[tuple[Array, Array | None]]:
-        """Return the samples of every region."""
+    @classmethod
+    def of_method(cls, method: str) -> "Output":
+        """Return the output from which a method of an estimator computes its result."""
+        return cls.DECISION if method == "predict" else cls(method)
 
 
 class RegionModel(ABC):
-    """What is known in one region; all of it about samples of the region."""
+    """Model of one region. Its methods take samples of this region.
+
+    `names` are the names of all kernels of all regions. Kernels that the region does not have get
+    zeros.
+    """
 
     @abstractmethod
     def decide(self, X: Any) -> Array:
-        """Decisions or predictions, (n_samples, n_tasks)."""
+        """Return decision values or predicted targets, (n_samples, n_tasks)."""
 
     @abstractmethod
-    def bounded(self, X: Any) -> Array:
-        """Decisions on a scale that all regions share, so that means of them make sense."""
+    def bounded_decide(self, X: Any) -> Array:
+        """Return decision values on a scale that all regions share, so that they can be averaged.
+
+        Predicted targets are returned as they are.
+        """
 
     @abstractmethod
     def probabilities(self, X: Any) -> Array:
-        """Probabilities of all classes, (n_samples, n_classes)."""
+        """Return probabilities of all classes, (n_samples, n_classes)."""
 
     @abstractmethod
-    def parts(self, X: Any, names: Sequence[str]) -> Array:
-        """Parts of the kernels in the decision, (n_samples, n_tasks, n_kernels)."""
+    def contributions(self, X: Any, names: Sequence[str]) -> Array:
+        """Return contributions of the kernels to the decision, (n_samples, n_tasks, n_kernels)."""
 
     @abstractmethod
-    def trust(self, X: Any, names: Sequence[str]) -> Array:
-        """Shares of the kernels, (n_samples, n_kernels); zeros where none is asked."""
-
-    @property
-    def estimator(self) -> Any:
-        """What was fitted in the region, None for nothing."""
-        return None
+    def weights(self, X: Any, names: Sequence[str]) -> Array:
+        """Return weights of the kernels, (n_samples, n_kernels); all zeros if there is no model."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantRegion(RegionModel):
-    """A region whose samples are too few, or all of one class, to learn anything from them."""
+    """Region with a single sample or a single class, which is predicted everywhere."""
 
     decision: Array  # (n_tasks,)
-    probability: Array  # (n_classes,), empty for targets
+    probability: Array  # (n_classes,), empty for regression
 
     def decide(self, X: Any) -> Array:
         return np.tile(self.decision, (X.shape[0], 1))
 
-    bounded = decide
+    bounded_decide = decide
 
     def probabilities(self, X: Any) -> Array:
         return np.tile(self.probability, (X.shape[0], 1))
 
-    def parts(self, X: Any, names: Sequence[str]) -> Array:
+    def contributions(self, X: Any, names: Sequence[str]) -> Array:
         return np.zeros((X.shape[0], len(self.decision), len(names)))
 
-    def trust(self, X: Any, names: Sequence[str]) -> Array:
+    def weights(self, X: Any, names: Sequence[str]) -> Array:
         return np.zeros((X.shape[0], len(names)))
 
 
 @dataclass(frozen=True, eq=False)
-class TargetRegion(RegionModel):
-    """A regressor that was fitted in a region."""
+class RegressorRegion(RegionModel):
+    """Region with a fitted regressor."""
 
     fitted: Any
-
-    @property
-    def estimator(self) -> Any:
-        return self.fitted
 
     def decide(self, X: Any) -> Array:
         return column(np.asarray(self.fitted.predict(X), dtype=float))
 
-    bounded = decide
+    bounded_decide = decide
 
     def probabilities(self, X: Any) -> Array:
-        raise TypeError("targets have no probabilities")
+        raise TypeError("regressors have no probabilities")
 
-    def parts(self, X: Any, names: Sequence[str]) -> Array:
-        return _by_name(_parts(self.fitted, X), self.fitted.kernel_names_, names)
+    def contributions(self, X: Any, names: Sequence[str]) -> Array:
+        values = np.asarray(self.fitted.contributions(X))
+        return self._by_name(values[:, np.newaxis] if values.ndim == 2 else values, names)
 
-    def trust(self, X: Any, names: Sequence[str]) -> Array:
-        return _by_name(np.asarray(self.fitted.weights(X)), self.fitted.kernel_names_, names)
+    def weights(self, X: Any, names: Sequence[str]) -> Array:
+        return self._by_name(np.asarray(self.fitted.weights(X)), names)
+
+    def _by_name(self, values: Array, names: Sequence[str]) -> Array:
+        """Move the last axis from the kernels of this region to all kernels, 0 for the others."""
+        if list(self.fitted.kernel_names_) == list(names):
+            return values
+        expanded = np.zeros((*values.shape[:-1], len(names)))
+        expanded[..., [list(names).index(name) for name in self.fitted.kernel_names_]] = values
+        return expanded
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRegion(TargetRegion):
-    """A classifier that was fitted in a region, and may not have met all classes there."""
+class ClassifierRegion(RegressorRegion):
+    """Region with a fitted classifier, whose training samples may lack some of the classes."""
 
-    known: Array  # numbers of the classes it has met, in rising order
+    codes: Array  # sorted indices, among all classes, of the classes in its training samples
     n_classes: int
 
     def decide(self, X: Any) -> Array:
         decision = np.asarray(self.fitted.decision_function(X), dtype=float)
         if self.n_classes == 2:
             return column(decision)
-        if len(self.known) == 2:
+        if len(self.codes) == 2:
             decision = np.column_stack([-decision, decision])
-        # Below all others: a class that is not there is never chosen.
-        below = np.minimum(-1.0, decision.min(axis=1, keepdims=True) - 1.0)
-        return self._among_all(decision, below)
+        # Absent classes get a lower value than all others, so that they are never predicted.
+        lowest = np.minimum(-1.0, decision.min(axis=1, keepdims=True) - 1.0)
+        return self._all_classes(decision, lowest)
 
-    def bounded(self, X: Any) -> Array:
+    def bounded_decide(self, X: Any) -> Array:
         if hasattr(self.fitted, "predict_proba"):
             signed = 2.0 * self.probabilities(X) - 1.0
             return signed[:, 1:] if self.n_classes == 2 else signed
         return np.clip(self.decide(X), -1.0, 1.0)
 
     def probabilities(self, X: Any) -> Array:
-        return self._among_all(np.asarray(self.fitted.predict_proba(X), dtype=float), 0.0)
+        return self._all_classes(np.asarray(self.fitted.predict_proba(X), dtype=float), 0.0)
 
-    def parts(self, X: Any, names: Sequence[str]) -> Array:
-        parts = super().parts(X, names)
+    def contributions(self, X: Any, names: Sequence[str]) -> Array:
+        values = super().contributions(X, names)
         if self.n_classes == 2:
-            return parts
-        every = np.zeros((len(parts), self.n_classes, len(names)))
-        every[:, self.known] = np.hstack([-parts, parts]) if len(self.known) == 2 else parts
-        return every
+            return values
+        expanded = np.zeros((len(values), self.n_classes, len(names)))
+        expanded[:, self.codes] = np.hstack([-values, values]) if len(self.codes) == 2 else values
+        return expanded
 
-    def _among_all(self, values: Array, others: Any) -> Array:
-        """Columns of the known classes in their places, others with a value of their own."""
-        every = np.empty((len(values), self.n_classes))
-        every[:] = others
-        every[:, self.known] = values
-        return every
+    def _all_classes(self, values: Array, absent: Any) -> Array:
+        """Return columns for all classes, `absent` for classes that this region lacks."""
+        expanded = np.empty((len(values), self.n_classes))
+        expanded[:] = absent
+        expanded[:, self.codes] = values
+        return expanded
 
 
 @dataclass(frozen=True, eq=False)
-class Cover:
-    """One division of the samples, with a model for each of its regions.
+class Partition:
+    """Division of the samples into regions, with the model of each region.
 
-    None stands for a model that is elsewhere.
+    A model that is stored elsewhere is None.
     """
 
-    tree: Divides
-    regions: Sequence[RegionModel | None]
-
-
-class Question(NamedTuple):
-    """What regions are asked: to decide, for probabilities, parts or trust."""
-
-    about: str
-    n_classes: int = 0
+    tree: RegionTree
+    models: Sequence[RegionModel | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Regions:
-    """Models of all regions of one or several covers.
+class PartitionedModel:
+    """Models of all regions of one or several partitions.
 
     Attributes
     ----------
-    covers : list of Cover
-    mixed : bool
-        Whether decisions are means over several regions. They are then first brought to a scale
+    partitions : list of Partition
+    averages : bool
+        Whether outputs are means over several regions. Decisions are then first brought to a scale
         that all regions share.
-    n_tasks : int
+    n_classes : int
+        0 for regression.
+    n_targets : int
+        1 for classification.
     kernel_names : list of str
-        Of all kernels of all regions.
+        Names of all kernels of all regions.
     kernels : list of Kernel
-        Bound kernels of one region, which tell the views that samples have.
+        Bound kernels of one region that has all of them, which determine the views that samples
+        have. Empty if there is no such region.
     """
 
-    covers: list[Cover]
-    mixed: bool
-    n_tasks: int
+    partitions: list[Partition]
+    averages: bool
+    n_classes: int
+    n_targets: int
     kernel_names: list[str]
     kernels: list[Any]
 
-    def decide(self, X: Any, samples: Any, threads: int) -> Array:
-        """Decisions, (n_samples, n_tasks).
+    def compute(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
+        """Compute one output for samples.
 
         Parameters
         ----------
+        output : Output
         X : {array, CSR matrix} of shape (n_samples, n_features)
-            What trees look at.
+            Samples for the trees.
         samples : {array, CSR matrix, data frame}
-            The same samples as the models of the regions take them.
+            The same samples for the models of the regions.
         threads : int
+
+        Returns
+        -------
+        values : array of shape (n_samples, *self.shape(output))
         """
-        return self.mean(Question("decide"), X, samples, threads)
-
-    def probabilities(self, X: Any, samples: Any, n_classes: int, threads: int) -> Array:
-        """Probabilities, (n_samples, n_classes); arguments as in :meth:`decide`."""
-        return self.mean(Question("probabilities", n_classes), X, samples, threads)
-
-    def parts(self, X: Any, samples: Any, threads: int) -> Array:
-        """Parts of the kernels, (n_samples, n_tasks, n_kernels); arguments as in :meth:`decide`."""
-        return self.mean(Question("parts"), X, samples, threads)
-
-    def trust(self, X: Any, samples: Any, threads: int) -> Array:
-        """Shares of the kernels, (n_samples, n_kernels); arguments as in :meth:`decide`."""
-        told = self.mean(Question("trust"), X, samples, threads)
-        # Where no model was learned, all kernels that a sample can see are trusted alike.
+        values = self.mean(output, X, samples, threads)
+        if output is not Output.WEIGHTS:
+            return values
+        # Regions without a model give equal weights to all kernels whose view a sample has.
         present = None
         if self.kernels:
             present = split_missing(self.kernels, self.kernel_names, X)[1]
-        return shares(told, present)
+        return shares(values, present)
 
-    def mean(self, question: Question, X: Any, samples: Any, threads: int) -> Array:
-        """Ask the region of every sample; the mean of all that it belongs to.
+    def shape(self, output: Output) -> tuple[int, ...]:
+        """Return the shape of an output for one sample."""
+        n_tasks = self.n_classes if self.n_classes > 2 else self.n_targets
+        n_kernels = len(self.kernel_names)
+        return {
+            Output.DECISION: (n_tasks,),
+            Output.PROBABILITIES: (self.n_classes,),
+            Output.CONTRIBUTIONS: (n_tasks, n_kernels),
+            Output.WEIGHTS: (n_kernels,),
+        }[output]
 
-        A region whose model is not here adds nothing: what several say who have some of the models
-        each adds up to the whole.
+    def mean(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
+        """Compute the weighted mean of an output over the regions of every sample.
+
+        Regions whose model is stored elsewhere add zeros. The results of several objects that store
+        different models therefore sum to the complete result. Parameters as in :meth:`compute`.
         """
-        shape = self.shape(question)
+        shape = self.shape(output)
         total = np.zeros((X.shape[0], *shape))
-        for cover in self.covers:
-            asked = [
-                (rows, weight, partial(self._ask, question.about, model, samples, rows))
-                for (rows, weight), model in zip(cover.tree.divide(X), cover.regions, strict=True)
-                if len(rows) and model is not None
+        for partition in self.partitions:
+            members = partition.tree.divide(X)
+            tasks = [
+                (region, partial(self._region_output, output, model, samples, region.rows))
+                for region, model in zip(members, partition.models, strict=True)
+                if len(region.rows) and model is not None
             ]
             with single_threaded():
-                told = run_calls([call for _, _, call in asked], threads)
-            for (rows, weight, _), values in zip(asked, told, strict=True):
-                if weight is not None:
-                    values = values * weight.reshape(-1, *[1] * len(shape))
-                total[rows] += values
-        return total / len(self.covers) if len(self.covers) > 1 else total
+                outputs = run_calls([call for _, call in tasks], threads)
+            for (region, _), values in zip(tasks, outputs, strict=True):
+                if region.weight is not None:
+                    values = values * region.weight.reshape(-1, *[1] * len(shape))
+                total[region.rows] += values
+        return total / len(self.partitions) if len(self.partitions) > 1 else total
 
-    def shape(self, question: Question) -> tuple[int, ...]:
-        """Shape of what is said about one sample."""
-        kernels = len(self.kernel_names)
-        return {
-            "decide": (self.n_tasks,),
-            "probabilities": (question.n_classes,),
-            "parts": (self.n_tasks, kernels),
-            "trust": (kernels,),
-        }[question.about]
-
-    def _ask(self, about: str, model: RegionModel, samples: Any, rows: Array) -> Array:
-        own = take(samples, rows)
-        if about == "decide":
-            return model.bounded(own) if self.mixed else model.decide(own)
-        if about == "probabilities":
-            return model.probabilities(own)
-        if about == "trust":
-            return model.trust(own, self.kernel_names)
-        return self._scaled_parts(model, own)
-
-    def _scaled_parts(self, model: RegionModel, part: Any) -> Array:
-        parts = model.parts(part, self.kernel_names)
-        if not self.mixed:
-            return parts
-        decision = model.decide(part)
-        none = np.zeros_like(decision)
-        scale = np.divide(model.bounded(part), decision, out=none, where=decision != 0)
-        return np.asarray(parts * scale[:, :, np.newaxis])
+    def _region_output(
+        self, output: Output, model: RegionModel, samples: Any, rows: Array
+    ) -> Array:
+        samples = take(samples, rows)
+        match output:
+            case Output.PROBABILITIES:
+                return model.probabilities(samples)
+            case Output.WEIGHTS:
+                return model.weights(samples, self.kernel_names)
+            case Output.DECISION if self.averages:
+                return model.bounded_decide(samples)
+            case Output.DECISION:
+                return model.decide(samples)
+        values = model.contributions(samples, self.kernel_names)
+        if not self.averages:
+            return values
+        decision = model.decide(samples)
+        scale = np.zeros_like(decision)
+        np.divide(model.bounded_decide(samples), decision, out=scale, where=decision != 0)
+        return np.asarray(values * scale[:, :, np.newaxis])
 
 
 def take(samples: Any, rows: Array) -> Any:
@@ -271,17 +280,3 @@ def take(samples: Any, rows: Array) -> Any:
     if len(rows) == samples.shape[0]:
         return samples
     return samples.iloc[rows] if hasattr(samples, "iloc") else samples[rows]
-
-
-def _parts(fitted: Any, X: Any) -> Array:
-    parts = np.asarray(fitted.contributions(X))
-    return parts[:, np.newaxis] if parts.ndim == 2 else parts
-
-
-def _by_name(values: Array, own: Sequence[str], names: Sequence[str]) -> Array:
-    """Values of a model's own kernels among those of all models, 0 for the others."""
-    if list(own) == list(names):
-        return values
-    every = np.zeros((*values.shape[:-1], len(names)))
-    every[..., [list(names).index(name) for name in own]] = values
-    return every

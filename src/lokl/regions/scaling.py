@@ -1,36 +1,46 @@
-"""Factors of columns under which samples that are near each other have like targets.
+"""Feature scaling under which nearby samples have similar targets.
 
-Every sample is predicted from the others of its region, ``f_j = sum_k w_k k(j, k) t_k / sum_k w_k
-k(j, k)`` with ``k(j, k) = exp(-sum_c s_c^2 (x_jc - x_kc)^2)``. The factors ``s`` are those with the
-least squared error: columns that tell nothing get small ones. One is then the width that is best
-for such predictions, as in a kernel ``RBF(1.0)`` on the stretched columns.
+Every sample is predicted from the other samples of its region by kernel regression,
+``f_j = sum_k w_k k(j, k) t_k / sum_k w_k k(j, k)`` with
+``k(j, k) = exp(-sum_c s_c^2 (x_jc - x_kc)^2)``. The factors ``s`` minimise the squared error, so
+that uninformative columns get small factors (Weinberger and Tesauro, Metric learning for kernel
+regression, 2007). On the scaled columns, ``RBF(1.0)`` is then the best kernel for such predictions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.preprocessing import StandardScaler
 
-from lokl._arrays import Array, is_sparse, squared_norms
+from lokl._arrays import Array, column, is_sparse, squared_norms
 from lokl._threads import run_calls, single_threaded
+from lokl.regions.fitting import LocalRegions, RegionData
+from lokl.regions.tree import TreeGrower, fill_missing
+from lokl.search.lockstep import threads_for
 
-# Weight that the mean target of a region has in every prediction: no sample is left alone.
-_MEAN = 0.3
-# Samples of a region that are predicted. Some tell where to go, others whether it was worth it.
-_ASKED = 600
+# Weight of the mean target of a region in every prediction, for samples without close neighbours.
+_PRIOR_WEIGHT = 0.3
+# Samples of a region that are predicted for training, and again for validation.
+_PREDICTED = 600
 # Kernel values of one region at a time.
-_MOST = 2**22
+_MOST_VALUES = 2**22
 _ROUNDS = 30
 # Relative gain of a round that ends the search.
 _GAIN = 1e-4
 
 
-def stretched(samples: Any, factors: Array) -> Any:
-    """Return an array, a CSR matrix or a data frame with every column times its factor."""
+def scale_columns(samples: Any, factors: Array) -> Any:
+    """Return samples with every column multiplied by its factor, in the precision of the samples.
+
+    Parameters
+    ----------
+    samples : {array, CSR matrix, data frame} of shape (n_samples, n_features)
+    factors : array of shape (n_features,)
+    """
     if hasattr(samples, "iloc"):
         return samples * factors
     factors = factors.astype(samples.dtype)
@@ -39,24 +49,41 @@ def stretched(samples: Any, factors: Array) -> Any:
     return samples * factors
 
 
-def standardizing(X: Any) -> Array:
-    """Factors that give every column a variance of one, NaN left out; 1 where it has none."""
-    if is_sparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        known = variance > 1e-12 * mean**2
-    else:
-        with np.errstate(all="ignore"):
-            scale = np.nanmax(np.abs(X), axis=0, initial=0.0).astype(float)
-            variance = np.nanvar(X, axis=0, dtype=float)
-        known = variance > 1e-12 * scale**2
-    deviation = np.sqrt(np.where(known, variance, 1.0))
-    return np.asarray(np.where(known, 1.0 / deviation, 1.0), dtype=float)
+def learn_feature_scale(X: Any, data: RegionData, grower: TreeGrower, n_jobs: int | None) -> Array:
+    """Learn a non-negative factor for each column in a few regions of the standardised samples.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    data : RegionData
+        Targets and weights of these samples.
+    grower : TreeGrower
+    n_jobs : int or None
+
+    Returns
+    -------
+    factors : array of shape (n_features,)
+        Ones if all regions have too few samples.
+    """
+    unit = standard_factors(X)
+    backend = LocalRegions(scale_columns(X, unit), replace(data, samples=X), n_jobs, grower)
+    errors = backend.map(KernelRegressionError.in_region, backend.tuning_regions())
+    if not errors:
+        return np.ones(len(unit))
+    with single_threaded():
+        return minimize_error(errors, unit, threads_for(n_jobs))
+
+
+def standard_factors(X: Any) -> Array:
+    """Return factors that give every column unit variance, 1 for constant columns."""
+    with np.errstate(all="ignore"):
+        deviation = StandardScaler(with_mean=False).fit(X).scale_
+    return np.asarray(1.0 / np.where(np.isnan(deviation), 1.0, deviation))
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhood:
-    """Samples that are near each other, some of which are predicted from the others.
+class KernelRegressionError:
+    """Leave-one-out error of kernel regression in one region, as a function of the factors.
 
     Attributes
     ----------
@@ -64,70 +91,66 @@ class Neighbourhood:
         In single precision, without NaN.
     targets : array of shape (n_samples, n_targets)
     weight : array of shape (n_samples,)
-    asked, judging : arrays of int
-        Samples whose predictions tell the factors, and others that tell how good these are.
+    training, validation : arrays of int
+        Disjoint sets of samples whose prediction errors are summed.
     """
 
     X: Any
     targets: Array
     weight: Array
-    asked: Array
-    judging: Array
+    training: Array
+    validation: Array
 
     @classmethod
-    def of(cls, X: Any, targets: Array, weight: Array | None, seed: int) -> "Neighbourhood":
-        """Take the samples of a region, and draw those that are predicted."""
-        n = X.shape[0]
-        if not is_sparse(X):
-            # A missing value is no difference from the mean.
-            known = ~np.isnan(X)
-            means = np.where(known, X, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-            X = np.where(known, X, means)
-        count = int(np.clip(_MOST // n, 1, min(_ASKED, n // 2)))
+    def in_region(cls, data: RegionData, seed: int) -> "KernelRegressionError":
+        """Return the error in one region, for samples that are drawn by `seed`."""
+        n = data.samples.shape[0]
+        count = int(np.clip(_MOST_VALUES // n, 1, min(_PREDICTED, n // 2)))
         order = np.random.default_rng(seed).permutation(n)
-        weight = np.ones(n) if weight is None else weight / weight.mean()
+        weight = np.ones(n) if data.weight is None else data.weight / data.weight.mean()
         return cls(
-            X.astype(np.float32),
-            targets.astype(np.float32),
+            fill_missing(data.samples).astype(np.float32),
+            _standard_targets(data).astype(np.float32),
             weight.astype(np.float32),
             np.sort(order[:count]),
             np.sort(order[count : 2 * count]),
         )
 
-    def judged(self, factors: Array) -> float:
-        """Squared error about samples that have no part in the search."""
-        return float(self._predicted(factors, self.judging)[0])
+    def on_validation(self, factors: Array) -> float:
+        """Return the squared error on the validation samples."""
+        return float(self._predict(factors, self.validation)[0])
 
-    def slopes(self, factors: Array) -> tuple[float, Array]:
-        """Squared error about samples that are asked, and its slopes in the factors."""
-        value, K, lever, predicted = self._predicted(factors, self.asked)
-        # What the error gains by every kernel value, times this value.
-        level = (lever * predicted).sum(axis=1, keepdims=True)
-        K *= lever.astype(np.float32) @ self.targets.T - level.astype(np.float32)
-        # sum_jk K_jk (x_jc - x_kc)^2 is the sum of the squares of both less twice the product.
-        near = self.X[self.asked]
+    def with_gradient(self, factors: Array) -> tuple[float, Array]:
+        """Return the squared error on the training samples, and its gradient in the factors."""
+        error, K, slope, predicted = self._predict(factors, self.training)
+        # Derivative of the error in every kernel value, times this value.
+        level = (slope * predicted).sum(axis=1, keepdims=True)
+        K *= slope.astype(np.float32) @ self.targets.T - level.astype(np.float32)
+        # sum_jk K_jk (x_jc - x_kc)^2 is the sum of both squares minus twice the product.
+        near = self.X[self.training]
         across = np.asarray(self.X.T @ K.T).T
         rows, columns = K.sum(axis=1, dtype=float), K.sum(axis=0, dtype=float)
         squares = rows @ _squared(near) + columns @ _squared(self.X)
         product = near.multiply(across) if is_sparse(near) else near * across
-        apart = np.ravel(squares) - 2.0 * np.ravel(product.sum(axis=0, dtype=float))
-        return value, -2.0 * factors * apart
+        differences = np.ravel(squares) - 2.0 * np.ravel(product.sum(axis=0, dtype=float))
+        return error, -2.0 * factors * differences
 
-    def _predicted(self, factors: Array, rows: Array) -> tuple[float, Array, Array, Array]:
-        """Squared error, weighted kernel values, slopes in the predictions, predictions."""
+    def _predict(self, factors: Array, rows: Array) -> tuple[float, Array, Array, Array]:
+        """Return squared error, weighted kernel values, slopes in the predictions, predictions."""
         K = self._kernel(factors, rows)
         mean = self.weight @ self.targets / self.weight.sum()
-        total = K.sum(axis=1, dtype=float)[:, np.newaxis] + _MEAN
-        predicted = (K @ self.targets + _MEAN * mean) / total
-        missed, own = predicted - self.targets[rows], self.weight[rows, np.newaxis]
-        return float((own * missed**2).sum()), K, 2.0 * own * missed / total, predicted
+        total = K.sum(axis=1, dtype=float)[:, np.newaxis] + _PRIOR_WEIGHT
+        predicted = (K @ self.targets + _PRIOR_WEIGHT * mean) / total
+        residual, weight = predicted - self.targets[rows], self.weight[rows, np.newaxis]
+        slope = 2.0 * weight * residual / total
+        return float((weight * residual**2).sum()), K, slope, predicted
 
     def _kernel(self, factors: Array, rows: Array) -> Array:
-        """Kernel values of some samples with all, times the weights of these; 0 with themselves."""
-        seen = stretched(self.X, factors)
-        norms = squared_norms(seen).astype(np.float32)
-        dots = seen[rows] @ seen.T
-        K: Array = dots.toarray() if is_sparse(dots) else dots
+        """Return kernel values of some samples with all, times their weights; 0 with itself."""
+        scaled = scale_columns(self.X, factors)
+        norms = squared_norms(scaled).astype(np.float32)
+        products = scaled[rows] @ scaled.T
+        K: Array = products.toarray() if is_sparse(products) else products
         K *= 2.0
         K -= norms[rows, np.newaxis]
         K -= norms
@@ -137,44 +160,57 @@ class Neighbourhood:
         return K
 
 
-def learn_stretch(parts: Sequence[Neighbourhood], start: Array, threads: int) -> Array:
-    """Return a factor of each column, not negative.
-
-    Parameters
-    ----------
-    parts : sequence of Neighbourhood
-    start : array of shape (n_features,)
-        Factors to start from. They are the unit in which factors change, so that columns may be in
-        any unit.
-    threads : int
-    """
-    # Samples about one apart: every column then has a slope.
-    first = np.full(len(start), 1.0 / np.sqrt(len(start)))
-
-    def error(relative: Array) -> tuple[float, Array]:
-        calls = [partial(part.slopes, relative * start) for part in parts]
-        with single_threaded():
-            values, slopes = zip(*run_calls(calls, threads), strict=True)
-        return float(sum(values)), sum(slopes) * start
-
-    def judged(relative: Array) -> float:
-        calls = [partial(part.judged, relative * start) for part in parts]
-        with single_threaded():
-            return float(sum(run_calls(calls, threads)))
-
-    best = (judged(first), first)
-
-    def keep(relative: Array) -> None:
-        nonlocal best
-        now = judged(relative)
-        if now < best[0]:
-            best = (now, relative.copy())
-
-    # Stubs of scipy do not know what this method takes.
-    search: Any = partial(minimize, method="L-BFGS-B", jac=True)
-    search(error, first, callback=keep, options={"maxiter": _ROUNDS, "ftol": _GAIN})
-    return np.asarray(np.abs(best[1] * start))
+def _standard_targets(data: RegionData) -> Array:
+    """Return standardised targets, signs of two classes or indicators of several, (n, tasks)."""
+    if data.codes is None:
+        y = column(data.y)
+        deviation = y.std(axis=0)
+        return np.asarray((y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+    if data.n_classes == 2:
+        return np.where(data.codes == 1, 1.0, -1.0)[:, np.newaxis]
+    return np.asarray(np.eye(data.n_classes)[data.codes])
 
 
 def _squared(X: Any) -> Any:
     return X.multiply(X) if is_sparse(X) else X**2
+
+
+def minimize_error(errors: list[KernelRegressionError], unit: Array, threads: int) -> Array:
+    """Return the factors with the least validation error on the way to the least training error.
+
+    Parameters
+    ----------
+    errors : list of KernelRegressionError
+        Their sum is minimised.
+    unit : array of shape (n_features,)
+        Factors in units of which the search works, so that units of the columns do not matter.
+    threads : int
+
+    Returns
+    -------
+    factors : array of shape (n_features,)
+    """
+    # Samples are then about one apart, so that the error depends on every column.
+    start = np.full(len(unit), 1.0 / np.sqrt(len(unit)))
+
+    def training(relative: Array) -> tuple[float, Array]:
+        calls = [partial(error.with_gradient, relative * unit) for error in errors]
+        values, gradients = zip(*run_calls(calls, threads), strict=True)
+        return float(sum(values)), sum(gradients) * unit
+
+    def validation(relative: Array) -> float:
+        calls = [partial(error.on_validation, relative * unit) for error in errors]
+        return float(sum(run_calls(calls, threads)))
+
+    best = (validation(start), start)
+
+    def keep_best(relative: Array) -> None:
+        nonlocal best
+        error = validation(relative)
+        if error < best[0]:
+            best = (error, relative.copy())
+
+    # The type stubs of scipy do not cover these arguments.
+    search: Any = partial(minimize, method="L-BFGS-B", jac=True)
+    search(training, start, callback=keep_best, options={"maxiter": _ROUNDS, "ftol": _GAIN})
+    return np.asarray(np.abs(best[1] * unit))

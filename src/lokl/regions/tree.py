@@ -1,11 +1,10 @@
-"""Where many samples are cut in two: splits by 2-means, put at the median.
+"""Trees that divide many samples into regions of bounded size.
 
-A tree of splits that divides many samples into regions of bounded size.
-
-A tree has a trunk and branches. The trunk is grown from a sample of the rows, which are chosen by
-their place among all rows; all rows then walk down the trunk, and where more of them meet than a
-region may have, a branch is grown from them. So no more than one part of the samples need be in one
-place at a time, and the tree is the same wherever they are.
+A split halves its samples along a direction that balanced 2-means finds. A tree has a trunk and
+branches. The trunk is grown from a subsample of the rows, which is drawn by row position. All rows
+are then sent down the trunk, and a branch is grown in every region of the trunk that receives more
+rows than a region may have. Therefore the rows of only one such region need to be in one place at a
+time, and the tree does not depend on where the rows are stored.
 """
 
 from collections.abc import Sequence
@@ -16,197 +15,98 @@ import numpy as np
 
 from lokl._arrays import Array, is_sparse, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import limit_blas_for, run_chunked
+from lokl._threads import run_chunked, single_threaded_blas
 
 _project = CompiledModule("lokl.regions._project")
 
-# Samples that a thread is worth.
+# Samples per thread below which threads do not pay off.
 _GRAIN = 4096
-# A direction is found on at most so many samples of a node.
-_SAMPLE = 10_000
-# Where the smaller side of a split has less than this share, other directions are tried.
-_FAIR, _TRIES = 0.25, 4
+# Most samples that a trunk is grown from, and most from which one direction is computed.
+_TRUNK_SAMPLE, _DIRECTION_SAMPLE = 50_000, 10_000
+# A node of the trunk with fewer sampled rows is not split: its direction would be mostly noise.
+_FEWEST_TO_SPLIT = 100
+# If the smaller side of a split has a lower share of the samples, random directions are tried.
+_BALANCED, _ATTEMPTS = 0.25, 4
+# Rounds of 2-means. More hardly change the direction. After a few rounds, the split still depends
+# on its random start, so that trees of different seeds separate different neighbours.
+_ROUNDS, _ROUNDS_IF_VARIED = 12, 3
+# The seed of a split is the path to it: 1 for the root and for each left turn, 2 for each right
+# turn. Zeros are avoided because trailing zeros do not change a seed sequence.
+_ROOT, _SUBSAMPLE_KEY = (1,), 2
 
 
-class Share(NamedTuple):
-    """The samples of one region, in rising order, and how far each belongs to it."""
+class Membership(NamedTuple):
+    """Samples of one region, in increasing order, and their degrees of membership in (0, 1]."""
 
     rows: Array
-    weight: Array | None  # None: wholly
+    weight: Array | None  # None if every sample belongs entirely to the region
+
+    def select(self, chosen: Array, degree: Array | None = None) -> "Membership":
+        """Return the `chosen` samples (boolean mask), their weights multiplied by `degree`."""
+        rows, weight = self.rows[chosen], None if self.weight is None else self.weight[chosen]
+        if degree is not None:
+            weight = degree[chosen] if weight is None else weight * degree[chosen]
+        return Membership(rows, weight)
+
+    def split(self, side: Array, band: float) -> "tuple[Membership, Membership]":
+        """Return the samples left and right of a split, given their signed distances `side`."""
+        if band == 0.0:
+            right = side > 0.0
+            return self.select(~right), self.select(right)
+        degree = np.clip(0.5 + 0.5 * side / band, 0.0, 1.0)
+        return self.select(degree < 1.0, 1.0 - degree), self.select(degree > 0.0, degree)
 
 
-def projected(X: Any, rows: Array, direction: Array, missing: Array) -> Array:
-    """Inner products of some samples with a direction, to the same digits for dense and sparse."""
+def project(X: Any, rows: Array, direction: Array, fill_values: Array) -> Array:
+    """Compute inner products of some samples with a direction.
+
+    Dense and CSR samples give identical results, to the last bit.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    rows : array of int, of shape (n_rows,)
+    direction : array of shape (n_features,)
+    fill_values : array of shape (n_features,)
+        Replacements for NaN.
+
+    Returns
+    -------
+    products : array of shape (n_rows,)
+    """
     out = np.empty(len(rows))
-    if is_sparse(X):
-        matrix = (read_only(X.data), read_only(X.indices), read_only(X.indptr))
-        given = (*matrix, rows, direction, missing, out)
-        run_chunked(_project.project_sparse, len(rows), _GRAIN, *given)
-    else:
-        run_chunked(
-            _project.project_dense, len(rows), _GRAIN, read_only(X), rows, direction, missing, out
-        )
+    task = _project.project_sparse if is_sparse(X) else _project.project_dense
+    arrays = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    matrix = map(read_only, arrays)
+    run_chunked(task, len(rows), _GRAIN, *matrix, rows, direction, fill_values, out)
     return out
-
-
-@dataclass
-class Split:
-    """A split, and where the samples lie that it was made for."""
-
-    direction: Array
-    offset: float
-    band: float
-    side: Array
-    balance: float  # share of the samples on the smaller side
-
-
-def sides_of(share: Share, side: Array, band: float) -> tuple[Share, Share]:
-    """Samples left and right of a split."""
-    if band == 0.0:
-        right = side > 0.0
-        return _take(share, ~right), _take(share, right)
-    part = np.clip(0.5 + 0.5 * side / band, 0.0, 1.0)
-    return _take(share, part < 1.0, 1.0 - part), _take(share, part > 0.0, part)
-
-
-def _take(share: Share, chosen: Array, part: Array | None = None) -> Share:
-    rows, weight = share
-    if part is None:
-        return Share(rows[chosen], None if weight is None else weight[chosen])
-    own = part[chosen]
-    return Share(rows[chosen], own if weight is None else weight[chosen] * own)
-
-
-def find_split(
-    X: Any,
-    rows: Array,
-    missing: Array,
-    overlap: float,
-    rounds: int,
-    rng: np.random.Generator,
-) -> "Split | None":
-    """Find a split with samples on both sides; None where all samples are equal."""
-    some = rows
-    if len(rows) > _SAMPLE:
-        some = np.sort(rng.choice(rows, size=_SAMPLE, replace=False, shuffle=False))
-    points = _filled(X[some], missing)
-    best = None
-    for attempt in range(_TRIES):
-        start = rng.normal(size=X.shape[1])
-        # Where 2-means has failed, any direction is better.
-        direction = start if attempt else _two_means(points, start, rounds)
-        side = projected(X, rows, direction, missing)
-        split = _halved(direction, side, overlap)
-        if split is not None and (best is None or split.balance > best.balance):
-            best = split
-        if best is not None and best.balance >= _FAIR:
-            break
-    return best
-
-
-def _two_means(points: Any, direction: Array, rounds: int) -> Array:
-    """Direction from one centre to the other, of two equal halves: balanced 2-means."""
-    total = _sum(points, None)
-    half = points.shape[0] // 2
-    for _ in range(rounds):
-        side = np.asarray(points @ direction)
-        right = np.zeros(len(side), dtype=points.dtype)
-        right[np.argpartition(side, half)[half:]] = 1.0
-        above = _sum(points, right)
-        count = len(side) - half
-        direction, last = above / count - (total - above) / half, direction
-        length = np.abs(direction).max()
-        if not (length > 0.0 and np.isfinite(length)):
-            return last
-        direction /= length
-    return direction
-
-
-def _sum(points: Any, weight: Array | None) -> Array:
-    weight = np.ones(points.shape[0], dtype=points.dtype) if weight is None else weight
-    return np.asarray(points.T @ weight, dtype=np.float64)
-
-
-def _halved(direction: Array, side: Array, overlap: float) -> "Split | None":
-    """Put a split between the halves, or as near to that as equal samples allow."""
-    n, ordered = len(side), np.sort(side)
-    middle = ordered[n // 2]
-    ends = [int(np.searchsorted(ordered, middle, how)) for how in ("left", "right")]
-    ends = [end for end in ends if 0 < end < n]
-    # Infinite or NaN where numbers overflow.
-    if not ends or not np.isfinite(ordered[[0, -1]]).all():
-        return None
-    end = min(ends, key=lambda end: abs(2 * end - n))
-    low, high = ordered[end - 1], ordered[end]
-    offset = low + 0.5 * (high - low)
-    offset = float(low if offset >= high else offset)
-    side -= offset
-    return Split(direction, offset, _band(side, overlap), side, min(end, n - end) / n)
-
-
-def _band(side: Array, overlap: float) -> float:
-    """Half the width that holds the share `overlap` of the samples; 0 where sides would not end."""
-    if overlap == 0.0:
-        return 0.0
-    band = float(np.quantile(np.abs(side), overlap))
-    return band if (side <= -band).any() and (side >= band).any() else 0.0
-
-
-def columns_means(X: Any) -> Array:
-    """Mean of each column, without NaN: a missing value speaks for neither side."""
-    if is_sparse(X):
-        return np.zeros(X.shape[1])
-    with np.errstate(all="ignore"):
-        known = ~np.isnan(X)
-        means = X.sum(axis=0, dtype=float, where=known) / np.maximum(known.sum(axis=0), 1)
-    # Numbers may be so large that their sum is none.
-    return np.where(np.isfinite(means), means, 0.0)
-
-
-def _filled(points: Any, missing: Array) -> Any:
-    """Samples with the mean for NaN, laid out row by row whatever they were."""
-    if is_sparse(points):
-        return points
-    return np.ascontiguousarray(np.where(np.isnan(points), missing.astype(points.dtype), points))
-
-
-# A trunk is grown from at most so many samples.
-SAMPLE = 50_000
-# Of them, a node of the trunk has more than so many when it is split: fewer tell too little.
-_FEWEST = 100
-# Rounds of 2-means: more of them hardly change the direction any more. After a few, splits still
-# show the direction they began with, and trees of different seeds cut different neighbours apart.
-_ROUNDS, _FEW_ROUNDS = 12, 3
-# A split has its random numbers from the path to it, which begins with 1 and goes left by 1 and
-# right by 2: a zero at the end of a seed would not be seen. The sample has its own.
-_ROOT, _OF_SAMPLE = (1,), 2
 
 
 @dataclass(frozen=True, eq=False)
 class RegionTree:
-    """Splits of the samples: a sample walks down, left or right, until it is in its region.
+    """Splits that send every sample left or right until it reaches its region.
 
-    ``side(x) = <direction, x> - offset`` is positive for samples on the right. Where a split has a
-    band, samples in it belong to both sides, ``(1 + side(x) / band) / 2`` of them to the right. So
-    the shares of a sample in all regions sum to one.
+    ``side(x) = <direction, x> - offset`` is positive for samples on the right. If a split has a
+    band, samples within it belong to both sides, with weight ``(1 + side(x) / band) / 2`` on the
+    right. The weights of a sample over all regions sum to one.
 
     Attributes
     ----------
     directions : array of shape (n_splits, n_features)
     offsets : array of shape (n_splits,)
     bands : array of shape (n_splits,)
-        Half the width of the band of each split, 0 for none.
+        Half the width of the band of each split, 0 if it has none.
     children : array of shape (n_splits, 2)
-        What is left and right of a split: the number of a split, or ``-1 - region``.
-    missing : array of shape (n_features,)
-        What NaN is read as.
+        Left and right child of each split: index of a split, or ``-1 - region``.
+    fill_values : array of shape (n_features,)
+        Replacements for NaN.
     """
 
     directions: Array
     offsets: Array
     bands: Array
     children: Array
-    missing: Array
+    fill_values: Array
 
     @property
     def n_regions(self) -> int:
@@ -217,64 +117,65 @@ class RegionTree:
         """Whether samples may belong to several regions."""
         return bool(self.bands.any())
 
-    def divide(self, X: Any) -> list[Share]:
-        """Return the samples of every region."""
-        shares: list[Any] = [None] * self.n_regions
-        waiting = [(0 if len(self.offsets) else -1, Share(np.arange(X.shape[0]), None))]
-        while waiting:
-            node, share = waiting.pop()
+    def divide(self, X: Any) -> list[Membership]:
+        """Return the samples of every region; rows of `X`, {array, CSR matrix}, are samples."""
+        regions: list[Any] = [None] * self.n_regions
+        pending = [(0 if len(self.offsets) else -1, Membership(np.arange(X.shape[0]), None))]
+        while pending:
+            node, members = pending.pop()
             if node < 0:
-                shares[-1 - node] = share
+                regions[-1 - node] = members
                 continue
-            side = projected(X, share.rows, self.directions[node], self.missing)
+            side = project(X, members.rows, self.directions[node], self.fill_values)
             side -= self.offsets[node]
-            sides = sides_of(share, side, self.bands[node])
-            waiting += [(int(self.children[node, k]), sides[k]) for k in (0, 1)]
-        return shares
+            sides = members.split(side, self.bands[node])
+            pending += [(int(self.children[node, k]), sides[k]) for k in (0, 1)]
+        return regions
 
     def assign(self, X: Any) -> Array:
-        """Number of the region of every sample, that of its largest share where it has several."""
+        """Return the index of the region in which each sample has the largest weight, (n,)."""
         region, largest = np.zeros(X.shape[0], dtype=np.int32), np.zeros(X.shape[0])
-        for number, (rows, weight) in enumerate(self.divide(X)):
+        for index, (rows, weight) in enumerate(self.divide(X)):
             if weight is None:
-                region[rows] = number
+                region[rows] = index
                 continue
-            more = weight > largest[rows]
-            region[rows[more]], largest[rows[more]] = number, weight[more]
+            larger = weight > largest[rows]
+            region[rows[larger]], largest[rows[larger]] = index, weight[larger]
         return region
 
 
-class Trunk(NamedTuple):
-    """The part of a tree that is grown from a sample of the rows.
+class GrownTree(NamedTuple):
+    """Result of growing a tree, a trunk or a branch.
 
     Attributes
     ----------
     tree : RegionTree
-        Its regions may have more rows than regions of the whole tree have.
     paths : list of tuple of int
-        From the root to each of its regions.
+        Path from the root of the whole tree to each region.
+    members : list of Membership
+        Samples of each region, as ``tree.divide(X)`` returns them.
     """
 
     tree: RegionTree
     paths: list[tuple[int, ...]]
+    members: list[Membership]
 
 
 @dataclass(frozen=True)
-class Growth:
-    """How a tree is grown.
+class TreeGrower:
+    """Settings and algorithm of tree growth.
 
     Attributes
     ----------
     max_size : int
-        Most samples of a region.
+        Most samples of a region. Only regions of equal samples may have more.
     overlap : float
         Share of the samples of a node that belong to both sides of its split.
     seed : tuple of int
-        The first directions of 2-means come from it; the sample comes from its first number alone,
-        so that several covers share one.
+        Seed of the initial directions of 2-means. The subsample for the trunk depends on its first
+        number only, so that several trees can share it.
     varied : bool
-        Whether trees of different seeds shall be unlike each other, rather than each as good as it
-        can be by itself.
+        Whether to prefer trees that differ between seeds over splits that are as good as possible.
     """
 
     max_size: int
@@ -282,140 +183,229 @@ class Growth:
     seed: tuple[int, ...] = (0,)
     varied: bool = False
 
-    def sampled(self, n_samples: int) -> Array:
-        """Places of the rows that the trunk is grown from, in rising order: all of not too many."""
-        if n_samples <= SAMPLE:
+    def grow(self, X: Any) -> GrownTree:
+        """Grow a tree for all samples.
+
+        Parameters
+        ----------
+        X : {array, CSR matrix} of shape (n_samples, n_features)
+            NaN is allowed in arrays.
+        """
+        n = X.shape[0]
+        if n <= _TRUNK_SAMPLE:
+            return self.grow_trunk(X, n)
+        trunk = self.grow_trunk(X[self.subsample(n)], n)
+        branches = [
+            self.grow_branch(X, members, path, trunk.tree.fill_values)
+            for path, members in zip(trunk.paths, trunk.tree.divide(X), strict=True)
+        ]
+        return GrownTree(
+            attach_branches(trunk.tree, [branch.tree for branch in branches]),
+            [path for branch in branches for path in branch.paths],
+            [members for branch in branches for members in branch.members],
+        )
+
+    def subsample(self, n_samples: int) -> Array:
+        """Return the sorted positions of the rows from which the trunk is grown."""
+        if n_samples <= _TRUNK_SAMPLE:
             return np.arange(n_samples)
-        rng = np.random.default_rng((self.seed[0], _OF_SAMPLE))
-        return np.sort(rng.choice(n_samples, size=SAMPLE, replace=False, shuffle=False))
+        rng = np.random.default_rng((self.seed[0], _SUBSAMPLE_KEY))
+        return np.sort(rng.choice(n_samples, size=_TRUNK_SAMPLE, replace=False, shuffle=False))
 
-    def trunk(self, points: Any, n_samples: int) -> Trunk:
-        """Grow the trunk of a tree for so many samples from those that were sampled."""
-        most, count = self.max_size, points.shape[0]
+    def grow_trunk(self, points: Any, n_samples: int) -> GrownTree:
+        """Grow the trunk of a tree for `n_samples` samples from the subsample `points`."""
+        max_size, count = self.max_size, points.shape[0]
         if count < n_samples:
-            most = max(_FEWEST, self.max_size * count // n_samples)
-        missing = columns_means(points)
-        grown = self._grown(points, Share(np.arange(count), None), _ROOT, most, missing)
-        return Trunk(grown.tree(missing), grown.paths)
+            max_size = max(_FEWEST_TO_SPLIT, self.max_size * count // n_samples)
+        everything = Membership(np.arange(count), None)
+        return self._grow(points, everything, _ROOT, max_size, _column_means(points))
 
-    def branch(
-        self, X: Any, share: Share, path: tuple[int, ...], missing: Array
-    ) -> tuple[RegionTree, list[Share]]:
-        """Divide the samples that have met at the end of a path, where they are too many."""
-        grown = self._grown(X, share, path, self.max_size, missing)
-        return grown.tree(missing), grown.shares
+    def grow_branch(
+        self, X: Any, members: Membership, path: tuple[int, ...], fill_values: Array
+    ) -> GrownTree:
+        """Divide the samples that reached the end of a path; one region if they are few enough."""
+        return self._grow(X, members, path, self.max_size, fill_values)
 
-    def _grown(
-        self, X: Any, share: Share, path: tuple[int, ...], most: int, missing: Array
-    ) -> "_Grown":
-        """Divide samples until every region has at most so many of them."""
-        grown = _Grown([], [], [], [])
-        rounds = _FEW_ROUNDS if self.varied else _ROUNDS
-        # Parent, its side, path from the root, samples: a node has its number when it is looked at.
-        waiting: list[tuple[int, int, tuple[int, ...], Share]] = [(-1, 0, path, share)]
-        # Sums of BLAS would depend on the number of its threads, also for few samples.
-        with limit_blas_for(max(X.shape[0], SAMPLE)):
-            while waiting:
-                parent, which, path, share = waiting.pop()
+    def _grow(
+        self,
+        X: Any,
+        members: Membership,
+        path: tuple[int, ...],
+        max_size: int,
+        fill_values: Array,
+    ) -> GrownTree:
+        rounds = _ROUNDS_IF_VARIED if self.varied else _ROUNDS
+        splits: list[_Split] = []
+        children: list[list[int]] = []
+        paths: list[tuple[int, ...]] = []
+        regions: list[Membership] = []
+        # Parent, its side, path and samples of nodes that have no index yet.
+        pending: list[tuple[int, int, tuple[int, ...], Membership]] = [(-1, 0, path, members)]
+        # The result of BLAS sums depends on the number of its threads.
+        with single_threaded_blas():
+            while pending:
+                parent, which, path, members = pending.pop()
                 split = None
-                if len(share.rows) > most:
+                if len(members.rows) > max_size:
                     rng = np.random.default_rng((*self.seed, *path))
-                    split = find_split(X, share.rows, missing, self.overlap, rounds, rng)
-                number = grown.add(split, share, path)
-                if parent >= 0:
-                    grown.children[parent][which] = number
-                if split is not None:
-                    sides = sides_of(share, split.side, split.band)
+                    split = _find_split(X, members.rows, fill_values, self.overlap, rounds, rng)
+                if split is None:
+                    regions.append(members)
+                    paths.append(path)
+                    node = -len(regions)
+                else:
+                    node = len(splits)
+                    sides = members.split(split.side, split.band)
                     split.side = np.empty(0)
-                    waiting += [(number, k, (*path, k + 1), sides[k]) for k in (1, 0)]
-        return grown
+                    splits.append(split)
+                    children.append([0, 0])
+                    pending += [(node, k, (*path, k + 1), sides[k]) for k in (1, 0)]
+                if parent >= 0:
+                    children[parent][which] = node
+        count = len(splits)
+        tree = RegionTree(
+            np.array([split.direction for split in splits]).reshape(count, len(fill_values)),
+            np.array([split.offset for split in splits]),
+            np.array([split.band for split in splits]),
+            np.array(children, dtype=np.int32).reshape(count, 2),
+            fill_values,
+        )
+        return GrownTree(tree, paths, regions)
 
 
-def grow_tree(X: Any, growth: Growth) -> tuple[RegionTree, list[Share]]:
-    """Divide samples until no region has too many of them.
-
-    A split is found by 2-means and put where half of the samples are on each side. Samples that are
-    equal stay together, however many they are.
-
-    Parameters
-    ----------
-    X : {array, CSR matrix} of shape (n_samples, n_features)
-        NaN is allowed in arrays.
-    growth : Growth
-
-    Returns
-    -------
-    tree : RegionTree
-    shares : list of Share
-        Those of the samples it was grown from, as ``tree.divide(X)`` returns them.
-    """
-    n = X.shape[0]
-    if n <= SAMPLE:
-        missing = columns_means(X)
-        grown = growth._grown(X, Share(np.arange(n), None), _ROOT, growth.max_size, missing)
-        return grown.tree(missing), grown.shares
-    trunk = growth.trunk(X[growth.sampled(n)], n)
-    branches, shares = [], []
-    for path, share in zip(trunk.paths, trunk.tree.divide(X), strict=True):
-        branch, own = growth.branch(X, share, path, trunk.tree.missing)
-        branches.append(branch)
-        shares += own
-    return with_branches(trunk.tree, branches), shares
-
-
-def with_branches(trunk: RegionTree, branches: Sequence[RegionTree]) -> RegionTree:
-    """Return the whole tree: where the trunk has a region, it has those of a branch."""
+def attach_branches(trunk: RegionTree, branches: Sequence[RegionTree]) -> RegionTree:
+    """Return the tree in which each region of the trunk is replaced by its branch."""
     splits = np.cumsum([len(trunk.offsets), *(len(branch.offsets) for branch in branches)])
     regions = np.cumsum([0, *(branch.n_regions for branch in branches)])
     roots = [
         first if len(branch.offsets) else -1 - region
         for branch, first, region in zip(branches, splits[:-1], regions[:-1], strict=True)
     ]
-    children = [_led_on(trunk.children, np.arange(len(trunk.offsets)), roots)]
+    children = [_renumber(trunk.children, np.arange(len(trunk.offsets)), roots)]
     for branch, first, region in zip(branches, splits[:-1], regions[:-1], strict=True):
-        own = first + np.arange(len(branch.offsets))
-        children.append(_led_on(branch.children, own, -1 - region - np.arange(branch.n_regions)))
-    parts = [trunk, *branches]
+        indices = first + np.arange(len(branch.offsets))
+        leaves = -1 - region - np.arange(branch.n_regions)
+        children.append(_renumber(branch.children, indices, leaves))
+    trees = [trunk, *branches]
     return RegionTree(
-        np.concatenate([part.directions for part in parts]),
-        np.concatenate([part.offsets for part in parts]),
-        np.concatenate([part.bands for part in parts]),
+        np.concatenate([tree.directions for tree in trees]),
+        np.concatenate([tree.offsets for tree in trees]),
+        np.concatenate([tree.bands for tree in trees]),
         np.concatenate(children).astype(np.int32).reshape(-1, 2),
-        trunk.missing,
+        trunk.fill_values,
     )
 
 
-def _led_on(children: Array, splits: Array, regions: Any) -> Array:
-    """Children with other numbers of splits and of regions."""
-    known = np.concatenate([np.asarray(regions)[::-1], splits]).astype(np.int64)
-    return np.asarray(known[children + len(regions)])
+def _renumber(children: Array, splits: Array, regions: Any) -> Array:
+    """Replace the indices of splits and regions in `children` by other node indices."""
+    nodes = np.concatenate([np.asarray(regions)[::-1], splits]).astype(np.int64)
+    return np.asarray(nodes[children + len(regions)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Grown:
-    """What has grown so far."""
+@dataclass
+class _Split:
+    """A split, and the signed distances of the samples from which it was computed."""
 
-    splits: list[Split]
-    children: list[list[int]]
-    shares: list[Share]
-    paths: list[tuple[int, ...]]
+    direction: Array
+    offset: float
+    band: float
+    side: Array
+    balance: float  # share of the samples on the smaller side
 
-    def add(self, split: Split | None, share: Share, path: tuple[int, ...]) -> int:
-        """Note a node; return the number of the split, or ``-1 - region``."""
-        if split is None:
-            self.shares.append(share)
-            self.paths.append(path)
-            return -len(self.shares)
-        self.splits.append(split)
-        self.children.append([0, 0])
-        return len(self.splits) - 1
 
-    def tree(self, missing: Array) -> RegionTree:
-        count = len(self.splits)
-        return RegionTree(
-            np.array([split.direction for split in self.splits]).reshape(count, len(missing)),
-            np.array([split.offset for split in self.splits]),
-            np.array([split.band for split in self.splits]),
-            np.array(self.children, dtype=np.int32).reshape(count, 2),
-            missing,
-        )
+def _find_split(
+    X: Any,
+    rows: Array,
+    fill_values: Array,
+    overlap: float,
+    rounds: int,
+    rng: np.random.Generator,
+) -> _Split | None:
+    """Find a split with samples on both sides; None if all samples are equal."""
+    sampled = rows
+    if len(rows) > _DIRECTION_SAMPLE:
+        sampled = np.sort(rng.choice(rows, size=_DIRECTION_SAMPLE, replace=False, shuffle=False))
+    points = fill_missing(X[sampled], fill_values)
+    best = None
+    for attempt in range(_ATTEMPTS):
+        start = rng.normal(size=X.shape[1])
+        direction = start if attempt else _two_means(points, start, rounds)
+        side = project(X, rows, direction, fill_values)
+        split = _split_at_median(direction, side, overlap)
+        if split is not None and (best is None or split.balance > best.balance):
+            best = split
+        if best is not None and best.balance >= _BALANCED:
+            break
+    return best
+
+
+def _two_means(points: Any, direction: Array, rounds: int) -> Array:
+    """Return the direction between the centres of balanced 2-means, which has equal halves."""
+    total = _weighted_sum(points, np.ones(points.shape[0], dtype=points.dtype))
+    half = points.shape[0] // 2
+    for _ in range(rounds):
+        side = np.asarray(points @ direction)
+        right = np.zeros(len(side), dtype=points.dtype)
+        right[np.argpartition(side, half)[half:]] = 1.0
+        above = _weighted_sum(points, right)
+        count = len(side) - half
+        direction, last = above / count - (total - above) / half, direction
+        length = np.abs(direction).max()
+        if not (length > 0.0 and np.isfinite(length)):
+            return last
+        direction /= length
+    return direction
+
+
+def _weighted_sum(points: Any, weight: Array) -> Array:
+    return np.asarray(points.T @ weight, dtype=np.float64)
+
+
+def _split_at_median(direction: Array, side: Array, overlap: float) -> _Split | None:
+    """Put the split between the halves, or as close to it as equal samples allow."""
+    n, ordered = len(side), np.sort(side)
+    middle = ordered[n // 2]
+    ends = [int(np.searchsorted(ordered, middle, how)) for how in ("left", "right")]
+    ends = [end for end in ends if 0 < end < n]
+    # Projections of very large values may overflow.
+    if not ends or not np.isfinite(ordered[[0, -1]]).all():
+        return None
+    end = min(ends, key=lambda end: abs(2 * end - n))
+    low, high = ordered[end - 1], ordered[end]
+    offset = low + 0.5 * (high - low)
+    offset = float(low if offset >= high else offset)
+    side -= offset
+    return _Split(direction, offset, _half_width(side, overlap), side, min(end, n - end) / n)
+
+
+def _half_width(side: Array, overlap: float) -> float:
+    """Return half the width of the band that contains the share `overlap` of the samples.
+
+    It is 0 if one of the sides would have no samples of its own.
+    """
+    if overlap == 0.0:
+        return 0.0
+    band = float(np.quantile(np.abs(side), overlap))
+    return band if (side <= -band).any() and (side >= band).any() else 0.0
+
+
+def _column_means(X: Any) -> Array:
+    """Return the mean of each column over its values that are not NaN, (n_features,)."""
+    if is_sparse(X):
+        return np.zeros(X.shape[1])
+    with np.errstate(all="ignore"):
+        present = ~np.isnan(X)
+        means = X.sum(axis=0, dtype=float, where=present) / np.maximum(present.sum(axis=0), 1)
+    # Sums of very large values may overflow.
+    return np.where(np.isfinite(means), means, 0.0)
+
+
+def fill_missing(X: Any, fill_values: Array | None = None) -> Any:
+    """Return samples with NaN replaced, by column means if `fill_values` is None.
+
+    Arrays come back in C order; CSR matrices, which contain no NaN, as they are.
+    """
+    if is_sparse(X):
+        return X
+    fill_values = _column_means(X) if fill_values is None else fill_values
+    return np.ascontiguousarray(np.where(np.isnan(X), fill_values.astype(X.dtype), X))

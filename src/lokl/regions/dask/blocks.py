@@ -1,32 +1,29 @@
-"""Collections as blocks of rows, in order; several of them block by block.
-
-How large something is that was learned.
-"""
+"""Dask collections as blocks of rows, aligned between samples, targets and weights."""
 
 import pickle
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lokl.regions.dask.cluster import Cluster, need_dask
+from lokl.regions.dask.cluster import Cluster, need_dask, task
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Rows of a collection.
+class RowBlocks:
+    """Blocks of rows of a collection, in order.
 
     Attributes
     ----------
     name : str
-        As messages call the collection.
+        Name of the collection in messages.
     parts : list of Delayed
-        Each a block of rows: an array, a CSR matrix, a data frame or a series.
+        Blocks: arrays, CSR matrices, data frames or series.
     lengths : tuple of int or None
-        Rows of each block, None where that is not known yet.
+        Rows of each block, None if unknown.
     width : tuple of int
-        What comes after the rows in the shape: (), or (n_columns,).
+        Shape of one row: (), or (n_columns,).
     """
 
     name: str
@@ -35,25 +32,18 @@ class Blocks:
     width: tuple[int, ...]
 
     @property
-    def is_known(self) -> bool:
-        return None not in self.lengths
-
-    @property
     def n_rows(self) -> int:
+        """Number of rows in blocks of known lengths."""
         return sum(length or 0 for length in self.lengths)
 
-    def starts(self) -> list[int]:
-        """Place of the first row of each block among all rows."""
-        return [int(s) for s in np.cumsum([0, *(length or 0 for length in self.lengths[:-1])])]
-
-    def without_empty(self) -> "Blocks":
-        """Return the blocks that have rows, where lengths are known."""
-        kept = [place for place, length in enumerate(self.lengths) if length != 0]
+    def without_empty(self) -> "RowBlocks":
+        """Return the blocks without those that are known to be empty."""
+        kept = [index for index, length in enumerate(self.lengths) if length != 0]
         parts, lengths = [self.parts[k] for k in kept], tuple(self.lengths[k] for k in kept)
-        return Blocks(self.name, parts, lengths, self.width)
+        return replace(self, parts=parts, lengths=lengths)
 
 
-def whole_rows(X: Any) -> Any:
+def check_samples_collection(X: Any) -> Any:
     """Return a collection of samples whose blocks have all columns."""
     dask = need_dask()
     if isinstance(X, dask.array.Array):
@@ -63,22 +53,28 @@ def whole_rows(X: Any) -> Any:
     if isinstance(X, dask.dataframe.DataFrame):
         return X
     raise ValueError(
-        f"X must be a dask array or a dask data frame, got {type(X).__name__}; samples in memory "
-        "are for the methods of the model itself, or dask.array.from_array(X, chunks=(100_000, -1))"
+        f"X must be a dask array or a dask data frame, got {type(X).__name__}; for samples in "
+        "memory, call the methods of the model, or pass "
+        "dask.array.from_array(X, chunks=(100_000, -1))"
     )
 
 
-def samples(X: Any) -> Blocks:
-    """Return samples as blocks that have all columns."""
-    X = whole_rows(X)
-    return _of_frame("X", X) if hasattr(X, "columns") else _of_array("X", X)
+def as_row_blocks(values: Any, name: str) -> RowBlocks:
+    """Return samples, targets or weights as blocks.
 
-
-def beside(values: Any, name: str) -> Blocks:
-    """Return targets or weights, in a collection or in memory, as blocks."""
+    Parameters
+    ----------
+    values : dask array, dask data frame, dask series or array
+        Samples ("X") must be a collection.
+    name : {"X", "y", "sample_weight"}
+    """
     dask = need_dask()
+    if name == "X":
+        values = check_samples_collection(values)
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
-        return _of_frame(name, values)
+        parts = list(values.to_delayed())
+        width = (len(values.columns),) if values.ndim == 2 else ()
+        return RowBlocks(name, parts, (None,) * len(parts), width)
     if not isinstance(values, dask.array.Array):
         if dask.is_dask_collection(values):
             raise ValueError(
@@ -91,71 +87,82 @@ def beside(values: Any, name: str) -> Blocks:
         raise ValueError(f"{name} must have one or two axes, got shape {values.shape}")
     if values.ndim == 2 and values.numblocks[1] != 1:
         values = values.rechunk({1: -1})
-    return _of_array(name, values)
+    return _array_blocks(name, values)
 
 
-def _of_array(name: str, array: Any) -> Blocks:
+def _array_blocks(name: str, array: Any) -> RowBlocks:
     lengths = tuple(None if np.isnan(length) else int(length) for length in array.chunks[0])
     width = tuple(int(columns) for columns in array.shape[1:])
-    return Blocks(name, list(array.to_delayed().ravel()), lengths, width)
+    return RowBlocks(name, list(array.to_delayed().ravel()), lengths, width)
 
 
-def _of_frame(name: str, frame: Any) -> Blocks:
-    parts = list(frame.to_delayed())
-    width = (len(frame.columns),) if frame.ndim == 2 else ()
-    return Blocks(name, parts, (None,) * len(parts), width)
-
-
-def with_lengths(cluster: Cluster, several: Sequence[Blocks]) -> list[Blocks]:
-    """Return blocks whose lengths are known; those that are not are counted, all in one go."""
-    length = need_dask().delayed(_length, pure=False)
-    unknown = [blocks for blocks in several if not blocks.is_known]
-    counted = iter(cluster.compute([length(part) for blocks in unknown for part in blocks.parts]))
-    found = []
-    for blocks in several:
-        lengths = blocks.lengths
-        if not blocks.is_known:
-            lengths = tuple(next(counted) for _ in blocks.parts)
-        found.append(Blocks(blocks.name, blocks.parts, lengths, blocks.width))
-    return found
+def count_rows(cluster: Cluster, collections: Sequence[RowBlocks]) -> list[RowBlocks]:
+    """Return blocks of known lengths; unknown lengths are counted in one pass."""
+    unknown = [blocks for blocks in collections if None in blocks.lengths]
+    parts = [part for blocks in unknown for part in blocks.parts]
+    counted = iter(cluster.compute([task(_length)(part) for part in parts]))
+    return [
+        replace(blocks, lengths=tuple(next(counted) for _ in blocks.parts))
+        if None in blocks.lengths
+        else blocks
+        for blocks in collections
+    ]
 
 
 def _length(part: Any) -> int:
     return int(part.shape[0])
 
 
-def aligned(X: Blocks, *others: Blocks) -> list[Blocks]:
-    """Return blocks of others with the rows of those of X, where all lengths are known."""
+def align_rows(X: RowBlocks, *others: RowBlocks) -> list[RowBlocks]:
+    """Return the others in blocks of the same rows as X. All lengths must be known."""
     for other in others:
         if other.n_rows != X.n_rows:
             raise ValueError(
-                f"X has {X.n_rows} rows, but {other.name} has {other.n_rows}: every row of X needs "
-                "one"
+                f"X has {X.n_rows} rows, but {other.name} has {other.n_rows}; they must have the "
+                "same number"
             )
-    return [_with_rows_of(X, other) for other in others]
+    return [_align(X, other) for other in others]
 
 
-def _with_rows_of(X: Blocks, other: Blocks) -> Blocks:
+def _align(X: RowBlocks, other: RowBlocks) -> RowBlocks:
     if X.lengths == other.lengths:
         return other
     other = other.without_empty()
     if X.lengths == other.lengths:
         return other
-    array, as_array = need_dask().array, need_dask().delayed(np.asarray, pure=False)
-    nothing = np.empty((0,) * (1 + len(other.width)))
+    array, as_array = need_dask().array, task(np.asarray)
+    empty = np.empty((0,) * (1 + len(other.width)))
     parts = [
-        array.from_delayed(as_array(part), (length, *other.width), meta=nothing)
+        array.from_delayed(as_array(part), (length, *other.width), meta=empty)
         for part, length in zip(other.parts, other.lengths, strict=True)
     ]
-    return _of_array(other.name, array.concatenate(parts, axis=0).rechunk({0: X.lengths}))
+    return _array_blocks(other.name, array.concatenate(parts, axis=0).rechunk({0: X.lengths}))
 
 
-def pickled_size(learned: Any) -> int:
-    """Bytes of a model on its way to another process; arrays are counted where they are."""
+def group_neighbours(sizes: Iterable[float], limit: float) -> list[tuple[int, int]]:
+    """Group consecutive items such that the sizes of a group sum to at most `limit`.
+
+    Returns
+    -------
+    groups : list of (int, int)
+        First index of each group, and the index after its last. Larger items are alone.
+    """
+    groups: list[tuple[int, int]] = []
+    first, total, index = 0, 0.0, -1
+    for index, size in enumerate(sizes):
+        if index > first and total + size > limit:
+            groups.append((first, index))
+            first, total = index, 0.0
+        total += size
+    return [*groups, (first, index + 1)]
+
+
+def pickled_size(value: Any) -> int:
+    """Return the bytes of a model when it is sent to another process, without copying arrays."""
     buffers: list[pickle.PickleBuffer] = []
     try:
-        rest = len(pickle.dumps(learned, protocol=5, buffer_callback=buffers.append))
+        rest = len(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))
     except Exception:
-        # Functions of a user's own session go another way, and are small.
+        # Functions of an interactive session are pickled in another way, and are small.
         return 0
     return rest + sum(buffer.raw().nbytes for buffer in buffers)

@@ -1,10 +1,8 @@
-"""Regions that were brought together, some in each batch, on the workers of a cluster.
+"""Fits on collections: first pass, tree, shuffle by region, and one task per batch of regions."""
 
-Fits on collections: sample, tree, shuffle by region, one task for each batch of regions.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,228 +16,69 @@ from lokl.base.classifier import sorted_classes
 from lokl.base.estimator import publish
 from lokl.base.settings import check_settings
 from lokl.base.validation import ALL_ZERO
-from lokl.regions import RegionClassifier
-from lokl.regions.dask.blocks import aligned, beside, pickled_size, samples, with_lengths
-from lokl.regions.dask.cluster import Cluster, need_dask
-from lokl.regions.dask.summary import Block, Rows, Seen, checked, look, one_column, size_of, stacked
-from lokl.regions.estimators import InRegions
+from lokl.regions.dask.blocks import (
+    align_rows,
+    as_row_blocks,
+    count_rows,
+    group_neighbours,
+    pickled_size,
+)
+from lokl.regions.dask.cluster import Cluster, shared, task
+from lokl.regions.dask.summary import (
+    BlockPosition,
+    DataSummary,
+    TrainingBlocks,
+    first_pass,
+    n_bytes,
+    stack_rows,
+    validate_block,
+)
+from lokl.regions.estimators import RegionEstimator, rounded_spread
 from lokl.regions.fitting import (
-    Divided,
     Fit,
-    Learning,
-    Searched,
+    RegionBackend,
+    RegionData,
     fit_region,
-    has_folds,
-    in_its_share,
+    limit_memory,
     region_seed,
-    rounded_spread,
-    search_region,
-    spread_of,
 )
 from lokl.regions.model import RegionModel, take
-from lokl.regions.tree import Growth, RegionTree, Share, Trunk, with_branches
+from lokl.regions.tree import GrownTree, Membership, RegionTree, TreeGrower, attach_branches
 
-# What tasks hand each other says how large it is, so that Dask knows when to write it to disk.
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """How samples are brought together.
-
-    Attributes
-    ----------
-    model : InRegions
-        Its settings.
-    growth : Growth
-    trunk : Trunk
-    batches : list of (int, int)
-        First region of the trunk, and the one behind the last, of each batch.
-    classes : array or None
-        None for targets.
-    """
-
-    model: InRegions
-    growth: Growth
-    trunk: Trunk
-    batches: list[tuple[int, int]]
-    classes: Array | None
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Rows of one block that belong to one batch, in their order."""
-
-    samples: Any
-    y: Array
-    weight: Array | None
-
-    def __sizeof__(self) -> int:
-        weight = 0 if self.weight is None else self.weight.nbytes
-        return size_of(self.samples) + int(self.y.nbytes) + int(weight)
-
-
-def split_block(plan: Plan, block: Block, X: Any, y: Any, weight: Any) -> list[Part | None]:
-    """Rows of a block for each batch, None for no rows."""
-    with block.named(), single_threaded():
-        block.check_lengths(X=X, y=y, sample_weight=weight)
-        found = checked(plan.model, X, y, weight)
-        shares = plan.trunk.tree.divide(found.X)
-    parts: list[Part | None] = []
-    for first, behind in plan.batches:
-        # With overlap, a row may be in several regions of a batch.
-        rows = np.unique(np.concatenate([rows for rows, _ in shares[first:behind]]))
-        own = None if found.weight is None else found.weight[rows]
-        part = Part(take(found.samples, rows), found.y[rows], own) if len(rows) else None
-        parts.append(part)
-    return parts
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """All samples of some regions, in the order of their rows.
-
-    Attributes
-    ----------
-    learning : Learning
-    branches : list of RegionTree
-        What has grown from each region of the trunk.
-    shares : list of Share
-        Of the regions at the ends of all branches.
-    """
-
-    learning: Learning
-    branches: list[RegionTree]
-    shares: list[Share]
-
-    def __sizeof__(self) -> int:
-        learning = self.learning
-        others = (learning.y, learning.codes, learning.weight)
-        shares = (values for share in self.shares for values in share)
-        small = sum(int(values.nbytes) for values in (*others, *shares) if values is not None)
-        return size_of(learning.samples) + small
-
-
-def join_parts(plan: Plan, number: int, parts: Sequence[Part | None]) -> Batch:
-    """Bring the rows of a batch together, and divide them into regions."""
-    there = [part for part in parts if part is not None]
-    weights = [part.weight for part in there if part.weight is not None]
-    samples, y = stacked([part.samples for part in there]), stacked([part.y for part in there])
-    weight = stacked(weights) if weights else None
-    first, behind = plan.batches[number]
-    with single_threaded():
-        found = checked(plan.model, samples, y, weight)
-        codes, y = _codes(plan.classes, found.y)
-        met = plan.trunk.tree.divide(found.X)
-        branches, shares = [], []
-        for place in range(first, behind):
-            path, missing = plan.trunk.paths[place], plan.trunk.tree.missing
-            branch, own = plan.growth.branch(found.X, met[place], path, missing)
-            branches.append(branch)
-            shares += own
-    n_classes = 0 if plan.classes is None else len(plan.classes)
-    return Batch(Learning(found.samples, y, codes, n_classes, found.weight), branches, shares)
-
-
-def _codes(classes: Array | None, y: Array) -> tuple[Array | None, Array]:
-    """Numbers of the classes, None for targets; and labels or targets."""
-    if classes is None:
-        return None, np.asarray(y, dtype=np.float64)
-    y = one_column(y)
-    labels, codes = sorted_classes(y)
-    return np.searchsorted(classes, labels)[codes], y
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What has to be known of a batch to go on; all of it is small."""
-
-    branches: list[RegionTree]
-    sizes: Array
-    have_folds: list[bool]
-
-
-def facts_of(batch: Batch) -> Facts:
-    """Tell about the regions of a batch."""
-    codes = batch.learning.codes
-    folds = [
-        has_folds(len(rows), None if codes is None else codes[rows]) for rows, _ in batch.shares
-    ]
-    return Facts(batch.branches, np.array([len(rows) for rows, _ in batch.shares]), folds)
-
-
-def spread_in(batch: Batch, place: int) -> float:
-    """Mean squared distance from the mean, in one region of a batch."""
-    return spread_of(take(batch.learning.samples, batch.shares[place].rows))
-
-
-def search_in(
-    estimator: Any, grid: Any, seed: int, batch: Batch, place: int
-) -> tuple[Searched, dict[str, CountedWarning]]:
-    """Cross-validate candidates in one region of a batch; warnings come with the scores."""
-    region = batch.learning.part(*batch.shares[place])
-    with single_threaded():
-        return capture_warnings(search_region, estimator, grid, region, seed, 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Models of a batch, and what they warn of."""
-
-    models: list[RegionModel]
-    notices: dict[str, CountedWarning]
-    n_bytes: int
-
-    def __sizeof__(self) -> int:
-        return self.n_bytes
-
-
-def fit_batch(estimator: Any, fit: Fit, seed: tuple[int, ...], batch: Batch, first: int) -> Fitted:
-    """Learn in every region of a batch, of which `first` is the place of the first among all."""
-
-    def learn() -> list[RegionModel]:
-        return [
-            fit_region(estimator, batch.learning.part(*share), region_seed(seed, place), fit)
-            for place, share in enumerate(batch.shares, first)
-        ]
-
-    with single_threaded():
-        models, notices = capture_warnings(learn)
-    return Fitted(models, notices, pickled_size(models))
-
-
-# Samples of a batch are held two or three times for a moment.
-_BYTES_OF_BATCH = 32 * 2**20
-# Batches for each thread of the cluster, so that the last ones do not keep it waiting.
-_BATCHES_A_THREAD = 4
+# Most bytes of the samples of a batch. For a moment, they are in memory two or three times.
+_BATCH_BYTES = 32 * 2**20
+# Batches per thread of the cluster, so that the last ones do not keep it waiting.
+_BATCHES_PER_THREAD = 4
 
 
 def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = None) -> Any:
-    """Fit an estimator in regions on collections larger than the memory of any machine.
+    """Fit an estimator in regions on collections that are larger than memory.
 
-    A sample of at most 50,000 rows tells where regions are. Rows are then brought together by
-    region, and one task learns in each batch of regions. The model is the one that ``model.fit``
-    would give for the same samples in memory: regions and seeds depend on places of rows, not on
-    chunks, workers or the order of work.
+    The regions are found on a subsample of at most 50,000 rows. Rows are then shuffled by region,
+    and one task fits the models of each batch of regions. The result is the same as that of
+    ``model.fit`` with all samples in memory: regions and seeds depend on the positions of rows, not
+    on chunks, workers or the order of work.
 
     Parameters
     ----------
     model : RegionClassifier or RegionRegressor
-        It stays as it is. Its `n_jobs` has no meaning here.
+        A copy is fitted. Its `n_jobs` is ignored.
     X : dask array or dask data frame of shape (n_samples, n_features)
         Blocks may be arrays, CSR matrices or data frames; some may be empty. It is read twice for
-        the first cover and once for every other, and once more where its chunks have unknown sizes:
-        ``X.persist()`` spares that where the cluster has the memory.
+        the first partition and once for every other, and once more if the sizes of its chunks are
+        unknown. ``X.persist()`` avoids that if the cluster has the memory.
     y : dask array, dask series or array of shape (n_samples,), or (n_samples, n_targets)
-        Chunks may differ from those of `X`.
+        Its chunks may differ from those of `X`.
     sample_weight : dask array, dask series or array of shape (n_samples,), optional
-        A weight of 2 counts like the row written twice in its region, 0 like no row.
+        Within a region, a sample of weight 2 counts like two equal rows. Samples of weight 0 are
+        ignored.
     client : distributed.Client or None, default=None
-        None is the current client, or Dask's default scheduler where there is none.
+        None is the current client, or Dask's default scheduler if there is none.
 
     Returns
     -------
     fitted : RegionClassifier or RegionRegressor
-        An ordinary estimator, which needs no Dask.
+        An ordinary estimator, which does not need Dask.
 
     Examples
     --------
@@ -252,196 +91,338 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     >>> bool(fitted.score(X, y) > 0.95)
     True
     """
-    model = _unfitted(model)
-    cluster = Cluster(client)
+    model = _checked_copy(model)
+    cluster, is_regression = Cluster(client), is_regressor(model)
     with DeferredWarnings():
-        rows = _rows(cluster, model, X, y, sample_weight)
+        blocks = _training_blocks(cluster, model, X, y, sample_weight)
         seed = model._draw_seed()
-        sampled = model._growth(seed, 0).sampled(rows.n_counted)
-        seen = look(cluster, model, rows, sampled, not is_regressor(model))
-        known, spread, n_tasks = _stated(model, seen, rows)
-
-        def divide(growth: Growth) -> Divided:
-            return InBatches(cluster, model, rows, seen, known.get("classes_"), growth)
-
-        learned = model._learn(divide, seed, spread, n_tasks)
-    model.n_features_in_ = seen.n_features
-    if seen.columns is not None:
-        model.feature_names_in_ = seen.columns
-    publish(model, {**known, **learned})
+        subsample = model._grower(seed, 0).subsample(blocks.n_counted)
+        summary = first_pass(cluster, model, blocks, subsample, is_regression)
+        attributes, spread = _encode_targets(model, summary, blocks.y.width)
+        classes = attributes.get("classes_")
+        divide = partial(DaskRegions, cluster, model, blocks, summary, classes)
+        learned = model._learn(divide, seed, spread, len(summary.labels), blocks.y.width)
+    model.n_features_in_ = summary.n_features
+    if summary.columns is not None:
+        model.feature_names_in_ = summary.columns
+    publish(model, {**attributes, **learned})
     return model
 
 
-def _unfitted(model: Any) -> InRegions:
-    if not isinstance(model, InRegions):
+def _checked_copy(model: Any) -> RegionEstimator:
+    if not isinstance(model, RegionEstimator):
         is_class = isinstance(model, type)
         kind = "RegionRegressor" if not is_class and is_regressor(model) else "RegionClassifier"
         shown = f"the class {model.__name__}" if is_class else type(model).__name__
         raise ValueError(
-            "model must be a RegionClassifier or a RegionRegressor, each region of which fits "
-            f"into a worker, got {shown}; give {kind}(estimator)"
+            "model must be a RegionClassifier or a RegionRegressor, so that each region fits into "
+            f"the memory of a worker, got {shown}; pass {kind}(estimator)"
         )
-    fresh: InRegions = clone(model)
-    check_settings(fresh)
-    if fresh.stretch is not None:
+    copied: RegionEstimator = clone(model)
+    check_settings(copied)
+    if copied.scale_features is not None:
         raise ValueError(
-            f"stretch={fresh.stretch!r} is learned in memory only; fit a part of the rows there, "
-            "multiply the columns by its feature_scale_, and give stretch=None"
+            f"scale_features={copied.scale_features!r} needs samples in memory; fit on a part of "
+            "the rows there, multiply the columns by its feature_scale_, and pass "
+            "scale_features=None"
         )
-    fresh._check_estimator()
-    return fresh
+    copied._check_estimator()
+    return copied
 
 
-def _rows(cluster: Cluster, model: InRegions, X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Bring samples, targets and weights into blocks of the same rows."""
+def _training_blocks(
+    cluster: Cluster, model: RegionEstimator, X: Any, y: Any, sample_weight: Any
+) -> TrainingBlocks:
+    """Return samples, targets and weights in blocks of the same rows."""
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, got None")
-    given = [samples(X), beside(y, "y")]
-    if isinstance(model, RegionClassifier) and given[1].width:
-        # Warns of one column, and refuses several.
-        column_or_1d(np.empty((1, *given[1].width)), warn=True)
+    collections = [as_row_blocks(X, "X"), as_row_blocks(y, "y")]
+    if not is_regressor(model) and collections[1].width:
+        # A warning for one column, an error for several.
+        column_or_1d(np.empty((1, *collections[1].width)), warn=True)
     if sample_weight is not None:
-        given.append(beside(sample_weight, "sample_weight"))
-    known = with_lengths(cluster, given)
-    own = known[0].without_empty()
-    if own.n_rows == 0:
+        collections.append(as_row_blocks(sample_weight, "sample_weight"))
+    samples, *others = count_rows(cluster, collections)
+    samples = samples.without_empty()
+    if samples.n_rows == 0:
         raise ValueError("X has no rows; a model needs samples")
-    others = aligned(own, *known[1:])
-    if sample_weight is None:
-        return Rows(own, others[0], None, tuple(int(length or 0) for length in own.lengths))
-    count = need_dask().delayed(_n_counted, pure=False)
-    counted = cluster.compute([count(part) for part in others[1].parts])
+    targets, *weights = align_rows(samples, *others)
+    if not weights:
+        lengths = tuple(length or 0 for length in samples.lengths)
+        return TrainingBlocks(samples, targets, None, lengths)
+    counted = cluster.compute([task(_count_positive)(part) for part in weights[0].parts])
     if not any(counted):
         raise ValueError(ALL_ZERO)
-    return Rows(own, others[0], others[1], tuple(counted))
+    return TrainingBlocks(samples, targets, weights[0], tuple(counted))
 
 
-def _n_counted(weight: Any) -> int:
+def _count_positive(weight: Any) -> int:
     return int(np.count_nonzero(np.asarray(weight) > 0))
 
 
-def _stated(model: InRegions, seen: Seen, rows: Rows) -> tuple[dict[str, Any], float, int]:
-    """Attributes that labels or targets tell, the spread of targets, and the number of tasks."""
-    width = rows.y.width
-    if seen.moments is not None:
-        nothing = np.empty((0, *width))
-        _, _, known = model._stated(nothing, np.empty(0))
-        return known, rounded_spread(seen.moments.variance), _empty(nothing, None, 0).n_tasks
-    # Twice, so that no class seems to have one sample only.
-    labels = np.repeat(seen.labels, 2)
-    weight = np.column_stack([seen.label_weights, np.zeros(len(seen.labels))]).ravel()
-    _, codes, known = model._stated(labels, weight)
-    return known, 1.0, _empty(labels, codes, len(seen.labels)).n_tasks
+def _encode_targets(
+    model: RegionEstimator, summary: DataSummary, width: tuple[int, ...]
+) -> tuple[dict[str, Any], float]:
+    """Return the attributes that targets define, and the standard deviation of targets."""
+    if summary.moments is not None:
+        spread = rounded_spread(summary.moments.squares / summary.moments.weight)
+        return model._stated(np.empty((0, *width)), np.empty(0))[2], spread
+    # Every class twice: almost as many classes as samples would look like regression targets.
+    weight = np.column_stack([summary.label_weights, np.zeros(len(summary.labels))]).ravel()
+    return model._stated(np.repeat(summary.labels, 2), weight)[2], 1.0
 
 
-def _empty(y: Array, codes: Array | None, n_classes: int) -> Learning:
-    return Learning(None, y, codes, n_classes, None)
+# Objects that tasks return define __sizeof__, from which Dask knows when to spill to disk.
 
 
-class InBatches(Divided):
-    """Samples divided on the workers of a cluster, some regions in each batch."""
+@dataclass(frozen=True, eq=False)
+class ShufflePlan:
+    """Assignment of samples to batches of regions.
+
+    Attributes
+    ----------
+    model : RegionEstimator
+        Unfitted; its settings are used for validation.
+    grower : TreeGrower
+    trunk : GrownTree
+    batches : list of (int, int)
+        First region of the trunk of each batch, and the region after its last.
+    classes : array or None
+        None for regression.
+    """
+
+    model: RegionEstimator
+    grower: TreeGrower
+    trunk: GrownTree
+    batches: list[tuple[int, int]]
+    classes: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class BatchRows:
+    """Rows of one block that belong to one batch, in order."""
+
+    samples: Any
+    y: Array
+    weight: Array | None
+
+    def __sizeof__(self) -> int:
+        return n_bytes(self.samples) + n_bytes(self.y) + n_bytes(self.weight)
+
+
+def split_block(
+    plan: ShufflePlan, position: BlockPosition, X: Any, y: Any, weight: Any
+) -> list[BatchRows | None]:
+    """Return the rows of a block for each batch, None if there are none."""
+    with position.in_errors(), single_threaded():
+        position.check_lengths(X=X, y=y, sample_weight=weight)
+        block = validate_block(plan.model, X, y, weight)
+        members = plan.trunk.tree.divide(block.X)
+    parts: list[BatchRows | None] = []
+    for first, stop in plan.batches:
+        # With overlap, a row may be in several regions of a batch.
+        rows = np.unique(np.concatenate([rows for rows, _ in members[first:stop]]))
+        weight = None if block.weight is None else block.weight[rows]
+        part = BatchRows(take(block.samples, rows), block.y[rows], weight) if len(rows) else None
+        parts.append(part)
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class RegionBatch:
+    """All samples of some regions, in the order of their rows.
+
+    Attributes
+    ----------
+    data : RegionData
+        Samples of all regions of the batch.
+    branches : list of RegionTree
+        Branch of each region of the trunk.
+    members : list of Membership
+        Samples of each region of these branches.
+    """
+
+    data: RegionData
+    branches: list[RegionTree]
+    members: list[Membership]
+
+    def __sizeof__(self) -> int:
+        arrays = (self.data.samples, self.data.y, self.data.codes, self.data.weight)
+        members = (values for region in self.members for values in region)
+        return sum(n_bytes(values) for values in (*arrays, *members))
+
+
+def join_batch(plan: ShufflePlan, index: int, parts: Sequence[BatchRows | None]) -> RegionBatch:
+    """Concatenate the rows of a batch, and divide them into regions."""
+    present = [part for part in parts if part is not None]
+    weights = [part.weight for part in present if part.weight is not None]
+    samples = stack_rows([part.samples for part in present])
+    y = stack_rows([part.y for part in present])
+    first, stop = plan.batches[index]
+    with single_threaded():
+        block = validate_block(plan.model, samples, y, stack_rows(weights) if weights else None)
+        trunk, members = plan.trunk, plan.trunk.tree.divide(block.X)
+        grown = [
+            plan.grower.grow_branch(
+                block.X, members[region], trunk.paths[region], trunk.tree.fill_values
+            )
+            for region in range(first, stop)
+        ]
+    n_classes, codes = 0, None
+    if plan.classes is None:
+        y = np.asarray(block.y, dtype=np.float64)
+    else:
+        n_classes, y = len(plan.classes), column_or_1d(block.y)
+        labels, codes = sorted_classes(y)
+        codes = np.searchsorted(plan.classes, labels)[codes]
+    return RegionBatch(
+        RegionData(block.samples, y, codes, n_classes, block.weight),
+        [branch.tree for branch in grown],
+        [region for branch in grown for region in branch.members],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSummary:
+    """Branches of a batch, and sizes of its regions."""
+
+    branches: list[RegionTree]
+    sizes: list[int]
+    have_folds: list[bool]
+
+
+def summarize_batch(batch: RegionBatch) -> BatchSummary:
+    """Return a summary of a batch, which is small enough for the client."""
+    sizes = [len(rows) for rows, _ in batch.members]
+    have_folds = [batch.data.has_folds(rows) for rows, _ in batch.members]
+    return BatchSummary(batch.branches, sizes, have_folds)
+
+
+def call_in_region(
+    function: Callable[[RegionData, int], Any], seed: int, batch: RegionBatch, region: int
+) -> tuple[Any, dict[str, CountedWarning]]:
+    """Return ``function(data, seed)`` of one region of a batch, with its warnings."""
+    with single_threaded():
+        return capture_warnings(function, batch.data.select(batch.members[region]), seed)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBatch:
+    """Models of the regions of a batch, and their warnings."""
+
+    models: list[RegionModel]
+    notices: dict[str, CountedWarning]
+    n_bytes: int
+
+    def __sizeof__(self) -> int:
+        return self.n_bytes
+
+
+def fit_batch(
+    function: Callable[[RegionData, int], RegionModel],
+    seed: tuple[int, ...],
+    batch: RegionBatch,
+    first: int,
+) -> FittedBatch:
+    """Fit the models of a batch; `first` is the index of its first region among all regions."""
+
+    def fit_all() -> list[RegionModel]:
+        return [
+            function(batch.data.select(members), region_seed(seed, region))
+            for region, members in enumerate(batch.members, first)
+        ]
+
+    with single_threaded():
+        models, notices = capture_warnings(fit_all)
+    return FittedBatch(models, notices, pickled_size(models))
+
+
+class DaskRegions(RegionBackend):
+    """Regions of samples on the workers of a cluster, in batches.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    model : RegionEstimator
+        Unfitted, with valid settings.
+    blocks : TrainingBlocks
+    summary : DataSummary
+        Summary of `blocks`.
+    classes : array or None
+        None for regression.
+    grower : TreeGrower
+    """
+
+    n_jobs = 1
 
     def __init__(
         self,
         cluster: Cluster,
-        model: InRegions,
-        rows: Rows,
-        seen: Seen,
+        model: RegionEstimator,
+        blocks: TrainingBlocks,
+        summary: DataSummary,
         classes: Array | None,
-        growth: Growth,
+        grower: TreeGrower,
     ):
-        self._cluster, self._delayed = cluster, need_dask().delayed
-        trunk = growth.trunk(seen.points, rows.n_counted)
-        met = np.array([len(own) for own, _ in trunk.tree.divide(seen.points)])
-        sizes = met * (seen.n_bytes / seen.points.shape[0])
-        batches = _batches(sizes, cluster.n_threads)
-        plan = Plan(model, growth, trunk, batches, classes)
-        self._batches = self._shuffled(plan, rows)
-        facts = cluster.compute([self._task(facts_of)(batch) for batch in self._batches])
-        self.sizes = np.concatenate([fact.sizes for fact in facts])
-        self.tree = with_branches(trunk.tree, [branch for f in facts for branch in f.branches])
-        self._folds = [folds for fact in facts for folds in fact.have_folds]
-        self._firsts = np.cumsum([0, *(len(fact.sizes) for fact in facts)])
+        self._cluster, self._seed = cluster, grower.seed
+        trunk = grower.grow_trunk(summary.points, blocks.n_counted)
+        bytes_per_point = summary.n_bytes / summary.points.shape[0]
+        sizes = [bytes_per_point * len(rows) for rows, _ in trunk.members]
+        plan = ShufflePlan(
+            model, grower, trunk._replace(members=[]), batches_of(sizes, cluster.n_threads), classes
+        )
+        self._batches = self._shuffle(plan, blocks)
+        summaries = cluster.compute([task(summarize_batch)(batch) for batch in self._batches])
+        self.sizes = np.concatenate([batch.sizes for batch in summaries])
+        self.have_folds = [enough for batch in summaries for enough in batch.have_folds]
+        self.tree = attach_branches(trunk.tree, [tree for b in summaries for tree in b.branches])
+        self._firsts = np.cumsum([0, *(len(batch.sizes) for batch in summaries)])
 
-    def _task(self, function: Any, **options: Any) -> Any:
-        return self._delayed(function, pure=False, **options)
-
-    def _shared(self, value: Any) -> Any:
-        """A value that is in the graph once, however many tasks take it."""
-        return self._delayed(value, pure=False, traverse=False)
-
-    def _shuffled(self, plan: Plan, rows: Rows) -> list[Any]:
-        """Bring rows together by batch, and keep them on the workers."""
-        n_batches = len(plan.batches)
-        parts = [
-            [self._task(_picked)(split, number) for number in range(n_batches)]
-            for split in rows.tasks(split_block, plan)
-        ]
-        shared, join = self._shared(plan), self._task(join_parts)
+    def _shuffle(self, plan: ShufflePlan, blocks: TrainingBlocks) -> list[Any]:
+        """Bring the rows of every batch together, and keep them on the workers."""
+        split, plan_node = blocks.tasks(split_block, plan), shared(plan)
         return self._cluster.persist(
-            [join(shared, number, [own[number] for own in parts]) for number in range(n_batches)]
+            [
+                task(join_batch)(plan_node, index, [parts[index] for parts in split])
+                for index in range(len(plan.batches))
+            ]
         )
 
-    def _where(self, place: int) -> tuple[Any, int]:
-        """The batch of a region, and its place there."""
-        number = int(np.searchsorted(self._firsts, place, side="right")) - 1
-        return self._batches[number], place - int(self._firsts[number])
+    def map(self, function: Callable[[RegionData, int], Any], regions: Sequence[int]) -> list[Any]:
+        function_node, tasks = shared(function), []
+        for region in regions:
+            batch = int(np.searchsorted(self._firsts, region, side="right")) - 1
+            place = (self._batches[batch], region - int(self._firsts[batch]))
+            seed = region_seed(self._seed, region)
+            tasks.append(task(call_in_region)(function_node, seed, *place))
+        return [reissue(result) for result in self._cluster.compute(tasks)]
 
-    def have_folds(self) -> Sequence[bool]:
-        return self._folds
-
-    def spreads(self, places: Sequence[int]) -> list[float]:
-        return self._cluster.compute(
-            [self._task(spread_in)(*self._where(place)) for place in places]
-        )
-
-    def searched(
-        self, estimator: Any, grid: Any, places: Sequence[int], seed: tuple[int, ...]
-    ) -> list[Searched]:
-        shared = [self._shared(estimator), self._shared(grid)]
+    def fit(self, estimator: Any, fit: Fit) -> list[RegionModel]:
+        limited, _ = limit_memory(estimator, self.sizes)
+        function_node = shared(partial(fit_region, limited, fit))
         tasks = [
-            self._task(search_in)(*shared, region_seed(seed, place), *self._where(place))
-            for place in places
-        ]
-        return [reissue(told) for told in self._cluster.compute(tasks)]
-
-    def fitted(self, estimator: Any, fit: Fit, seed: tuple[int, ...]) -> list[RegionModel]:
-        small, _ = in_its_share(estimator, self.sizes)
-        shared = [self._shared(small), self._shared(fit)]
-        tasks = [
-            self._task(fit_batch)(*shared, seed, batch, int(first))
+            task(fit_batch)(function_node, self._seed, batch, int(first))
             for batch, first in zip(self._batches, self._firsts[:-1], strict=True)
         ]
-        found: list[Any] = [None] * len(tasks)
-        # From here on a batch is needed by its task alone.
+        fitted: list[Any] = [None] * len(tasks)
+        # Only its own task may keep a batch on the workers from now on.
         self._batches = []
-        done = self._cluster.completed(tasks)
+        completed = self._cluster.completed(tasks)
         del tasks
-        for place, told in done:
-            found[place] = told
-        return [model for told in found for model in reissue((told.models, told.notices))]
+        for index, result in completed:
+            fitted[index] = result
+        return [model for batch in fitted for model in reissue((batch.models, batch.notices))]
 
 
-def _picked(parts: Sequence[Any], number: int) -> Any:
-    return parts[number]
-
-
-def _batches(sizes: Array, n_threads: int) -> list[tuple[int, int]]:
-    """Neighbouring regions in batches of some bytes: first, and behind the last.
+def batches_of(sizes: Sequence[float], n_threads: int) -> list[tuple[int, int]]:
+    """Group neighbouring regions into batches, as :func:`group_neighbours` returns them.
 
     Parameters
     ----------
-    sizes : array
-        Bytes that are expected in each region.
+    sizes : sequence of float
+        Expected bytes of each region.
     n_threads : int
         Tasks that run at a time.
     """
-    most = min(_BYTES_OF_BATCH, sizes.sum() / (_BATCHES_A_THREAD * n_threads))
-    batches: list[tuple[int, int]] = []
-    first, size = 0, 0.0
-    for place, own in enumerate(sizes):
-        if place > first and size + own > most:
-            batches.append((first, place))
-            first, size = place, 0.0
-        size += own
-    return [*batches, (first, len(sizes))]
+    limit = min(_BATCH_BYTES, sum(sizes) / (_BATCHES_PER_THREAD * n_threads))
+    return group_neighbours(sizes, limit)

@@ -1,10 +1,7 @@
-"""Means and sums of squares that can be put together from parts.
-
-One pass over all samples: whether they can be learned from, and what has to be known of them.
-"""
+"""First pass over a collection: validation of every block, and a summary of all of them."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -17,15 +14,15 @@ from sklearn.utils import column_or_1d
 from lokl._arrays import Array, column, is_sparse
 from lokl.base.classifier import sorted_classes
 from lokl.base.validation import check_samples, check_weights
-from lokl.regions.dask.blocks import Blocks
-from lokl.regions.dask.cluster import Cluster, need_dask
-from lokl.regions.estimators import InRegions
+from lokl.regions.dask.blocks import RowBlocks
+from lokl.regions.dask.cluster import Cluster, shared, task
+from lokl.regions.estimators import RegionEstimator
 from lokl.regions.model import take
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weight, mean and sum of squared distances from the mean, of each column.
+    """Weight, mean and sum of squared deviations of each column, which can be merged.
 
     Attributes
     ----------
@@ -40,32 +37,28 @@ class Moments:
 
     @classmethod
     def of(cls, values: Array, weight: Array) -> "Moments":
-        """Moments of rows, not all of which have a weight of zero."""
+        """Compute the moments of rows with a positive total weight."""
         mean = np.average(values, axis=0, weights=weight)
         return cls(float(weight.sum()), mean, weight @ (values - mean) ** 2)
 
-    def joined(self, other: "Moments") -> "Moments":
-        """Moments of the rows of both; nothing is lost where means are far from zero."""
+    def merge(self, other: "Moments") -> "Moments":
+        """Return the moments of all rows, precise even if means are far from zero."""
         weight = self.weight + other.weight
-        apart, share = other.mean - self.mean, other.weight / weight
-        squares = self.squares + other.squares + apart**2 * self.weight * share
-        return Moments(weight, self.mean + apart * share, squares)
-
-    @property
-    def variance(self) -> Array:
-        return self.squares / self.weight
+        difference, share = other.mean - self.mean, other.weight / weight
+        squares = self.squares + other.squares + difference**2 * self.weight * share
+        return Moments(weight, self.mean + difference * share, squares)
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
-    """Rows of a block that count: weights of zero are the same as no row.
+class ValidatedBlock:
+    """Rows of a block with positive weight.
 
     Attributes
     ----------
     X : {array, CSR matrix}
-        As trees take them.
+        Samples for the trees.
     samples : {array, CSR matrix, data frame}
-        As estimators take them.
+        The same samples for the estimators.
     y : array
     weight : array or None
     columns : array of str or None
@@ -79,63 +72,24 @@ class Checked:
     columns: Any
 
 
-def checked(model: InRegions, X: Any, y: Any, weight: Any) -> Checked:
-    """Check rows as `model.fit` does with all of them; raise a ValueError where they are wrong."""
-    # Scikit-learn notes what it sees on the estimator, which is shared among threads.
-    noted = copy.copy(model)
-    samples = X if hasattr(X, "iloc") else None
-    X, y = check_samples(noted, X, y, fitting=True, missing=model._takes_missing(X))
-    columns = getattr(noted, "feature_names_in_", None)
+def validate_block(model: RegionEstimator, X: Any, y: Any, weight: Any) -> ValidatedBlock:
+    """Check rows as ``model.fit`` checks all of them; raise ValueError if they are invalid."""
+    # Validation by scikit-learn sets attributes of the estimator, which threads share.
+    model = copy.copy(model)
+    frame = X if hasattr(X, "iloc") else None
+    X, y = check_samples(model, X, y, fitting=True, missing=model._takes_missing(X))
+    columns = getattr(model, "feature_names_in_", None)
     if weight is not None:
         weight = check_weights(weight, X, part=True)
         counted = np.flatnonzero(weight > 0)
-        samples = None if samples is None else take(samples, counted)
+        frame = None if frame is None else take(frame, counted)
         X, y, weight = take(X, counted), y[counted], weight[counted]
-    return Checked(X, X if samples is None else samples, y, weight, columns)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """All blocks, with what came before each of them.
-
-    Attributes
-    ----------
-    X, y, weight : Blocks
-        Of the same lengths; `weight` may be None.
-    counted : tuple of int
-        Rows of each block that have a weight.
-    """
-
-    X: Blocks
-    y: Blocks
-    weight: Blocks | None
-    counted: tuple[int, ...]
-
-    @property
-    def n_counted(self) -> int:
-        return sum(self.counted)
-
-    def tasks(self, function: Any, *arguments: Any) -> list[Any]:
-        """One task for each block: ``function(*arguments, block, X, y, weight)``.
-
-        Arguments are in the graph once, however many tasks take them.
-        """
-        delayed = need_dask().delayed
-        shared = [delayed(argument, pure=False, traverse=False) for argument in arguments]
-        starts = np.cumsum([0, *self.counted])
-        tasks = []
-        for place, start in enumerate(self.X.starts()):
-            length = self.X.lengths[place]
-            block = Block(start, int(length or 0), int(starts[place]), self.counted[place])
-            weight = None if self.weight is None else self.weight.parts[place]
-            given = (self.X.parts[place], self.y.parts[place], weight)
-            tasks.append(delayed(function, pure=False)(*shared, block, *given))
-        return tasks
+    return ValidatedBlock(X, X if frame is None else frame, y, weight, columns)
 
 
 @dataclass(frozen=True)
-class Block:
-    """Where the rows of a block are among all rows, and among those that count."""
+class BlockPosition:
+    """Position of a block among all rows, and among the rows with positive weight."""
 
     start: int
     length: int
@@ -143,41 +97,82 @@ class Block:
     n_counted: int
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        """Let errors name the rows."""
+    def in_errors(self) -> Iterator[None]:
+        """Prefix errors with the rows of the block."""
         try:
             yield
-        except ValueError as reason:
+        except ValueError as error:
             last = self.start + self.length - 1
-            raise ValueError(f"rows {self.start} to {last} of X: {reason}") from reason
+            raise ValueError(f"rows {self.start} to {last} of X: {error}") from error
 
-    def check_lengths(self, **given: Any) -> None:
-        """Raise where a collection gives other rows than it said, or gave before."""
-        for name, values in given.items():
+    def check_lengths(self, **collections: Any) -> None:
+        """Raise an error if a block does not have the announced number of rows."""
+        for name, values in collections.items():
             if values is not None and values.shape[0] != self.length:
                 raise ValueError(
-                    f"{name} has {values.shape[0]} rows here, but {self.length} were announced; "
-                    "the collection changes from one reading to the next, or its chunks are wrong"
+                    f"{name} has {values.shape[0]} rows here, but its chunks announced "
+                    f"{self.length}; correct the chunks, or persist a collection that changes "
+                    "between readings"
                 )
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What one block, or all of them, have shown.
+class TrainingBlocks:
+    """Samples, targets and weights in blocks of the same rows.
+
+    Attributes
+    ----------
+    X, y : RowBlocks
+    weight : RowBlocks or None
+    counted : tuple of int
+        Rows of each block with positive weight.
+    """
+
+    X: RowBlocks
+    y: RowBlocks
+    weight: RowBlocks | None
+    counted: tuple[int, ...]
+
+    @property
+    def n_counted(self) -> int:
+        return sum(self.counted)
+
+    def tasks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return ``function(*arguments, position, X, y, weight)`` as one task per block."""
+        arguments = tuple(shared(argument) for argument in arguments)
+        lengths = [length or 0 for length in self.X.lengths]
+        starts, firsts = np.cumsum([0, *lengths]).tolist(), np.cumsum([0, *self.counted]).tolist()
+        weights = [None] * len(lengths) if self.weight is None else self.weight.parts
+        blocks = zip(self.X.parts, self.y.parts, weights, strict=True)
+        return [
+            task(function)(
+                *arguments,
+                BlockPosition(starts[k], lengths[k], firsts[k], self.counted[k]),
+                *block,
+            )
+            for k, block in enumerate(blocks)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSummary:
+    """Summary of one block, or of all of them.
 
     Attributes
     ----------
     n_features : int
     columns : array of str or None
-    labels : array
-        Classes; empty for targets.
-    label_weights : array
-        How much samples of each class weigh.
+        Names of the columns.
+    labels : array of shape (n_classes,)
+        Classes; empty for regression.
+    label_weights : array of shape (n_classes,)
+        Total sample weight of each class.
     moments : Moments or None
-        Of targets.
+        Moments of the targets; None for classification.
     n_bytes : int
+        Size of the samples.
     points : {array, CSR matrix}
-        Samples that the trunk of a tree is grown from.
+        Samples from which the trunk of a tree is grown.
     """
 
     n_features: int
@@ -189,76 +184,85 @@ class Seen:
     points: Any
 
 
-def look(cluster: Cluster, model: InRegions, rows: Rows, sampled: Array, has_classes: bool) -> Seen:
-    """Look at all blocks; return what they have shown, or raise what is wrong with one of them."""
-    tasks = rows.tasks(_look, model, sampled, has_classes)
-    return _together(cluster.compute(tasks))
+def first_pass(
+    cluster: Cluster,
+    model: RegionEstimator,
+    blocks: TrainingBlocks,
+    subsample: Array,
+    is_regression: bool,
+) -> DataSummary:
+    """Validate and summarise all blocks; raise ValueError if one of them is invalid.
+
+    `subsample` are the sorted positions, among the rows with positive weight, of the points.
+    """
+    tasks = blocks.tasks(_summarize_block, model, subsample, is_regression)
+    return _merge_summaries(cluster.compute(tasks))
 
 
-def _look(
-    model: InRegions, sampled: Array, has_classes: bool, block: Block, X: Any, y: Any, weight: Any
-) -> Seen:
-    with block.named():
-        block.check_lengths(X=X, y=y, sample_weight=weight)
-        found = checked(model, X, y, weight)
-        own = np.ones(len(found.y)) if found.weight is None else found.weight
-        labels: Array = np.empty(0)
-        sums: Array = np.empty(0)
-        moments = None
-        if has_classes and len(own):
-            labels, codes = sorted_classes(one_column(found.y))
-            sums = np.bincount(codes, weights=own, minlength=len(labels))
-        elif len(own):
-            moments = Moments.of(column(np.asarray(found.y, dtype=float)), own)
-    first = np.searchsorted(sampled, block.first_counted)
-    last = np.searchsorted(sampled, block.first_counted + block.n_counted)
-    points = take(found.X, sampled[first:last] - block.first_counted)
-    return Seen(X.shape[1], found.columns, labels, sums, moments, size_of(found.samples), points)
+def _summarize_block(
+    model: RegionEstimator,
+    subsample: Array,
+    is_regression: bool,
+    position: BlockPosition,
+    X: Any,
+    y: Any,
+    weight: Any,
+) -> DataSummary:
+    labels: Array = np.empty(0)
+    label_weights: Array = np.empty(0)
+    moments = None
+    with position.in_errors():
+        position.check_lengths(X=X, y=y, sample_weight=weight)
+        block = validate_block(model, X, y, weight)
+        counts = np.ones(len(block.y)) if block.weight is None else block.weight
+        if len(counts) and is_regression:
+            moments = Moments.of(column(np.asarray(block.y, dtype=float)), counts)
+        elif len(counts):
+            labels, codes = sorted_classes(column_or_1d(block.y))
+            label_weights = np.bincount(codes, weights=counts, minlength=len(labels))
+    ends = (position.first_counted, position.first_counted + position.n_counted)
+    first, last = np.searchsorted(subsample, ends)
+    points = take(block.X, subsample[first:last] - position.first_counted)
+    size = n_bytes(block.samples)
+    return DataSummary(X.shape[1], block.columns, labels, label_weights, moments, size, points)
 
 
-def one_column(y: Array) -> Array:
-    """Labels as one column; whether they are was seen when the collection came in."""
-    return np.asarray(column_or_1d(y))
-
-
-def _together(every: Sequence[Seen]) -> Seen:
-    first = every[0]
-    for seen in every:
-        if seen.n_features != first.n_features or not _same(seen.columns, first.columns):
+def _merge_summaries(summaries: Sequence[DataSummary]) -> DataSummary:
+    first = summaries[0]
+    for summary in summaries:
+        if _columns(summary) != _columns(first):
             raise ValueError(
-                f"blocks of X differ: one has columns {_told(first)}, another {_told(seen)}"
+                f"blocks of X have different columns: {_columns(first)} and {_columns(summary)}; "
+                "give all blocks the same columns in the same order"
             )
-    classed = [seen for seen in every if len(seen.labels)] or [first]
-    kinds = sorted({"text" if seen.labels.dtype.kind in "US" else "number" for seen in classed})
-    if len(kinds) > 1:
+    labelled = [summary for summary in summaries if len(summary.labels)] or [first]
+    if len({summary.labels.dtype.kind in "US" for summary in labelled}) > 1:
         raise ValueError(
-            "labels are numbers in some blocks of y and text in others, which have no common "
-            "order; convert them to one type, for instance with y.astype(str)"
+            "labels are numbers in some blocks of y and text in others; convert them to one type, "
+            "for instance with y.astype(str)"
         )
-    labels, codes = np.unique(np.concatenate([s.labels for s in classed]), return_inverse=True)
-    weights = np.concatenate([seen.label_weights for seen in classed])
-    moments = [seen.moments for seen in every if seen.moments is not None]
-    return Seen(
+    labels, codes = np.unique(
+        np.concatenate([summary.labels for summary in labelled]), return_inverse=True
+    )
+    weights = np.concatenate([summary.label_weights for summary in labelled])
+    moments = [summary.moments for summary in summaries if summary.moments is not None]
+    return DataSummary(
         first.n_features,
         first.columns,
         labels,
         np.bincount(codes, weights=weights, minlength=len(labels)),
-        reduce(Moments.joined, moments) if moments else None,
-        sum(seen.n_bytes for seen in every),
-        stacked([seen.points for seen in every if seen.points.shape[0]]),
+        reduce(Moments.merge, moments) if moments else None,
+        sum(summary.n_bytes for summary in summaries),
+        stack_rows([summary.points for summary in summaries if summary.points.shape[0]]),
     )
 
 
-def _same(one: Any, other: Any) -> bool:
-    return (one is None) == (other is None) and (one is None or list(one) == list(other))
+def _columns(summary: DataSummary) -> int | list[str]:
+    return summary.n_features if summary.columns is None else list(summary.columns)
 
 
-def _told(seen: Seen) -> str:
-    return str(seen.n_features if seen.columns is None else list(seen.columns))
-
-
-def stacked(parts: Sequence[Any]) -> Any:
-    """Return arrays, CSR matrices or data frames one below the other."""
+def stack_rows(parts: Sequence[Any]) -> Any:
+    """Concatenate the rows of arrays, CSR matrices or data frames."""
     if len(parts) == 1:
         return parts[0]
     if hasattr(parts[0], "iloc"):
@@ -270,8 +274,10 @@ def stacked(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def size_of(samples: Any) -> int:
-    """Bytes of an array, a CSR matrix or a data frame."""
+def n_bytes(samples: Any) -> int:
+    """Return the bytes of an array, a CSR matrix or a data frame; 0 for None."""
+    if samples is None:
+        return 0
     if hasattr(samples, "memory_usage"):
         return int(samples.memory_usage(index=True).sum())
     if is_sparse(samples):

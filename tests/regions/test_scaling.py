@@ -1,4 +1,4 @@
-"""Factors of columns: what they minimise, and what does not change them."""
+"""Feature scaling: the error that the factors minimise, and data that do not change them."""
 
 import pickle
 
@@ -14,8 +14,14 @@ from sklearn.datasets import make_friedman1
 import lokl
 from lokl import RegionClassifier, RegionRegressor, UniformMKLClassifier, UniformMKLRegressor
 from lokl.kernels import RBF, per_view
-from lokl.regions import scaling as stretching
-from lokl.regions.scaling import Neighbourhood, learn_stretch, standardizing, stretched
+from lokl.regions import scaling
+from lokl.regions.fitting import RegionData
+from lokl.regions.scaling import (
+    KernelRegressionError,
+    minimize_error,
+    scale_columns,
+    standard_factors,
+)
 
 X, TARGET = make_friedman1(1500, n_features=9, noise=0.5, random_state=0)
 Y = np.where(np.median(TARGET) < TARGET, "high", "low")
@@ -28,6 +34,10 @@ def regions(inside=INSIDE, **more):
     return RegionClassifier(inside, **settings_)
 
 
+def in_region(data, targets, weight=None, seed=0):
+    return KernelRegressionError.in_region(RegionData(data, targets, None, 0, weight), seed)
+
+
 def plain_error(part, factors, rows):
     """Predict every sample from all others, one by one."""
     total, mean = 0.0, part.weight @ part.targets / part.weight.sum()
@@ -36,8 +46,9 @@ def plain_error(part, factors, rows):
         others = np.arange(len(dense)) != j
         apart = ((dense[j] - dense[others]) * factors) ** 2
         k = part.weight[others] * np.exp(-apart.sum(axis=1))
-        told = (k @ part.targets[others] + stretching._MEAN * mean) / (k.sum() + stretching._MEAN)
-        total += part.weight[j] * ((told - part.targets[j]) ** 2).sum()
+        prior = scaling._PRIOR_WEIGHT
+        predicted = (k @ part.targets[others] + prior * mean) / (k.sum() + prior)
+        total += part.weight[j] * ((predicted - part.targets[j]) ** 2).sum()
     return total
 
 
@@ -49,32 +60,32 @@ def plain_error(part, factors, rows):
     as_given=st.sampled_from([np.asarray, sparse.csr_matrix]),
     weighted=st.booleans(),
 )
-def test_errors_are_those_of_predictions_from_all_others_and_slopes_theirs(
+def test_error_and_gradient_are_those_of_leave_one_out_predictions(
     seed, n, n_targets, as_given, weighted
 ):
     rng = np.random.default_rng(seed)
     data = rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.7)
     weight = rng.integers(1, 4, size=n) if weighted else None
-    part = Neighbourhood.of(as_given(data), rng.normal(size=(n, n_targets)), weight, seed)
-    assert not set(part.asked) & set(part.judging)
+    part = in_region(as_given(data), rng.normal(size=(n, n_targets)), weight, seed)
+    assert not set(part.training) & set(part.validation)
     factors = rng.normal(size=4)
-    value, slopes = part.slopes(factors)
-    expected = plain_error(part, factors, part.asked)
+    value, gradient = part.with_gradient(factors)
+    expected = plain_error(part, factors, part.training)
     assert value == pytest.approx(expected, rel=1e-3, abs=1e-4)
-    assert part.judged(factors) == pytest.approx(
-        plain_error(part, factors, part.judging), rel=1e-3, abs=1e-4
+    assert part.on_validation(factors) == pytest.approx(
+        plain_error(part, factors, part.validation), rel=1e-3, abs=1e-4
     )
-    numeric = approx_fprime(factors, lambda s: plain_error(part, s, part.asked), 1e-6)
-    np.testing.assert_allclose(slopes, numeric, rtol=1e-2, atol=1e-2 * max(1.0, expected))
+    numeric = approx_fprime(factors, lambda s: plain_error(part, s, part.training), 1e-6)
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-2, atol=1e-2 * max(1.0, expected))
 
 
-def test_columns_that_tell_nothing_get_small_factors():
-    part = Neighbourhood.of(X, TARGET[:, np.newaxis] / TARGET.std(), None, 0)
-    factors = learn_stretch([part], standardizing(X), 1)
+def test_uninformative_columns_get_small_factors():
+    part = in_region(X, TARGET)
+    factors = minimize_error([part], standard_factors(X), 1)
     # Of nine columns, the first five have a part in the target.
     assert factors[5:].max() < 0.5 * factors[:5].min()
-    assert part.judged(factors) < 0.7 * part.judged(standardizing(X) / 3)
-    twice = learn_stretch([part, part], standardizing(X), 2)
+    assert part.on_validation(factors) < 0.7 * part.on_validation(standard_factors(X) / 3)
+    twice = minimize_error([part, part], standard_factors(X), 2)
     np.testing.assert_allclose(twice, factors, rtol=1e-2, atol=0.05)
 
 
@@ -82,14 +93,14 @@ def test_columns_that_tell_nothing_get_small_factors():
 def test_standard_factors(as_given):
     data = X * 10.0 ** np.arange(-4, 5)
     data[:, 3], data[:, 4] = 7.0, 0.0
-    factors = standardizing(as_given(data))
+    factors = standard_factors(as_given(data))
     spread = np.std(data * factors, axis=0)
     np.testing.assert_allclose(np.delete(spread, [3, 4]), 1.0)
     np.testing.assert_array_equal(factors[[3, 4]], 1.0)
     if as_given is np.asarray:
         holes = data.copy()
         holes[::3, 0] = np.nan
-        assert np.nanstd(holes * standardizing(holes), axis=0)[0] == pytest.approx(1.0)
+        assert np.nanstd(holes * standard_factors(holes), axis=0)[0] == pytest.approx(1.0)
 
 
 def test_useless_columns_cost_regions_less():
@@ -116,7 +127,7 @@ def test_the_unit_of_a_column_does_not_matter():
 
 
 @pytest.mark.parametrize("covers", [1, 2])
-def test_regions_are_those_of_stretched_samples(covers):
+def test_regions_are_those_of_scaled_samples(covers):
     model = regions(covers=covers).fit(X, Y)
     factors = model.feature_scale_
     assert factors.shape == (9,)
@@ -132,14 +143,15 @@ def test_regions_are_those_of_stretched_samples(covers):
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_sparse_samples_threads_and_files(jobs, tmp_path):
     model = regions(n_jobs=1).fit(X, Y)
-    told = model.decision_function(FRESH)
+    decision = model.decision_function(FRESH)
     again = regions(n_jobs=jobs).fit(sparse.csr_matrix(X), Y)
     np.testing.assert_allclose(again.feature_scale_, model.feature_scale_, rtol=1e-2, atol=1e-2)
-    np.testing.assert_allclose(again.decision_function(sparse.csr_matrix(FRESH)), told, atol=0.05)
-    np.testing.assert_array_equal(regions(n_jobs=jobs).fit(X, Y).decision_function(FRESH), told)
+    again_decision = again.decision_function(sparse.csr_matrix(FRESH))
+    np.testing.assert_allclose(again_decision, decision, atol=0.05)
+    np.testing.assert_array_equal(regions(n_jobs=jobs).fit(X, Y).decision_function(FRESH), decision)
     lokl.save(model, tmp_path / "model.lokl")
     for loaded in (lokl.load(tmp_path / "model.lokl"), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(loaded.decision_function(FRESH), told)
+        np.testing.assert_array_equal(loaded.decision_function(FRESH), decision)
 
 
 def test_frames_views_weights_and_single_precision():
@@ -156,7 +168,7 @@ def test_frames_views_weights_and_single_precision():
     np.testing.assert_allclose(again.feature_scale_, model.feature_scale_, rtol=1e-6)
     assert list(model.contributions(fresh, labels=True).index) == list(fresh.index)
     single = regions().fit(X.astype(np.float32), Y)
-    assert stretched(FRESH.astype(np.float32), single.feature_scale_).dtype == np.float32
+    assert scale_columns(FRESH.astype(np.float32), single.feature_scale_).dtype == np.float32
     np.testing.assert_allclose(
         single.feature_scale_, regions().fit(X, Y).feature_scale_, rtol=1e-2, atol=1e-2
     )
@@ -175,5 +187,5 @@ def test_several_classes():
 
 
 def test_other_values_are_named():
-    with pytest.raises(ValueError, match="stretch must be 'shared' or None, got 'each'"):
+    with pytest.raises(ValueError, match=r"scale_features .*'shared'.*'each'"):
         regions(scale_features="each").fit(X, Y)

@@ -1,4 +1,4 @@
-"""Answers about collections are lazy, and those of the model itself."""
+"""Predictions on collections are lazy, and equal those of the model itself."""
 
 import dask
 import dask.array as da
@@ -18,11 +18,11 @@ from lokl import LMKLClassifier, UniformMKLClassifier, distributed
 from lokl.kernels import RBF
 from lokl.search import CalibratedMKLClassifier
 
-QUESTIONS = ("predict", "decision_function", "weights", "contributions")
+METHODS = ("predict", "decision_function", "weights", "contributions")
 TWO = classifier().fit(X, Y)
 THREE = classifier(CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))).fit(BLOBS, COLOURS)
 PIPELINE = make_pipeline(StandardScaler(), UniformMKLClassifier(["rbf"])).fit(X, Y)
-NUMBERS = regressor().fit(X, np.column_stack([TARGET, -TARGET]))
+TWO_TARGETS = regressor().fit(X, np.column_stack([TARGET, -TARGET]))
 
 
 @pytest.fixture(autouse=True)
@@ -31,27 +31,27 @@ def plain_scheduler():
         yield
 
 
-def asked(model, question, data):
-    return getattr(distributed, question)(model, data)
+def call(model, method, data):
+    return getattr(distributed, method)(model, data)
 
 
 @pytest.mark.parametrize(
-    ("model", "questions"),
+    ("model", "methods"),
     [
-        (TWO, QUESTIONS),
+        (TWO, METHODS),
         (THREE, ("predict", "decision_function", "predict_proba")),
-        (NUMBERS, ("predict", "weights", "contributions")),
-        (LMKLClassifier(["linear", "rbf"], random_state=0).fit(X, Y), QUESTIONS),
-        (PIPELINE, QUESTIONS[:2]),
+        (TWO_TARGETS, ("predict", "weights", "contributions")),
+        (LMKLClassifier(["linear", "rbf"], random_state=0).fit(X, Y), METHODS),
+        (PIPELINE, METHODS[:2]),
     ],
     ids=["two classes", "three classes", "targets", "localized", "pipeline"],
 )
-def test_answers_are_those_of_the_model(model, questions):
-    for question in questions:
-        expected = getattr(model, question)(FRESH)
+def test_predictions_are_those_of_the_model(model, methods):
+    for method in methods:
+        expected = getattr(model, method)(FRESH)
         columns = da.from_array(FRESH, chunks=(40, 1))
-        np.testing.assert_allclose(asked(model, question, columns)[:3] == expected[:3], True)
-        answer = asked(model, question, chunked(FRESH, (40, 0, 1, 49)))
+        np.testing.assert_allclose(call(model, method, columns)[:3] == expected[:3], True)
+        answer = call(model, method, chunked(FRESH, (40, 0, 1, 49)))
         assert isinstance(answer, da.Array)
         assert answer.chunks[0] == (40, 0, 1, 49)
         assert answer.shape == expected.shape
@@ -64,7 +64,7 @@ def test_answers_are_those_of_the_model(model, questions):
             np.testing.assert_array_equal(found, expected)
 
 
-def test_answers_about_unknown_chunks_data_frames_and_csr_blocks():
+def test_predictions_of_unknown_chunks_data_frames_and_csr_blocks():
     known = chunked(FRESH, 20)
     some = known[known[:, 0] > 0]
     kept = FRESH[:, 0] > 0
@@ -77,13 +77,13 @@ def test_answers_about_unknown_chunks_data_frames_and_csr_blocks():
     parts = dd.from_pandas(frame, npartitions=4)
     # Partitions without rows.
     parts = parts[(parts.index > 1040) & (parts.a < 100)]
-    for question in QUESTIONS:
-        answer = asked(model, question, parts)
-        expected = getattr(model, question)(frame[frame.index > 1040])
+    for method in METHODS:
+        answer = call(model, method, parts)
+        expected = getattr(model, method)(frame[frame.index > 1040])
         np.testing.assert_allclose(answer.compute(), expected, rtol=1e-9, atol=1e-12)
     whole = dd.from_pandas(frame, npartitions=4)
-    beside = whole.assign(label=distributed.predict(model, whole)).compute()
-    np.testing.assert_array_equal(beside["label"], model.predict(frame))
+    assigned = whole.assign(label=distributed.predict(model, whole)).compute()
+    np.testing.assert_array_equal(assigned["label"], model.predict(frame))
     data = sparse.random(60, 20, 0.2, format="csr", random_state=0)
     y = np.arange(60) % 2
     csr = UniformMKLClassifier(["rbf"]).fit(data, y)
@@ -91,7 +91,7 @@ def test_answers_about_unknown_chunks_data_frames_and_csr_blocks():
     np.testing.assert_array_equal(distributed.predict(csr, block).compute(), csr.predict(data))
 
 
-def test_nothing_is_computed_before_it_is_asked_for(tmp_path):
+def test_predictions_are_lazy(tmp_path):
     def noted(block):
         (tmp_path / "read").touch()
         return block
@@ -125,7 +125,7 @@ def _holds(task):
 def test_scores_are_those_of_the_model(places, others, weighted):
     weight = np.random.RandomState(0).randint(0, 3, size=700).astype(float) if weighted else None
     targets = np.column_stack([TARGET + 1e6, X[:, 0]])
-    for model, y in ((TWO, Y), (NUMBERS, targets)):
+    for model, y in ((TWO, Y), (TWO_TARGETS, targets)):
         chunks, own = (np.diff([0, *sorted(p), 700]).tolist() for p in (places, others))
         score = distributed.score(
             model,
@@ -144,7 +144,7 @@ def test_scores_of_data_frames_words_and_constant_targets():
     score = distributed.score(model, parts[["a", "b"]], parts["colour"])
     kept = frame[frame.index > 300]
     assert score.compute() == model.score(kept[["a", "b"]], kept["colour"])
-    # Chunks of unknown sizes beside others.
+    # Chunks of unknown and of known sizes.
     mixed = distributed.score(model, parts[["a", "b"]], chunked(kept["colour"].to_numpy(str), 50))
     assert bool(mixed == score)
     constant = regressor().fit(X, TARGET)
@@ -154,29 +154,32 @@ def test_scores_of_data_frames_words_and_constant_targets():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("function", "words"),
     [
-        (lambda: distributed.predict(TWO, FRESH), r"X must be a dask array.*got ndarray.*memory"),
-        (lambda: distributed.predict(TWO, chunked(FRESH[:, 0], 9)), "X must have two axes"),
-        (lambda: distributed.predict(TWO, chunked(X[:, :1], 100)), "expecting 2 features"),
-        (lambda: distributed.predict_proba(TWO, chunked(X, 100)), "has no predict_proba"),
-        (lambda: distributed.weights(PIPELINE, chunked(X, 100)), "Pipeline has no weights"),
+        (lambda: distributed.predict(TWO, FRESH), "X .*dask array.*ndarray"),
+        (lambda: distributed.predict(TWO, chunked(FRESH[:, 0], 9)), r"X .*\(90,\)"),
+        (lambda: distributed.predict(TWO, chunked(X[:, :1], 100)), "2 features"),
+        (
+            lambda: distributed.predict_proba(TWO, chunked(X, 100)),
+            "Region.*predict_proba",
+        ),
+        (lambda: distributed.weights(PIPELINE, chunked(X, 100)), "Pipeline .*weights"),
         (lambda: distributed.predict(classifier(), chunked(X, 100)), "not fitted"),
-        (lambda: distributed.score(TWO, chunked(X, 100), Y[:600]), "X has 700 rows, but y has 600"),
+        (lambda: distributed.score(TWO, chunked(X, 100), Y[:600]), "X .*700.* y .*600"),
         (
             lambda: distributed.score(StandardScaler().fit(X), chunked(X, 100), Y),
-            "neither a classifier nor a regressor",
+            "StandardScaler",
         ),
     ],
 )
-def test_errors_name_value_and_remedy(call, words):
+def test_errors_name_value_and_remedy(function, words):
     with pytest.raises(ValueError, match=words):
-        call()
+        function()
 
 
 def test_blocks_that_turn_out_to_differ_are_named():
     parts = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=4)
     model = classifier().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
     y = dd.from_pandas(pd.Series(Y[:-50]), npartitions=4)
-    with pytest.raises(ValueError, match=r"a block of X has 1.. rows, but the same block of y"):
+    with pytest.raises(ValueError, match=r"X has 1.. rows.* y has 1.."):
         distributed.score(model, parts, y).compute()

@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 
 import lokl
 from lokl import RegionClassifier, UniformMKLClassifier, distributed
-from lokl.regions.dask import answers
+from lokl.regions.dask import answers, fitting
 from lokl.regions.dask.blocks import pickled_size
 from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
@@ -83,7 +83,7 @@ def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
     data = chunked(FRESH, 10)
     processes.wait_for_workers(2, timeout=60)
     small = distributed.predict(model, data, client=processes)
-    monkeypatch.setattr(answers, "_LARGE", 0)
+    monkeypatch.setattr(answers, "_LARGE_MODEL_BYTES", 0)
     large = distributed.predict(model, data, client=processes)
     # The model itself is not in the graph, but on all workers.
     assert len(pickle.dumps(dict(large.dask))) < len(pickle.dumps(dict(small.dask))) / 2
@@ -104,16 +104,21 @@ def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
             ("predict", "decision_function", "predict_proba"),
         ),
         (regressor(covers=2), np.column_stack([TARGET, -TARGET]), ("predict", "contributions")),
+        (
+            classifier(scale_features="shared", max_region_size=150),
+            Y,
+            ("predict", "decision_function"),
+        ),
     ],
-    ids=["plain", "covers and overlap", "probabilities", "targets"],
+    ids=["plain", "covers and overlap", "probabilities", "targets", "feature scaling"],
 )
 def test_a_model_larger_than_a_worker_is_divided(model, y, methods, threads, monkeypatch):
-    monkeypatch.setattr(answers, "_SHARE", 0.0)
-    monkeypatch.setattr(answers, "_BYTES_OF_PART", 9_000)
+    monkeypatch.setattr(answers, "_LARGEST_MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(answers, "_SHARD_BYTES", 9_000)
     model.fit(X, y)
-    held, regions = answers._divided(model._model)
-    assert len(held) > 2
-    assert all(pickled_size(part) < pickled_size(model) / 2 for part in regions)
+    ranges, shards = answers.split_model(model._model)
+    assert len(ranges) > 2
+    assert all(pickled_size(shard) < pickled_size(model) / 2 for shard in shards)
     data = chunked(FRESH, (40, 0, 1, 49))
     some = data[data[:, 0] > 0]
     kept = FRESH[:, 0] > 0
@@ -191,10 +196,10 @@ def test_blocks_stay_small_however_many_rows_there_are():
     y = (made[:, 0] > 0).astype(int)
     largest = []
 
-    from lokl.regions.dask import fitting
+    join = fitting.join_batch
 
-    def noted(plan, number, parts):
-        batch = fitting.join_parts(plan, number, parts)
+    def noted(plan, index, parts):
+        batch = join(plan, index, parts)
         largest.append(batch.__sizeof__())
         return batch
 
@@ -203,8 +208,8 @@ def test_blocks_stay_small_however_many_rows_there_are():
         pytest.MonkeyPatch.context() as patch,
         dask.config.set(scheduler="synchronous"),
     ):
-        patch.setattr("lokl.regions.dask.fitting.join_parts", noted)
-        patch.setattr("lokl.regions.dask.fitting._BYTES_OF_BATCH", 2**18)
+        patch.setattr("lokl.regions.dask.fitting.join_batch", noted)
+        patch.setattr("lokl.regions.dask.fitting._BATCH_BYTES", 2**18)
         fitted = distributed.fit(model, made, y)
     whole = 100_000 * 4 * 8
     assert sum(largest) > whole

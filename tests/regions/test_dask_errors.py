@@ -1,4 +1,4 @@
-"""What cannot be fitted is told in words that name the value and the remedy."""
+"""Errors of fits on collections name the value, its position and the remedy."""
 
 import dask
 import dask.array as da
@@ -26,34 +26,34 @@ BAD[345, 1] = np.nan
 @pytest.mark.parametrize(
     ("model", "given", "words"),
     [
-        (UniformMKLClassifier(), (chunked(X, 99), Y), r"got UniformMKLClassifier; give RegionCla"),
-        (UniformMKLRegressor(), (chunked(X, 99), Y), r"got UniformMKLRegressor; give RegionRegr"),
-        (RegionClassifier, (chunked(X, 99), Y), "got the class RegionClassifier; give"),
-        (classifier(covers=0), (chunked(X, 99), Y), "covers must be an integer >= 1"),
+        (UniformMKLClassifier(), (chunked(X, 99), Y), "UniformMKLClassifier.*RegionClassifier"),
+        (UniformMKLRegressor(), (chunked(X, 99), Y), "UniformMKLRegressor.*RegionRegressor"),
+        (RegionClassifier, (chunked(X, 99), Y), "class RegionClassifier"),
+        (classifier(covers=0), (chunked(X, 99), Y), "covers .* 0"),
         (classifier(UniformMKLRegressor()), (chunked(X, 99), Y), "decision_function"),
         (
             classifier(),
             (X, Y),
-            r"X must be a dask array or a dask data frame, got ndarray; .*from_a",
+            r"X .*dask.*ndarray.*from_array",
         ),
-        (classifier(), (chunked(Y, 99), Y), r"X must have two axes.*got shape \(700,\)"),
-        (classifier(), (chunked(X, 99), None), "RegionClassifier needs y, got None"),
-        (classifier(), (chunked(X, 99), Y[:-1]), "X has 700 rows, but y has 699"),
-        (classifier(), (chunked(X, 99), Y, Y[:9]), "X has 700 rows, but sample_weight has 9"),
-        (classifier(), (chunked(X, 99), Y, 0 * Y), "all sample weights are zero"),
-        (classifier(), (chunked(X, 99), Y, Y - 0.5), r"rows \d+ to \d+ .*not negative, got -0.5"),
+        (classifier(), (chunked(Y, 99), Y), r"X .*\(700,\)"),
+        (classifier(), (chunked(X, 99), None), "RegionClassifier .*y.* None"),
+        (classifier(), (chunked(X, 99), Y[:-1]), "X .*700.* y .*699"),
+        (classifier(), (chunked(X, 99), Y, Y[:9]), "X .*700.* sample_weight .*9"),
+        (classifier(), (chunked(X, 99), Y, 0 * Y), "sample weights .*zero"),
+        (classifier(), (chunked(X, 99), Y, Y - 0.5), r"rows \d+ to \d+ .*-0.5"),
         (classifier(), (chunked(BAD, 100), Y), r"rows 300 to 399 of X: .*NaN \(row 45, column 1\)"),
-        (classifier(), (chunked(X, 99), 0 * Y), "two or more classes; the data has one class: 0"),
+        (classifier(), (chunked(X, 99), 0 * Y), "class.*: 0"),
         (classifier(), (chunked(X, 99), TARGET), "Unknown label type: continuous"),
         (classifier(), (chunked(X, 99), np.column_stack([Y, Y])), "y should be a 1d array"),
-        (classifier(), (da.zeros((0, 2)), da.zeros(0)), "X has no rows"),
+        (classifier(), (da.zeros((0, 2)), da.zeros(0)), "X .*rows"),
         (
             regressor(),
             (chunked(X, 99), np.where(Y, np.nan, 1)),
-            r"rows \d+ to \d+ of X: .*y contains",
+            r"rows \d+ to \d+ of X: .*y contains NaN",
         ),
-        (classifier(), (chunked(X, 99), dask.delayed(Y)), "y must be a d"),
-        (classifier(), (chunked(X, 99), np.zeros((700, 1, 1))), "y must have one or two axes"),
+        (classifier(), (chunked(X, 99), dask.delayed(Y)), "y .*Delayed"),
+        (classifier(), (chunked(X, 99), np.zeros((700, 1, 1))), r"y .*\(700, 1, 1\)"),
     ],
 )
 def test_errors_name_value_and_remedy(model, given, words):
@@ -62,7 +62,7 @@ def test_errors_name_value_and_remedy(model, given, words):
 
 
 def test_other_clients_are_refused():
-    with pytest.raises(ValueError, match=r"got 'tcp://far:8786'; .*distributed.Client\(address"):
+    with pytest.raises(ValueError, match=r"client .*tcp://far:8786.*distributed.Client\(address"):
         fit(classifier(), chunked(X, 99), Y, client="tcp://far:8786")
 
 
@@ -74,7 +74,7 @@ def test_labels_in_one_column_are_labels():
 
 def test_blocks_of_other_lengths_than_announced_are_named():
     wrong = chunked(X, 100).map_blocks(lambda block: block[:-1], meta=np.empty((0, 0)))
-    with pytest.raises(ValueError, match="X has 99 rows here, but 100 were announced"):
+    with pytest.raises(ValueError, match=r"rows 0 to 99 of X: .*99 .*100"):
         fit(classifier(), wrong, Y)
 
 
@@ -83,7 +83,7 @@ def test_labels_of_several_types_are_named():
         da.from_delayed(dask.delayed(values), (350,), meta=np.empty(0))
         for values in (Y[:350], np.array(["no", "yes"])[Y[350:]])
     ]
-    with pytest.raises(ValueError, match="labels are numbers in some blocks of y and text in oth"):
+    with pytest.raises(ValueError, match=r"labels .*y\.astype"):
         fit(classifier(), chunked(X, 350), da.concatenate(parts))
 
 
@@ -97,15 +97,13 @@ def test_blocks_of_other_columns_are_named():
         meta=frame._meta,
         verify_meta=False,
     )
-    with pytest.raises(ValueError, match=r"blocks of X differ: one has columns \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"X .*\['a', 'b'\] .*\['a', 'c'\]"):
         fit(classifier(), other, Y)
 
 
 def test_text_in_a_data_frame_is_an_error():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(c="word")
-    with pytest.raises(
-        ValueError, match=r"rows \d+ to .*could not convert string to float: 'word'"
-    ):
+    with pytest.raises(ValueError, match=r"rows \d+ to .*'word'"):
         fit(classifier(), dd.from_pandas(frame, npartitions=2), Y)
 
 

@@ -21,7 +21,7 @@ from lokl import LDMKLClassifier, RegionClassifier, RegionRegressor, UniformMKLC
 from lokl.distributed import fit
 from lokl.kernels import RBF, per_view
 from lokl.regions import tree as region_tree
-from lokl.regions.dask.fitting import _batches
+from lokl.regions.dask.fitting import batches_of
 from lokl.search import CalibratedMKLClassifier
 
 
@@ -72,7 +72,7 @@ def test_chunks_do_not_matter(places, others):
 def test_chunks_do_not_matter_where_the_tree_is_that_of_a_sample(places, seed):
     model = classifier(random_state=seed, overlap=0.1 * (seed % 2), covers=1 + seed % 3)
     # Regions of the trunk are then too large, and branches grow from them.
-    with patch.multiple(region_tree, SAMPLE=120, _FEWEST=40):
+    with patch.multiple(region_tree, _TRUNK_SAMPLE=120, _FEWEST_TO_SPLIT=40):
         plain = model.fit(X, Y)
         fitted = fit(model, chunked(X, cut(700, places)), chunked(Y, 90))
     check_same(fitted, plain)
@@ -150,7 +150,7 @@ def test_weights_count_and_zeros_are_no_rows():
         check_same(fitted, plain)
         check_same(fitted, model.fit(X[kept], y[kept], weight[kept]))
         assert fitted.region_sizes_[0].sum() == kept.sum()
-    with patch.multiple(region_tree, SAMPLE=120, _FEWEST=40):
+    with patch.multiple(region_tree, _TRUNK_SAMPLE=120, _FEWEST_TO_SPLIT=40):
         plain = classifier().fit(X, Y, weight)
         check_same(fit(classifier(), chunked(X, 33), Y, weight), plain)
 
@@ -230,9 +230,9 @@ def test_csr_blocks():
 
 def test_batches_are_neighbours_of_bounded_size():
     sizes = np.array([3.0, 1, 1, 9, 1, 1, 1, 1])
-    found = _batches(sizes, 1)
+    found = batches_of(sizes, 1)
     assert [place for first, behind in found for place in range(first, behind)] == [*range(8)]
     assert all(behind > first for first, behind in found)
     for first, behind in found:
         assert behind == first + 1 or sizes[first:behind].sum() <= sizes.sum() / 4
-    assert len(_batches(np.full(100, 1e9), 2)) == 100
+    assert len(batches_of(np.full(100, 1e9), 2)) == 100
