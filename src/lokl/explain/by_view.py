@@ -163,7 +163,8 @@ class _Queried:
         if any(view.columns is None for view in self.views):
             return False
         kernels = getattr(self.inner, "kernels_", ())
-        return all(kernel.is_view for kernel in kernels) and bool(self.inner._takes_missing_views())
+        views = all(kernel.is_view for kernel in kernels)
+        return views and bool(self.inner._accepts_missing_views())
 
     def explained(self) -> dict[str, Any]:
         """Return all that needs views, by the names of the fields of an explanation."""
