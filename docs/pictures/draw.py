@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from lokl import TrustedVoteClassifier
 from lokl.datasets import (
+    corrupt_views,
     load,
-    spoil_views,
 )
 from lokl.explain import (
     plot_sample,
@@ -32,7 +32,7 @@ SHOWN = 120
 def main() -> None:
     digits = load("digit_views")
     X, new, y, truth = train_test_split(digits.data, digits.target, train_size=600, random_state=0)
-    damaged, wrong = spoil_views(new, truth, digits.views, share=0.4, random_state=0)
+    damaged, wrong = corrupt_views(new, truth, digits.views, share=0.4, random_state=0)
     scaler = StandardScaler().fit(X)
     model = TrustedVoteClassifier(per_view(RBF(), digits.views), C=10, random_state=0)
     model.fit(scaler.transform(X), y)

@@ -84,14 +84,14 @@ def test_list_with_a_folder_that_is_none(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKL_DATA", str(tmp_path / "nowhere"))
     result = run("list")
     assert result.exit_code == 2
-    assert "which is not a folder" in result.stderr
+    assert "LOKL_DATA" in result.stderr
 
 
 def test_a_failed_download_is_one_line(server, cache, monkeypatch):
     monkeypatch.setitem(RECORDS, "tiny", tiny(server.url("tiny")))
     result = run("fetch", "tiny")
     assert result.exit_code == 1
-    assert "answers 404" in result.stderr
+    assert "404" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from lokl import LMKLClassifier, UniformMKLClassifier
-from lokl.datasets import info, load, make_two_regions, make_views, spoil_views
+from lokl.datasets import corrupt_views, info, load, make_two_regions, make_views
 from lokl.kernels import RBF, Linear, per_view
 
 
@@ -110,23 +110,23 @@ def test_digits_described_in_four_ways():
     share=st.floats(0, 1),
     seed=st.integers(0, 99),
 )
-def test_spoiled_views(how, share, seed):
+def test_corrupted_views(how, share, seed):
     X, y, views, _ = make_views(60, 3, random_state=seed)
     given_X = X.copy()
-    Z, spoiled = spoil_views(X, y, views, how, share=share, random_state=seed)
+    Z, corrupted = corrupt_views(X, y, views, how, share=share, random_state=seed)
     assert_array_equal(X, given_X)
-    assert spoiled.sum() == round(share * len(X))
-    assert spoiled.sum(axis=1).max(initial=0) <= 1
+    assert corrupted.sum() == round(share * len(X))
+    assert corrupted.sum(axis=1).max(initial=0) <= 1
     for k, view in enumerate(views.values()):
         same = (Z[:, view] == X[:, view]).all(axis=1)
-        assert_array_equal(same, ~spoiled[:, k])
+        assert_array_equal(same, ~corrupted[:, k])
         lost = np.isnan(Z[:, view]).all(axis=1)
-        assert_array_equal(lost, spoiled[:, k] & (how == "missing"))
+        assert_array_equal(lost, corrupted[:, k] & (how == "missing"))
         if how == "swap":
-            for row in np.flatnonzero(spoiled[:, k]):
+            for row in np.flatnonzero(corrupted[:, k]):
                 donors = (X[:, view] == Z[row, view]).all(axis=1)
                 assert (y[donors] != y[row]).all()
-    again, _ = spoil_views(X, y, views, how, share=share, random_state=seed)
+    again, _ = corrupt_views(X, y, views, how, share=share, random_state=seed)
     assert_array_equal(again, Z)
 
 
@@ -135,11 +135,11 @@ def test_spoiled_views(how, share, seed):
     [
         ({"how": "burn"}, "swap, noise, missing, got 'burn'"),
         ({"share": 1.5}, "between 0 and 1, got 1.5"),
-        ({"y": np.zeros(60)}, "all samples have the same"),
+        ({"y": np.zeros(60)}, "swap"),
         ({"y": np.zeros(3)}, r"shapes \(60, 12\) and \(3,\)"),
     ],
 )
-def test_bad_settings_of_spoiled_views(settings, words):
+def test_bad_settings_of_corrupted_views(settings, words):
     X, y, views, _ = make_views(60, 3, random_state=0)
     with pytest.raises(ValueError, match=words):
-        spoil_views(**{"X": X, "y": y, "views": views, **settings})
+        corrupt_views(**{"X": X, "y": y, "views": views, **settings})

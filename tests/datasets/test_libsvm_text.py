@@ -3,18 +3,16 @@
 import hashlib
 import io
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from dataset_cases import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from lokl.datasets.readers import libsvm
+from lokl.datasets.readers import LibsvmText
 
 values = st.floats(-1e12, 1e12, allow_nan=False) | st.just(0.0)
 
@@ -30,16 +28,18 @@ def test_round_trip(X, seed, as_csr, extra, block_size):
     y = np.random.RandomState(seed).randint(-1, 3, size=len(X))
     text = io.BytesIO()
     dump_svmlight_file(sparse.csr_matrix(X) if as_csr else X, y, text, zero_based=False)
-    record = replace(tiny(), n=len(X), d=X.shape[1] + extra)
+    shape = (len(X), X.shape[1] + extra)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
         path.write_bytes(text.getvalue())
         hashed = hashlib.sha256()
-        found = libsvm(record, path, hashed, sparse=as_csr, block_size=block_size)
+        found = LibsvmText(path).samples(
+            shape=shape, sparse=as_csr, block_size=block_size, seen=hashed.update
+        )
     assert hashed.digest() == hashlib.sha256(text.getvalue()).digest()
-    assert sparse.issparse(found["data"]) == as_csr
-    assert found["data"].shape == (len(X), X.shape[1] + extra)
-    data = found["data"].toarray() if as_csr else found["data"]
+    assert sparse.issparse(found.data) == as_csr
+    assert found.data.shape == shape
+    data = found.data.toarray() if as_csr else found.data
     # Sixteen digits are written.
     np.testing.assert_allclose(data[:, : X.shape[1]], X, rtol=1e-15)
-    np.testing.assert_array_equal(found["target"], y)
+    np.testing.assert_array_equal(found.target, y)

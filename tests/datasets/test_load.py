@@ -67,7 +67,7 @@ def test_arrays_become_csr_where_asked(own):
 def test_other_text_under_the_same_name_is_read_and_marked(own, monkeypatch):
     monkeypatch.setitem(RECORDS, "tiny", tiny())
     (own / "tiny").write_bytes(TEXT.replace(b"+1", b"1"))
-    with pytest.warns(UserWarning, match="is not the known tiny") as caught:
+    with pytest.warns(UserWarning, match="tiny: sha256") as caught:
         found = load("tiny")
     assert caught[0].filename == __file__
     assert not found.checked
@@ -87,7 +87,7 @@ def test_published_text_is_no_surprise_where_only_a_rebuilt_one_is_known(own, mo
     assert not load("tiny").checked
     # Other classes are another set.
     (own / "tiny").write_bytes(TEXT.replace(b"+1", b"2"))
-    with pytest.warns(UserWarning, match="is not the known tiny"):
+    with pytest.warns(UserWarning, match="tiny: sha256"):
         load("tiny")
 
 
@@ -103,41 +103,41 @@ def test_published_text_is_no_surprise_where_only_a_rebuilt_one_is_known(own, mo
 def test_values_that_are_not_finite_are_named(own, monkeypatch, before, after, place):
     monkeypatch.setitem(RECORDS, "tiny", tiny())
     (own / "tiny").write_bytes(TEXT.replace(before, after))
-    with pytest.raises(DatasetError, match=rf"own.tiny: {place}, not a finite number; mend"):
+    with pytest.raises(DatasetError, match=rf"own.tiny: {place}"):
         load("tiny")
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "facts"),
     [
-        (TEXT[:20], r"has shape \(2, 5\), but tiny has \(4, 5\)"),
-        (b"1 6:1\n" * 4, "cannot be read as tiny"),
-        (b"<html>not found</html>\n", "cannot be read as tiny"),
+        (TEXT[:20], r"own.tiny .*2 rows.* 4"),
+        (b"1 6:1\n" * 4, "own.tiny .*: column 6 .* 1 to 5"),
+        (b"<html>not found</html>\n", "own.tiny .*, row 1"),
     ],
 )
-def test_another_file_under_the_same_name_is_an_error(own, monkeypatch, content, words):
+def test_another_file_under_the_same_name_is_an_error(own, monkeypatch, content, facts):
     monkeypatch.setitem(RECORDS, "tiny", tiny())
     (own / "tiny").write_bytes(content)
-    with pytest.raises(DatasetError, match=words):
+    with pytest.raises(DatasetError, match=facts):
         load("tiny")
 
 
 def test_a_damaged_archive_is_named(own, monkeypatch):
     monkeypatch.setitem(RECORDS, "tiny", tiny())
     (own / "tiny.gz").write_bytes(gzip.compress(TEXT)[:-9])
-    with pytest.raises(DatasetError, match=r"cannot read .*tiny\.gz"):
+    with pytest.raises(DatasetError, match=r"tiny\.gz"):
         load("tiny")
 
 
 def test_own_folder_must_be_a_folder(own, monkeypatch):
     monkeypatch.setenv("LOKL_DATA", str(own / "nowhere"))
-    with pytest.raises(MissingDatasetError, match=r"LOKL_DATA is '.*nowhere', which is not a fold"):
+    with pytest.raises(MissingDatasetError, match=r"LOKL_DATA .*nowhere"):
         load("a9a")
     assert load("iris").data.shape == (150, 4)
 
 
 def test_a_multi_view_set_that_is_not_there_names_its_files(own):
-    with pytest.raises(MissingDatasetError, match=r"put multiview/WebKB\.mat into a folder"):
+    with pytest.raises(MissingDatasetError, match=r"multiview/WebKB\.mat"):
         load("webkb")
 
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from lokl.datasets import DatasetError, load, read
-from lokl.datasets.readers import Filling, line_blocks
+from lokl.datasets.readers import RowBuffer, line_blocks
 from lokl.datasets.registry import RECORDS
 
 RNG = np.random.RandomState(0)
@@ -45,10 +45,10 @@ def test_blocks_are_whole_lines(text, block_size):
 )
 def test_parts_fill_the_whole(X, as_csr, ends):
     ends = sorted(min(end, len(X)) for end in ends)
-    filling = Filling(*X.shape, as_csr, np.float64)
+    rows = RowBuffer(*X.shape, as_csr, np.float64)
     for part in np.split(X, ends):
-        filling.add(sparse.csr_matrix(part))
-    found = filling.finished()
+        rows.add(sparse.csr_matrix(part))
+    found = rows.finish()
     assert sparse.issparse(found) == bool(as_csr)
     np.testing.assert_array_equal(found.toarray() if as_csr else found, X)
 
@@ -98,6 +98,23 @@ def test_tables_are_what_pandas_reads(tmp_path, name):
     assert some.target is None
 
 
+def test_arrays_of_a_file_are_samples_and_their_target(tmp_path):
+    np.savez(tmp_path / "t.npz", near=VALUES[:, :2], far=VALUES[:, 2:], y=LABELS)
+    found = read(tmp_path / "t.npz")
+    np.testing.assert_array_equal(found.data, VALUES)
+    np.testing.assert_array_equal(found.target, LABELS)
+    assert found.feature_names[:3] == ["near0", "near1", "far0"]
+
+
+def test_cells_that_are_missing_values(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\nn/a\nNA\n")
+    with pytest.raises(DatasetError, match="row 3, column a: 'n/a'"):
+        read(tmp_path / "t.csv")
+    np.testing.assert_array_equal(
+        read(tmp_path / "t.csv", na=["n/a"]).data, [[1], [np.nan], [np.nan]]
+    )
+
+
 def test_empty_cells_are_missing_and_cells_may_have_line_breaks(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('note,a,y\n"two\nlines",1,0\nx,,1\n"",3,0\n')
@@ -130,41 +147,33 @@ def test_named_sets_are_read_in_blocks_too(tmp_path, monkeypatch):
     record = tiny(text=path.read_bytes())
     monkeypatch.setitem(RECORDS, "tiny", type(record)(**{**vars(record), "n": 8_000, "d": 12}))
     monkeypatch.setenv("LOKL_DATA", str(tmp_path))
-    monkeypatch.setattr("lokl.datasets.readers.BLOCK_SIZE", BLOCK)
     found = load("tiny")
     np.testing.assert_array_equal(found.data, VALUES)
     assert found.checked
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "words"),
+    ("name", "content", "options", "facts"),
     [
-        (
-            "t.csv",
-            b"a,y\n1,0\nx,1\n",
-            {"target": "y"},
-            r"row 2 of values, column a: 'x' is not a nu",
-        ),
-        ("t.csv", b"a,y\n1,0\n", {"target": "z"}, r"has no column 'z'; there are a, y"),
-        ("t.csv", b"a,y\n1,0\n", {"columns": ["b"]}, r"has no column 'b'"),
-        ("t.csv", b"a,y\n", {}, "has no rows"),
-        ("t.csv", b"", {}, "cannot be read as a table"),
-        ("t.csv", b"a,b\n1,2\n1,2,3,4\n", {}, "cannot be read as a table"),
-        ("t.parquet", b"no", {}, "no Parquet file, or damaged"),
-        ("own", b"1 1:2\nhello\n", {}, r"from row 1 on: no LIBSVM text .*tables end in .csv"),
-        ("own", b"\n", {}, "has no rows"),
-        (
-            "own",
-            b"1 7:2\n",
-            {"n_features": 5},
-            "there is a column 7; columns are 1 to 5; see n_feat",
-        ),
-        ("own.gz", b"no archive", {}, r"cannot read .*own\.gz"),
+        ("t.csv", b"a,y\n1,0\nx,1\n", {"target": "y"}, r"t\.csv, row 3, column a: 'x'"),
+        ("t.csv", b"a,y\n1,0\n", {"target": "z"}, r"t\.csv.*'z'.* a, y"),
+        ("t.csv", b"a,y\n1,0\n", {"columns": ["b"]}, r"t\.csv.*'b'"),
+        ("t.csv", b"a,y\n", {}, r"t\.csv.* no rows"),
+        ("t.csv", b"", {}, r"t\.csv.* empty"),
+        ("t.csv", b"a,b\n1,2\n1,2,3,4\n", {}, r"t\.csv, row 3: 4 cells.* 2"),
+        ("t.csv", "a,y\n1,ö\n".encode("latin1"), {}, r"t\.csv, row 2: .*0xf6"),
+        ("t.csv", b"a\0b", {}, r"t\.csv.* text"),
+        ("t.parquet", b"no", {}, r"t\.parquet.* Parquet"),
+        ("t.npz", b"no", {}, r"t\.npz.* \.npz file"),
+        ("own", b"1 1:2\nhello\n", {}, r"own, row 2: .*LIBSVM.*\.csv"),
+        ("own", b"\n", {}, "own.* no rows"),
+        ("own", b"1 7:2\n", {"n_features": 5}, "own: column 7 .* 1 to 5.*n_features"),
+        ("own.gz", b"no archive", {}, r"own\.gz"),
     ],
 )
-def test_errors_name_file_and_place(tmp_path, name, content, options, words):
+def test_errors_name_file_and_place(tmp_path, name, content, options, facts):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DatasetError, match=words):
+    with pytest.raises(DatasetError, match=facts):
         read(tmp_path / name, **options)
 
 

@@ -99,6 +99,15 @@ def test_gaps_far_down_in_whole_numbers_are_missing_values(tmp_path):
     assert y.compute().iloc[-1] == 1
 
 
+def test_arrays_become_one_block_for_each_file(tmp_path):
+    for k in range(2):
+        np.savez(tmp_path / f"{k}.npz", x=X, y=Y)
+    data, labels = read(str(tmp_path / "*.npz"))
+    assert data.npartitions == 2
+    np.testing.assert_array_equal(data.compute(), np.vstack([X, X]))
+    np.testing.assert_array_equal(labels.compute(), np.concatenate([Y, Y]))
+
+
 def test_named_sets(lokl_data):
     known = datasets.load("a9a")
     data, labels = read("a9a", block_size=500_000)
@@ -109,34 +118,29 @@ def test_named_sets(lokl_data):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "options", "words"),
+    ("name", "content", "options", "facts"),
     [
-        ("own", b"hello\n", {}, r"own, block 1: no LIBSVM text"),
+        ("own", b"hello\n", {}, r"own, block 1, row 1: .*LIBSVM"),
         ("own", b"\n", {}, r"own has no rows"),
-        (
-            "own",
-            b"1 7:1\n",
-            {"n_features": 3},
-            "there is a column 7; columns are 1 to 3; see n_feat",
-        ),
-        ("t.csv", b"a,y\n1,2\n", {"target": "z"}, "has no column 'z'; there are a, y"),
-        ("own.gz", b"no archive", {}, r"cannot read .*own\.gz"),
+        ("own", b"1 7:1\n", {"n_features": 3}, "column 7 .* 1 to 3.*n_features"),
+        ("t.csv", b"a,y\n1,2\n", {"target": "z"}, "'z'.* a, y"),
+        ("own.gz", b"no archive", {}, r"own\.gz"),
     ],
 )
-def test_errors_name_file_and_place(tmp_path, name, content, options, words):
+def test_errors_name_file_and_place(tmp_path, name, content, options, facts):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DatasetError, match=words):
+    with pytest.raises(DatasetError, match=facts):
         read(tmp_path / name, scratch=tmp_path / "scratch", **options)
     # Nothing half-written stays.
     assert not list(tmp_path.glob("scratch/*.part"))
 
 
 def test_what_is_no_file_is_named(tmp_path):
-    with pytest.raises(DatasetError, match=r"there is no file none.csv, and no data set"):
+    with pytest.raises(DatasetError, match=r"none\.csv"):
         read("none.csv")
-    with pytest.raises(DatasetError, match=r"iris is no text; load it with lokl.datasets.load"):
+    with pytest.raises(DatasetError, match=r"iris.*lokl\.datasets\.load"):
         read("iris")
     for name in ("own", "t.csv"):
         (tmp_path / name).write_text("1 1:1\n")
-    with pytest.raises(ValueError, match="all files must be of one kind, got csv and libsvm"):
+    with pytest.raises(ValueError, match="LIBSVM text and delimited text"):
         read([tmp_path / "own", tmp_path / "t.csv"])

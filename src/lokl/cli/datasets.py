@@ -73,5 +73,5 @@ def fetch_sets(
         if not paths:
             typer.echo(f"{record.name}: part of scikit-learn, nothing to download")
             continue
-        verb = "downloaded to" if bar.moved else "here already,"
+        verb = "downloaded to" if bar.started else "here already,"
         typer.echo(f"{record.name}: {verb} {paths[0]}")

@@ -1,22 +1,21 @@
-"""Data sets: by name from disk or network, and generated ones whose answer is known."""
+"""Data sets by name, generated data sets, and readers of files."""
 
 from lokl.datasets.download import fetch
-from lokl.datasets.errors import DatasetError, MissingDatasetError
-from lokl.datasets.generators import make_two_regions, make_views, spoil_views
+from lokl.datasets.generators import corrupt_views, make_two_regions, make_views
 from lokl.datasets.loader import load
-from lokl.datasets.readers import read
-from lokl.datasets.registry import Record, available, info
+from lokl.datasets.readers import DatasetError, MissingDatasetError, read
+from lokl.datasets.registry import DatasetInfo, available, info
 
 __all__ = [
     "DatasetError",
+    "DatasetInfo",
     "MissingDatasetError",
-    "Record",
     "available",
+    "corrupt_views",
     "fetch",
     "info",
     "load",
     "make_two_regions",
     "make_views",
     "read",
-    "spoil_views",
 ]

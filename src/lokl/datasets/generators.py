@@ -1,11 +1,6 @@
-"""Generated problems in which the right kernel depends on the place.
+"""Generated data sets in which the best kernel depends on the sample."""
 
-Small images of digits, described in four ways.
-
-Views that are wrong, noisy or absent at some samples, to see what a model does about it.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +13,10 @@ from lokl._arrays import Array
 def make_two_regions(
     n_samples: int = 400, *, gap: float = 0.2, random_state: Any = None
 ) -> tuple[Array, Array]:
-    """Two regions of the plane, one for a quadratic and one for a Gaussian kernel.
+    """Generate two regions of the plane, one for a quadratic and one for a Gaussian kernel.
 
-    On the left, around (-1.6, 0), classes are opposite quadrants; on the right, around (1.6, 0),
-    one class is a disc and the other what lies around it.
+    On the left, around (-1.6, 0), classes are opposite quadrants. On the right, around (1.6, 0),
+    one class is a disc and the other class surrounds it.
 
     Parameters
     ----------
@@ -62,7 +57,7 @@ def make_two_regions(
 
 
 def _sample(rng: np.random.RandomState, count: int, allowed: Any) -> Array:
-    """Draw from the square with half side 1.4 and keep `count` samples that are allowed."""
+    """Draw `count` allowed samples from the square with half side 1.4."""
     kept = np.empty((0, 2))
     while len(kept) < count:
         drawn = rng.uniform(-1.4, 1.4, size=(4 * count, 2))
@@ -79,12 +74,12 @@ def make_views(
     missing: float = 0.0,
     random_state: Any = None,
 ) -> tuple[Array, Array, dict[str, slice], Array]:
-    """Several views, each of which knows the class in one region only.
+    """Generate views, each of which separates the classes in one region only.
 
-    A view shows two clouds, ``separation`` standard deviations from their middle. In its own region
-    they are the classes; elsewhere the cloud of a sample is random. Every view shows the region,
-    too: regions differ by a shift orthogonal to the direction between the clouds. With linear
-    kernels of the views no fixed mix can tell the classes apart; a gate that is linear in X can.
+    A view contains two clouds, ``separation`` standard deviations from their middle. In its own
+    region they are the classes; elsewhere the cloud of a sample is random. Every view also shows
+    the region: regions differ by a shift orthogonal to the direction between the clouds. With
+    linear kernels of the views no fixed mix separates the classes; a gate that is linear in X does.
 
     Parameters
     ----------
@@ -96,7 +91,7 @@ def make_views(
     separation : float, default=2.0
         Distance of each cloud from the middle, in standard deviations of the noise.
     missing : float, default=0.0
-        Share of views that samples lack, in NaN; every sample keeps one, so this is at most
+        Share of missing views, which are NaN. Every sample keeps one view, so this is at most
         ``1 - 1 / n_views``.
     random_state : int, RandomState or None, default=None
 
@@ -108,7 +103,7 @@ def make_views(
     views : dict of str to slice
         Columns of each view, for `lokl.kernels.per_view`.
     region : array of shape (n_samples,)
-        Position of the view that knows the class.
+        Index of the view that separates the classes at each sample.
 
     Examples
     --------
@@ -126,8 +121,8 @@ def make_views(
     for view in range(n_views):
         cloud = np.where(region == view, y, rng.randint(2, size=n_samples))
         X[:, view] = _clouds(rng, separation * (2 * cloud - 1), middle, n_features)
-    X[_lost(rng, n_samples, n_views, missing)] = np.nan
-    views = {f"view {v + 1}": slice(v * n_features, (v + 1) * n_features) for v in range(n_views)}
+    X[_missing_views(rng, n_samples, n_views, missing)] = np.nan
+    views = column_slices([f"view {v + 1}" for v in range(n_views)], [n_features] * n_views)
     return X.reshape(n_samples, -1), y, views, region
 
 
@@ -145,20 +140,26 @@ def _check_views(n_samples: int, n_views: int, n_features: int, missing: float) 
 
 
 def _clouds(rng: np.random.RandomState, shift: Array, middle: Array, n_features: int) -> Array:
-    """Draw noise around points that two orthonormal, random directions span."""
+    """Draw noise around points in the plane of two random orthonormal directions."""
     across, along = np.linalg.qr(rng.normal(size=(n_features, 2)))[0].T
     noise = rng.normal(size=(len(shift), n_features))
     return np.asarray(noise + np.outer(shift, across) + np.outer(middle, along))
 
 
-def _lost(rng: np.random.RandomState, n_samples: int, n_views: int, share: float) -> Array:
-    """Mask of lost views: exactly that share of all, and one kept for each sample."""
-    may_go = np.arange(n_views) != rng.randint(n_views, size=(n_samples, 1))
-    candidates = np.flatnonzero(may_go)
+def _missing_views(rng: np.random.RandomState, n_samples: int, n_views: int, share: float) -> Array:
+    """Return a mask with exactly that share of views, and one view kept for each sample."""
+    removable = np.arange(n_views) != rng.randint(n_views, size=(n_samples, 1))
+    candidates = np.flatnonzero(removable)
     count = min(round(share * n_samples * n_views), len(candidates))
-    lost = np.zeros(n_samples * n_views, dtype=bool)
-    lost[rng.choice(candidates, size=count, replace=False)] = True
-    return lost.reshape(n_samples, n_views)
+    missing = np.zeros(n_samples * n_views, dtype=bool)
+    missing[rng.choice(candidates, size=count, replace=False)] = True
+    return missing.reshape(n_samples, n_views)
+
+
+def column_slices(names: Sequence[str], widths: Sequence[int]) -> dict[str, slice]:
+    """Return the columns of each view, if views of these widths stand side by side."""
+    ends = np.cumsum(widths).tolist()
+    return {name: slice(end - w, end) for name, w, end in zip(names, widths, ends, strict=True)}
 
 
 _SIDE, _DIRECTIONS = 8, 8
@@ -166,24 +167,22 @@ _SIDE, _DIRECTIONS = 8, 8
 
 def digit_views() -> dict[str, Any]:
     """Describe scikit-learn's digits by pixels, profiles, spectrum and edges."""
-    theirs = datasets.load_digits()
-    images = theirs.images
-    described = {
+    digits = datasets.load_digits()
+    images = digits.images
+    blocks = {
         "pixels": images.reshape(len(images), -1),
         "profiles": _profiles(images),
         "spectrum": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
         "edges": _edges(images),
     }
-    ends = np.cumsum([block.shape[1] for block in described.values()]).tolist()
-    slices = map(slice, [0, *ends], ends)
+    widths = [block.shape[1] for block in blocks.values()]
+    names = zip(blocks, widths, strict=True)
     return {
-        "data": np.hstack(list(described.values())),
-        "target": theirs.target,
-        "feature_names": [
-            f"{name} {k}" for name, block in described.items() for k in range(block.shape[1])
-        ],
-        "target_names": theirs.target_names,
-        "views": dict(zip(described, slices, strict=False)),
+        "data": np.hstack(list(blocks.values())),
+        "target": digits.target,
+        "feature_names": [f"{name} {k}" for name, width in names for k in range(width)],
+        "target_names": digits.target_names,
+        "views": column_slices(list(blocks), widths),
     }
 
 
@@ -196,7 +195,7 @@ def _profiles(images: Array) -> Array:
 
 
 def _edges(images: Array) -> Array:
-    """Return how much edge of each direction each quarter of the image has."""
+    """Return the strength of edges by direction in each quarter of the image."""
     down, right = np.gradient(images, axis=(1, 2))
     strength = np.hypot(down, right)
     turn = np.arctan2(down, right) / (2 * np.pi) % 1.0
@@ -215,10 +214,10 @@ def _edges(images: Array) -> Array:
     )
 
 
-KINDS = ("swap", "noise", "missing")
+CORRUPTIONS = ("swap", "noise", "missing")
 
 
-def spoil_views(
+def corrupt_views(
     X: Array,
     y: Array,
     views: Mapping[str, Any],
@@ -227,70 +226,70 @@ def spoil_views(
     share: float = 0.4,
     random_state: Any = None,
 ) -> tuple[Array, Array]:
-    """Spoil one random view of some samples.
+    """Corrupt one random view of some samples.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-        Classes; only ``how="swap"`` looks at them.
+        Classes; only used by ``how="swap"``.
     views : mapping of str to columns
         Positions, a slice or a mask for each view.
     how : {"swap", "noise", "missing"}, default="swap"
-        The view is replaced by that of a sample of another class, has normal noise added whose
-        standard deviation is half the range of each column, or is lost (NaN).
+        The view is replaced by the view of a sample of another class, gets normal noise whose
+        standard deviation is half the range of each column, or becomes missing (NaN).
     share : float, default=0.4
-        Share of the samples that are spoiled.
+        Share of samples with a corrupted view.
     random_state : int, RandomState or None, default=None
 
     Returns
     -------
     X : array of shape (n_samples, n_features)
         A copy.
-    spoiled : boolean array of shape (n_samples, n_views)
-        Which views are no longer as they were.
+    corrupted : boolean array of shape (n_samples, n_views)
+        Mask of the corrupted views.
 
     Examples
     --------
-    >>> from lokl.datasets import make_views, spoil_views
+    >>> from lokl.datasets import make_views, corrupt_views
     >>> X, y, views, _ = make_views(100, random_state=0)
-    >>> Z, spoiled = spoil_views(X, y, views, random_state=0)
-    >>> Z.shape, spoiled.shape, int(spoiled.sum())
+    >>> Z, corrupted = corrupt_views(X, y, views, random_state=0)
+    >>> Z.shape, corrupted.shape, int(corrupted.sum())
     ((100, 12), (100, 3), 40)
     """
     X, y = np.array(X, dtype=float), np.asarray(y)
-    _check(X, y, how, share)
+    _check_corruption(X, y, how, share)
     rng = check_random_state(random_state)
     columns = [np.arange(X.shape[1])[_positions(view)] for view in views.values()]
-    spoiled = np.zeros((len(X), len(columns)), dtype=bool)
+    corrupted = np.zeros((len(X), len(columns)), dtype=bool)
     chosen = rng.choice(len(X), round(share * len(X)), replace=False)
-    spoiled[chosen, rng.randint(len(columns), size=len(chosen))] = True
-    given = X.copy()
-    spread = np.ptp(given, axis=0) / 2
-    for row, view in np.argwhere(spoiled):
-        where = columns[view]
+    corrupted[chosen, rng.randint(len(columns), size=len(chosen))] = True
+    original = X.copy()
+    spread = np.ptp(original, axis=0) / 2
+    for row, view in np.argwhere(corrupted):
+        cells = row, columns[view]
         if how == "swap":
-            X[row, where] = given[rng.choice(np.flatnonzero(y != y[row])), where]
+            X[cells] = original[rng.choice(np.flatnonzero(y != y[row])), columns[view]]
         elif how == "noise":
-            X[row, where] += rng.normal(0.0, spread[where])
+            X[cells] += rng.normal(0.0, spread[columns[view]])
         else:
-            X[row, where] = np.nan
-    return X, spoiled
+            X[cells] = np.nan
+    return X, corrupted
 
 
 def _positions(view: Any) -> Any:
     return view if isinstance(view, slice) else np.asarray(view)
 
 
-def _check(X: Array, y: Array, how: str, share: float) -> None:
+def _check_corruption(X: Array, y: Array, how: str, share: float) -> None:
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(
             "X must have rows and columns and y one class for each row, got shapes "
             f"{X.shape} and {y.shape}"
         )
-    if how not in KINDS:
-        raise ValueError(f"how must be one of {', '.join(KINDS)}, got {how!r}")
+    if how not in CORRUPTIONS:
+        raise ValueError(f"how must be one of {', '.join(CORRUPTIONS)}, got {how!r}")
     if not 0 <= share <= 1:
         raise ValueError(f"share must be between 0 and 1, got {share!r}")
     if how == "swap" and len(np.unique(y)) < 2:
-        raise ValueError("views are swapped between classes, and all samples have the same one")
+        raise ValueError("how='swap' needs samples of two classes, got one class in y")

@@ -1,65 +1,597 @@
-"""LIBSVM's text, ``label column:value ...``, some lines at a time.
+"""Readers of files of samples, one for each format.
 
-Samples that arrive block by block, in one array that is made once.
-
-Readers: contents of files to samples and labels.
-
-Files of one's own in memory: read block by block into one array that is made once.
+`READERS` maps the ending of a file to its reader. `lokl.datasets.read`, the command and the Dask
+reader open files through it, so that a new format is a subclass of `TableFile` and one entry there.
 """
 
+import bz2
 import csv
+import gzip
 import io
+import lzma
+import re
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse as sp
-from scipy.io import loadmat
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from lokl._arrays import Array, is_sparse
 from lokl._frames import need_pandas
-from lokl.datasets.download import is_compressed, opened
-from lokl.datasets.errors import DatasetError
-from lokl.datasets.registry import Record
 
-# Bytes of text that are read at a time. The numbers of them take several times as many.
+# Bytes of text that are read at a time. The parsed values take several times as many.
 BLOCK_SIZE = 2**22
+# Cells that are missing values in every table; `na` adds others.
+MISSING_CELLS = ("", "NA", "NaN", "nan")
+# A larger data frame would exhaust the memory of most machines after minutes of work.
+_MAX_FRAME_VALUES = 5 * 10**8
+_BYTES_PER_VALUE = 8
+# Below this share of nonzero values and above this number of columns, CSR saves work.
+_SPARSE_SHARE, _MAX_DENSE_COLUMNS = 0.25, 64
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_DELIMITER_NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
+_OPENERS: dict[str, Any] = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+COMPRESSED_ENDINGS = tuple(_OPENERS)
 
 
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """What some lines hold, with columns as they are numbered there."""
+class DatasetError(OSError):
+    """A data set cannot be read, downloaded or stored; the message names a remedy."""
 
-    data: Array
-    columns: Array
-    starts: Array
-    labels: Array
+
+class MissingDatasetError(DatasetError):
+    """A data set is not on this machine and was not, or could not be, downloaded."""
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether the ending of a name is that of a compression."""
+    return path.suffix != "" and path.suffix.lower() in _OPENERS
+
+
+def split_endings(path: Path) -> tuple[str, str]:
+    """Return the name of a file and the ending of its format, both without the compression."""
+    plain = path.with_suffix("") if is_compressed(path) else path
+    return plain.stem, plain.suffix.lower()
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed by its ending; errors inside the block name the file."""
+    try:
+        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
+            yield stream
+    except DatasetError:
+        raise
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as reason:
+        text = getattr(reason, "strerror", None) or reason
+        raise DatasetError(f"{path} cannot be read: {text}") from reason
+
+
+def check_frame_size(label: str, shape: tuple[int, ...]) -> None:
+    """Raise `DatasetError` if a sparse table is too large for a data frame."""
+    if shape[0] * shape[1] > _MAX_FRAME_VALUES:
+        raise DatasetError(
+            f"{label} has {shape[0]} rows of {shape[1]} columns, too many for a table; use the "
+            "Python interface, which takes sparse matrices"
+        )
+
+
+class TableFile:
+    """A file of samples in rows, with named columns.
+
+    Subclasses define `frame`, and override `columns`, `n_rows` and `blocks` if the format can be
+    read in parts.
+
+    Parameters
+    ----------
+    path : Path
+    label : str, optional
+        Name of the file in messages; the path by default.
+    na : sequence of str
+        Cells that are missing values, in addition to empty cells, NA and NaN.
+    text_columns : sequence of str
+        Columns whose values stay text even if they look like numbers.
+    delimiter : str, optional
+        Character between the cells of text; given by the ending by default.
+
+    Attributes
+    ----------
+    first_row : int
+        Number of the first row of values, as a spreadsheet counts rows.
+    target : str or None
+        Column that is the target unless another one is named.
+    views : mapping of str to list of str
+        Columns of each view, if the file itself has several.
+    """
+
+    format_name = ""
+    first_row = 1
+    target: str | None = None
+    views: Mapping[str, list[str]] = {}
+
+    def __init__(
+        self,
+        path: Path,
+        label: str = "",
+        *,
+        na: Sequence[str] = (),
+        text_columns: Sequence[str] = (),
+        delimiter: str = "",
+    ):
+        self.path = path
+        self.label = label or str(path)
+        self.na = na
+        self.text_columns = text_columns
+        self.delimiter = delimiter or _DELIMITERS.get(split_endings(path)[1], "")
+
+    @cached_property
+    def frame(self) -> Any:
+        """The whole table as a data frame."""
+        raise NotImplementedError
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.frame.columns)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return len(self.frame)
+
+    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        """Yield data frames of some columns, of about `n_rows` rows each."""
+        yield self.frame[list(columns)]
+
+    def samples(
+        self,
+        target: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        dtype: Any = np.float64,
+        block_size: int = BLOCK_SIZE,
+        **options: Any,
+    ) -> Bunch:
+        """Return samples in one array that is allocated once; see :func:`read`."""
+        target = target or self.target
+        if columns is None:
+            columns = [name for name in self.columns if name != target]
+        wanted = [*columns] if target is None else [*columns, target]
+        for name in wanted:
+            if name not in self.columns:
+                shown = ", ".join(self.columns[:8])
+                raise DatasetError(f"{self.label} has no column {name!r}; it has {shown}")
+        if self.n_rows == 0:
+            raise DatasetError(f"{self.label} has no rows")
+        X = np.empty((self.n_rows, len(columns)), dtype=dtype)
+        rows_per_block = max(1, block_size // (_BYTES_PER_VALUE * len(self.columns)))
+        targets, start = [], 0
+        for block in self.blocks(wanted, rows_per_block):
+            stop = start + len(block)
+            for j, name in enumerate(columns):
+                X[start:stop, j] = self._as_numbers(name, block[name], start)
+            if target is not None:
+                targets.append(np.asarray(block[target]))
+            start = stop
+        y = np.concatenate(targets) if targets else None
+        return Bunch(data=X, target=y, feature_names=list(columns))
+
+    def _as_numbers(self, column: str, values: Any, start: int) -> Array:
+        numbers = need_pandas("reading tables").to_numeric(values, errors="coerce")
+        invalid = np.flatnonzero((numbers.isna() & ~values.isna()).to_numpy())
+        if len(invalid):
+            value = values.iloc[invalid[0]]
+            raise DatasetError(
+                f"{self.label}, row {self.first_row + start + invalid[0]}, column {column}: "
+                f"{value!r} is not a number; leave the cell empty, pass na=[{value!r}], or select "
+                "other columns"
+            )
+        return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
+
+
+class DelimitedText(TableFile):
+    """CSV, TSV and other delimited text with a header."""
+
+    format_name = "delimited text"
+    first_row = 2
+
+    @cached_property
+    def columns(self) -> list[str]:
+        with open_binary(self.path) as stream:
+            if b"\0" in stream.read(4096):
+                raise DatasetError(f"{self.label} is not text; {_endings_hint()}")
+        with self._opened() as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            rows = csv.reader(text, delimiter=self.delimiter)
+            header = next((row for row in rows if row), [])
+        if not "".join(header).strip():
+            raise DatasetError(f"{self.label} is empty; its first row must name the columns")
+        for other, shown in _DELIMITER_NAMES.items():
+            if len(header) == 1 and other != self.delimiter and other in header[0]:
+                current = _DELIMITER_NAMES.get(self.delimiter, repr(self.delimiter))
+                raise DatasetError(
+                    f"{self.label}: cells seem to be separated by {shown}, not by {current}; see "
+                    "--delimiter"
+                )
+        for position, name in enumerate(header, 1):
+            if not name.strip():
+                raise DatasetError(
+                    f"{self.label}, row 1: column {position} has no name; add it to the header"
+                )
+            if name in header[: position - 1]:
+                raise DatasetError(f"{self.label}: duplicate column name {name!r}; rename one")
+        return header
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the file; errors of decoding inside the block name the row."""
+        try:
+            with open_binary(self.path) as stream:
+                yield stream
+        except UnicodeDecodeError as reason:
+            with open_binary(self.path) as stream:
+                row = next(n for n, line in enumerate(stream, 1) if not _is_utf8(line))
+            raise DatasetError(
+                f"{self.label}, row {row}: not in UTF-8 (byte {reason.object[reason.start]:#x}); "
+                "save the file in UTF-8, for example with: iconv -f latin1 -t utf8"
+            ) from reason
+
+    def _chunks(self, n_rows: int | None, **options: Any) -> Iterator[Any]:
+        """Yield data frames of `n_rows` rows each, or one of all rows."""
+        pandas, header = need_pandas("reading tables"), self.columns
+        parser_errors = pandas.errors.ParserError, pandas.errors.ParserWarning
+        with self._opened() as stream, warnings.catch_warnings():
+            # pandas only warns before it cuts rows that are longer than the header.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            try:
+                found = pandas.read_csv(
+                    stream,
+                    sep=self.delimiter,
+                    index_col=False,
+                    dtype={name: str for name in self.text_columns if name in header},
+                    keep_default_na=False,
+                    na_values=[*MISSING_CELLS, *self.na],
+                    # A type for whole columns, unless memory is the reason for chunks.
+                    low_memory=n_rows is not None,
+                    chunksize=n_rows,
+                    **options,
+                )
+                yield from [found] if n_rows is None else found
+            except parser_errors as reason:
+                raise DatasetError(self._parser_message(str(reason))) from reason
+
+    def _parser_message(self, message: str) -> str:
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+        if found:
+            return f"{self.label}, row {found[2]}: {found[3]} cells, but the header has {found[1]}"
+        if "Length of header" in message:
+            return (
+                f"{self.label}: rows have more cells than the header, {len(self.columns)}; name "
+                "all columns in it, including the column of ids"
+            )
+        return f"{self.label} cannot be read as a table: {' '.join(message.split())}"
+
+    @cached_property
+    def frame(self) -> Any:
+        return next(self._chunks(None))
+
+    @cached_property
+    def n_rows(self) -> int:
+        # One column is enough to count rows; counting lines is not, since cells may contain breaks.
+        return sum(len(chunk) for chunk in self._chunks(100_000, usecols=[0]))
+
+    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        for chunk in self._chunks(n_rows):
+            yield chunk[list(columns)]
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class ParquetTable(TableFile):
+    """Parquet, read by pyarrow."""
+
+    format_name = "Parquet"
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            from pyarrow import ArrowException
+            from pyarrow.parquet import ParquetFile
+        except ImportError as error:
+            raise ImportError(
+                "reading Parquet needs pyarrow; install it with: pip install 'lokl[data]'"
+            ) from error
+        try:
+            with ParquetFile(self.path) as file:
+                yield file
+        except (ArrowException, OSError) as reason:
+            raise DatasetError(
+                f"{self.label} is not a Parquet file, or is damaged ({one_line(reason)})"
+            ) from reason
+
+    @cached_property
+    def columns(self) -> list[str]:
+        with self._opened() as file:
+            return list(file.schema_arrow.names)
+
+    @cached_property
+    def n_rows(self) -> int:
+        with self._opened() as file:
+            return int(file.metadata.num_rows)
+
+    @cached_property
+    def frame(self) -> Any:
+        # Without pandas' metadata, an index is a column like any other.
+        with self._opened() as file:
+            return file.read().to_pandas(ignore_metadata=True)
+
+    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=n_rows, columns=list(columns)):
+                yield batch.to_pandas(ignore_metadata=True)
+
+
+class NumpyArchive(TableFile):
+    """Arrays of an ``.npz`` file: those with columns are views, the others are single columns."""
+
+    format_name = "npz"
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        try:
+            with np.load(self.path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        except (ValueError, zipfile.BadZipFile, EOFError) as reason:
+            raise DatasetError(
+                f"{self.label} is not an .npz file of plain arrays ({one_line(reason)})"
+            ) from reason
+        lengths = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+        if len(set(lengths.values())) != 1:
+            shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise DatasetError(
+                f"{self.label}: its arrays are of different length ({shown or 'none at all'})"
+            )
+        for name, array in arrays.items():
+            if array.ndim > 2:
+                raise DatasetError(
+                    f"{self.label}: array {name} has {array.ndim} axes; a table has two"
+                )
+        return arrays
+
+    def _columns_of(self, name: str) -> list[str]:
+        array = self._arrays[name]
+        return [name] if array.ndim == 1 else [f"{name}{j}" for j in range(array.shape[1])]
 
     @property
-    def n_rows(self) -> int:
-        return len(self.labels)
+    def target(self) -> str | None:  # type: ignore[override]
+        names = [name for name, array in self._arrays.items() if array.ndim == 1]
+        return next((name for name in ("target", "y", "label") if name in names), None)
 
-    def samples(self, n_features: int, first_column: int) -> Any:
-        """Return a CSR matrix; `first_column` is the number of the first column in the text."""
-        columns = self.columns - np.int32(first_column) if first_column else self.columns
-        shape = (self.n_rows, n_features)
-        return sp.csr_matrix((self.data, columns, self.starts), shape=shape)
+    @property
+    def views(self) -> Mapping[str, list[str]]:  # type: ignore[override]
+        wide = [name for name, array in self._arrays.items() if array.ndim == 2]
+        return {name: self._columns_of(name) for name in wide} if len(wide) > 1 else {}
+
+    @cached_property
+    def frame(self) -> Any:
+        pandas = need_pandas("reading tables")
+        blocks = [
+            pandas.DataFrame(array.reshape(len(array), -1), columns=self._columns_of(name))
+            for name, array in self._arrays.items()
+        ]
+        return pandas.concat(blocks, axis=1)
 
 
-def parse_lines(text: bytes, dtype: Any = np.float64) -> Lines:
-    """Read whole lines; raise a ValueError where they are of another kind."""
+class LibsvmText(TableFile):
+    """Lines of ``label column:value ...``; columns count from 1, or from 0 if a 0 occurs."""
+
+    format_name = "LIBSVM text"
+    target = "label"
+
+    def samples(
+        self,
+        target: str | None = None,
+        *,
+        n_features: int | None = None,
+        sparse: bool | None = None,
+        dtype: Any = np.float64,
+        block_size: int = BLOCK_SIZE,
+        shape: tuple[int, int] | None = None,
+        seen: Callable[[bytes], Any] | None = None,
+        **options: Any,
+    ) -> Bunch:
+        """Return samples; a first pass counts rows unless `shape` is given.
+
+        Parameters
+        ----------
+        n_features, sparse, dtype, block_size
+            As in :func:`read`.
+        shape : (int, int), optional
+            Known numbers of samples and features; columns then count from 1.
+        seen : callable, optional
+            Called with all decompressed bytes, in order.
+        """
+        first_column = 1
+        if shape is None:
+            counts = LibsvmCounts()
+            for X, _ in self._parsed(dtype, block_size):
+                counts += LibsvmCounts.of(X)
+            shape, first_column = counts.layout(n_features, self.label), counts.first_column
+            sparse = is_sparse_layout(*shape, counts.n_values) if sparse is None else sparse
+        rows, labels = RowBuffer(*shape, sparse, dtype), [np.empty(0)]
+        for X, y in self._parsed(dtype, block_size, seen):
+            LibsvmCounts.of(X).check_columns(first_column, shape[1], self.label)
+            rows.add(rebased(X, shape[1], first_column))
+            labels.append(y)
+        if rows.n_added != shape[0]:
+            raise DatasetError(
+                f"{self.label} has {rows.n_added} rows instead of {shape[0]}; it is damaged or "
+                "another version"
+            )
+        return Bunch(data=rows.finish(), target=np.concatenate(labels), feature_names=None)
+
+    def _parsed(
+        self, dtype: Any, block_size: int, seen: Callable[[bytes], Any] | None = None
+    ) -> Iterator[tuple[Any, Array]]:
+        row = 1
+        with open_binary(self.path) as stream:
+            for text in line_blocks(stream, block_size, seen):
+                X, y = parse_libsvm(text, dtype, self.label, row)
+                yield X, y
+                row += text.count(b"\n")
+
+    @cached_property
+    def frame(self) -> Any:
+        found = self.samples()
+        check_frame_size(self.label, found.data.shape)
+        X = found.data.toarray() if is_sparse(found.data) else found.data
+        names = [f"f{j}" for j in range(1, X.shape[1] + 1)]
+        whole = np.all(found.target == np.floor(found.target))
+        labels = found.target.astype(np.int64) if whole else found.target
+        return need_pandas("reading tables").DataFrame(X, columns=names).assign(label=labels)
+
+
+READERS: dict[str, type[TableFile]] = {
+    ".csv": DelimitedText,
+    ".tsv": DelimitedText,
+    ".parquet": ParquetTable,
+    ".npz": NumpyArchive,
+}
+
+
+def open_table(path: Any, label: str = "", **options: Any) -> TableFile:
+    """Return the reader of a file: by its ending, LIBSVM text if the ending is unknown.
+
+    Parameters
+    ----------
+    path : str or Path
+    label, **options
+        As for :class:`TableFile`; a `delimiter` makes any file delimited text.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise DatasetError(f"there is no file {path}")
+    reader = READERS.get(split_endings(path)[1], LibsvmText)
+    if options.get("delimiter"):
+        reader = DelimitedText
+    return reader(path, label, **options)
+
+
+def _endings_hint() -> str:
+    return f"tables end in {', '.join(READERS)}, any other file is LIBSVM text"
+
+
+def read(
+    path: Any,
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    n_features: int | None = None,
+    sparse: bool | None = None,
+    dtype: Any = np.float64,
+    na: Sequence[str] = (),
+    block_size: int = BLOCK_SIZE,
+) -> Bunch:
+    """Read LIBSVM text, CSV, TSV, Parquet or ``.npz`` with little more memory than the samples.
+
+    Text is read twice: once to count rows, and once to fill an array of all rows.
+
+    Parameters
+    ----------
+    path : str or path
+        Files that end in ``.csv``, ``.tsv``, ``.parquet`` and ``.npz`` are tables with named
+        columns; any other file is LIBSVM text. Text may be compressed (.bz2, .gz, .xz). Tables
+        need the extra ``data``.
+    target : str, optional
+        Column of a table that is the target. By default an ``.npz`` file has the target
+        ``target``, ``y`` or ``label``, and LIBSVM text the first value of each line.
+    columns : sequence of str, optional
+        Columns of a table that are features; None is all but the target. Empty cells are NaN.
+    n_features : int, optional
+        Number of features of LIBSVM text; None is the largest of any row.
+    sparse : bool or None, default=None
+        Whether samples of LIBSVM text are a CSR matrix or an array. None selects CSR if there are
+        more than 64 columns of which less than a quarter is nonzero.
+    dtype : dtype, default=float64
+        float32 takes half the memory.
+    na : sequence of str, optional
+        Cells of text that are missing values, in addition to empty cells, NA and NaN.
+    block_size : int, default=4 MB
+        Bytes that are read at a time.
+
+    Returns
+    -------
+    bunch : Bunch
+        ``data`` of shape (n_samples, n_features), ``target`` of shape (n_samples,) (None for a
+        table without one) and ``feature_names`` (None for LIBSVM text).
+
+    Raises
+    ------
+    DatasetError
+        The file cannot be read, or has values that are not numbers.
+    """
+    return open_table(path, na=na).samples(
+        target,
+        columns=columns,
+        n_features=n_features,
+        sparse=sparse,
+        dtype=dtype,
+        block_size=block_size,
+    )
+
+
+def parse_libsvm(
+    text: bytes, dtype: Any = np.float64, label: str = "text", first_row: int = 1
+) -> tuple[Any, Array]:
+    """Parse whole lines of LIBSVM text.
+
+    Returns
+    -------
+    X : CSR matrix of shape (n_lines, largest column + 1)
+        Columns as numbered in the text.
+    y : array of shape (n_lines,)
+    """
     if not text.strip():
-        nothing = np.empty(0, dtype=np.int32)
-        return Lines(np.empty(0, dtype), nothing, np.zeros(1, dtype=np.int32), np.empty(0))
-    X, y = load_svmlight_file(io.BytesIO(text), zero_based=True, dtype=dtype)
-    # They have 64 bits, which LibSVM refuses.
-    return Lines(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32), y)
+        return sp.csr_matrix((0, 0), dtype=dtype), np.empty(0)
+    try:
+        X, y = load_svmlight_file(io.BytesIO(text), zero_based=True, dtype=dtype)
+    except ValueError as reason:
+        lines = enumerate(text.splitlines(), first_row)
+        row = next((n for n, line in lines if not _is_libsvm(line)), first_row)
+        raise DatasetError(
+            f"{label}, row {row}: not a line of LIBSVM text ({one_line(reason)}); {_endings_hint()}"
+        ) from reason
+    # scikit-learn returns 64 bits, which LibSVM rejects.
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, y
+
+
+def _is_libsvm(line: bytes) -> bool:
+    try:
+        load_svmlight_file(io.BytesIO(line), zero_based=True)
+    except ValueError:
+        return False
+    return True
+
+
+def rebased(X: Any, n_features: int, first_column: int) -> Any:
+    """Return samples of `n_features` columns, the first of which had number `first_column`."""
+    columns = X.indices - np.int32(first_column) if first_column else X.indices
+    return sp.csr_matrix((X.data, columns, X.indptr), shape=(X.shape[0], n_features))
 
 
 def line_blocks(
@@ -71,9 +603,9 @@ def line_blocks(
     ----------
     stream : binary stream
     block_size : int
-        Bytes of a block; a line that is longer is a block by itself.
+        Bytes of a block; a longer line is a block by itself.
     seen : callable, optional
-        Called with everything that was read, in order.
+        Called with all bytes that were read, in order.
     """
     begun: list[bytes] = []
     while chunk := stream.read(block_size):
@@ -89,480 +621,122 @@ def line_blocks(
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How much text holds.
+class LibsvmCounts:
+    """Size of some LIBSVM text.
 
     Attributes
     ----------
     n_rows, n_values : int
-    first_column, last_column : int or None
-        Smallest and largest number of a column; None where no row has a value.
+    smallest, largest : int or None
+        Smallest and largest column number; None if no row has a value.
     """
 
     n_rows: int = 0
     n_values: int = 0
-    first_column: int | None = None
-    last_column: int | None = None
+    smallest: int | None = None
+    largest: int | None = None
 
     @classmethod
-    def of(cls, lines: Lines) -> "Counts":
-        """Counts of some lines."""
-        if not len(lines.columns):
-            return cls(lines.n_rows)
-        ends = int(lines.columns.min()), int(lines.columns.max())
-        return cls(lines.n_rows, len(lines.data), *ends)
+    def of(cls, X: Any) -> "LibsvmCounts":
+        """Count the rows of a matrix that :func:`parse_libsvm` returned."""
+        if not X.nnz:
+            return cls(X.shape[0])
+        return cls(X.shape[0], X.nnz, int(X.indices.min()), int(X.indices.max()))
 
-    def __add__(self, other: "Counts") -> "Counts":
-        rows, values = self.n_rows + other.n_rows, self.n_values + other.n_values
-        first = [end for end in (self.first_column, other.first_column) if end is not None]
-        last = [end for end in (self.last_column, other.last_column) if end is not None]
-        return Counts(rows, values, min(first, default=None), max(last, default=None))
-
-    @property
-    def base(self) -> int:
-        """Number of the first column: 0 only where a column has it."""
-        return 0 if self.first_column == 0 else 1
+    def __add__(self, other: "LibsvmCounts") -> "LibsvmCounts":
+        smallest = [c.smallest for c in (self, other) if c.smallest is not None]
+        largest = [c.largest for c in (self, other) if c.largest is not None]
+        return LibsvmCounts(
+            self.n_rows + other.n_rows,
+            self.n_values + other.n_values,
+            min(smallest, default=None),
+            max(largest, default=None),
+        )
 
     @property
-    def n_features(self) -> int:
-        return 0 if self.last_column is None else self.last_column + 1 - self.base
+    def first_column(self) -> int:
+        """Number of the first column: 0 only if that number occurs."""
+        return 0 if self.smallest == 0 else 1
+
+    def layout(self, n_features: int | None, label: str) -> tuple[int, int]:
+        """Return the shape of all samples, with at least the columns that occur."""
+        if self.n_rows == 0:
+            raise DatasetError(f"{label} has no rows")
+        if n_features is None:
+            n_features = 0 if self.largest is None else self.largest + 1 - self.first_column
+        self.check_columns(self.first_column, n_features, label)
+        return self.n_rows, n_features
+
+    def check_columns(self, first: int, n_features: int, label: str) -> None:
+        """Raise `DatasetError` if a column number is outside the features."""
+        last = first + n_features - 1
+        for column in (self.smallest, self.largest):
+            if column is not None and not first <= column <= last:
+                raise DatasetError(
+                    f"{label}: column {column} is outside {first} to {last}; see n_features"
+                )
 
 
-# Below this share of nonzero values and above this number of columns, CSR saves work.
-_SHARE, _COLUMNS = 0.25, 64
+def is_sparse_layout(n_rows: int, n_features: int, n_values: int) -> bool:
+    """Return whether samples with `n_values` nonzero values are a CSR matrix by default."""
+    return n_features > _MAX_DENSE_COLUMNS and n_values < _SPARSE_SHARE * n_rows * n_features
 
 
-def as_csr(n_rows: int, n_features: int, n_values: int) -> bool:
-    """Whether samples with so many values come as CSR matrix where nobody says otherwise."""
-    return n_features > _COLUMNS and n_values < _SHARE * n_rows * n_features
+class RowBuffer:
+    """Joins CSR matrices of some rows into one array or CSR matrix of all rows.
 
-
-class Filling:
-    """Takes CSR matrices of some rows; gives one array, or one CSR matrix, of all rows.
-
-    An array is filled in place. Parts of a CSR matrix are joined at the end, so that two thirds of
-    it are held twice for a moment.
+    An array is filled in place while rows arrive; parts of a CSR matrix are joined at the end.
 
     Parameters
     ----------
     n_rows, n_features : int
     sparse : bool or None
-        None takes CSR for samples with more than 64 columns of which less than a quarter is filled.
+        None as in :func:`is_sparse_layout`: an array as soon as there are enough values.
     dtype : dtype
     """
 
     def __init__(self, n_rows: int, n_features: int, sparse: bool | None, dtype: Any):
         self.shape, self.dtype = (n_rows, n_features), dtype
+        self.n_added = 0
         self._sparse = sparse
         self._array: Array | None = None
-        self._parts: list[Any] = []
+        self._n_filled = 0
         self._n_values = 0
-        self.n_added = 0
+        self._parts: list[Any] = []
 
     def add(self, part: Any) -> None:
-        """Take the next rows; those beyond the announced number are counted only."""
-        first, self.n_added = self.n_added, self.n_added + part.shape[0]
+        """Append rows; rows beyond the expected number are only counted."""
+        self.n_added += part.shape[0]
         if self.n_added > self.shape[0]:
             return
         self._n_values += part.nnz
-        if self._array is None and self._is_array():
-            self._array = np.empty(self.shape, dtype=self.dtype)
-            self._pour()
-        if self._array is None:
-            self._parts.append(part)
-        else:
-            part.toarray(out=self._array[first : self.n_added])
+        self._parts.append(part)
+        if not self._may_be_sparse():
+            self._fill()
 
-    def _is_array(self) -> bool:
-        """Whether it is certain that an array is wanted."""
+    def _may_be_sparse(self) -> bool:
         if self._sparse is None:
-            return not as_csr(*self.shape, self._n_values)
-        return not self._sparse
+            return is_sparse_layout(*self.shape, self._n_values)
+        return self._sparse
 
-    def _pour(self) -> None:
-        first = 0
-        self._parts.reverse()
-        while self._parts:
-            part = self._parts.pop()
-            part.toarray(out=self._array[first : first + part.shape[0]])  # type: ignore[index]
-            first += part.shape[0]
-
-    def finished(self) -> Any:
-        """Return all rows; the announced number of them must have been added."""
-        if self._array is None and self._is_array():
+    def _fill(self) -> None:
+        if self._array is None:
             self._array = np.empty(self.shape, dtype=self.dtype)
-            self._pour()
-        if self._array is not None:
+        for part in self._parts:
+            stop = self._n_filled + part.shape[0]
+            part.toarray(out=self._array[self._n_filled : stop])
+            self._n_filled = stop
+        self._parts.clear()
+
+    def finish(self) -> Any:
+        """Return all rows, once the expected number was added."""
+        if not self._may_be_sparse():
+            self._fill()
             return self._array
-        parts, self._parts = self._parts, []
-        lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(p.indptr) for p in parts)])
-        starts = np.cumsum(lengths)
-        values, columns = [part.data for part in parts], [part.indices for part in parts]
-        del parts
-        data = np.concatenate([np.empty(0, self.dtype), *values])
-        del values
-        indices = np.concatenate([np.empty(0, np.int32), *columns])
-        if starts[-1] <= np.iinfo(np.int32).max:
-            starts = starts.astype(np.int32)
-        return sp.csr_matrix((data, indices, starts), shape=self.shape)
+        nothing = sp.csr_matrix((0, self.shape[1]), dtype=self.dtype)
+        return sp.vstack([nothing, *self._parts], format="csr")
 
 
-Contents = Mapping[Path, bytes]  # of the files of a record, in its order
-
-
-def parse(record: Record, contents: Contents) -> dict[str, Any]:
-    """Return data, target and what else a record has; errors name a file."""
-    readers = {"mat": mat, "tcga": tcga}
-    path = next(iter(contents))
-    with readable(record, path):
-        parsed = readers[record.format](record, contents)
-    check_shape(record, path, parsed["data"].shape)
-    return parsed
-
-
-@contextmanager
-def readable(record: Record, path: Path) -> Iterator[None]:
-    """Let errors name a file and what it should have been."""
-    try:
-        yield
-    except (MemoryError, DatasetError):
-        raise
-    except Exception as reason:
-        # Readers of other libraries fail with many kinds of errors on damaged bytes.
-        raise DatasetError(f"{path} cannot be read as {record.name}: {reason}") from reason
-
-
-def check_shape(record: Record, path: Path, shape: tuple[int, ...]) -> None:
-    """Raise where a file holds other samples than the record says."""
-    if shape != (record.n, record.d):
-        raise DatasetError(
-            f"{path} has shape {shape}, but {record.name} has {(record.n, record.d)}; it is "
-            "damaged or another version"
-        )
-
-
-def libsvm(
-    record: Record,
-    path: Path,
-    hashed: Any,
-    *,
-    sparse: bool | None = None,
-    block_size: int = BLOCK_SIZE,
-) -> dict[str, Any]:
-    """Lines of ``label column:value ...``, block by block.
-
-    Parameters
-    ----------
-    record : Record
-    path : Path
-    hashed : hash object
-        Is given all the text, also where some of it is wrong.
-    sparse : bool or None
-        As in :func:`~lokl.datasets.load`.
-    block_size : int
-        Bytes of text that are read at a time.
-    """
-    with opened(path) as stream:
-        blocks = line_blocks(stream, block_size, hashed.update)
-        try:
-            return _filled(record, path, blocks, sparse)
-        finally:
-            for _ in blocks:
-                pass
-
-
-def check_columns(counts: Counts, first: int, n_features: int) -> None:
-    """Raise where lines have other columns than those that are known."""
-    last = first + n_features - 1
-    for end in (counts.first_column, counts.last_column):
-        if end is not None and not first <= end <= last:
-            raise ValueError(f"there is a column {end}; columns are {first} to {last}")
-
-
-def _filled(
-    record: Record, path: Path, blocks: Iterator[bytes], sparse: bool | None
-) -> dict[str, Any]:
-    filling = Filling(record.n, record.d, sparse, np.float64)
-    labels = [np.empty(0)]
-    for text in blocks:
-        with readable(record, path):
-            lines = parse_lines(text)
-            check_columns(Counts.of(lines), 1, record.d)
-        part = lines.samples(record.d, 1)
-        check_finite(path, part, first_row=filling.n_added)
-        check_finite(path, lines.labels[:, np.newaxis], "the labels", filling.n_added)
-        filling.add(part)
-        labels.append(lines.labels)
-    check_shape(record, path, (filling.n_added, record.d))
-    return {"data": filling.finished(), "target": np.concatenate(labels)}
-
-
-def mat(record: Record, contents: Contents) -> dict[str, Any]:
-    """MATLAB's cells ``X``, one for each view, and labels ``y`` or ``gt``.
-
-    Samples are rows; in some files they are columns.
-    """
-    # scipy reads streams, too, but its type stubs allow paths only.
-    ((path, content),) = contents.items()
-    file = loadmat(io.BytesIO(content))  # type: ignore[arg-type]
-    labels = np.asarray(file["y"] if "y" in file else file["gt"]).reshape(-1, 1)
-    blocks = [np.asarray(cell, dtype=float) for cell in file["X"].ravel()]
-    blocks = [block if len(block) == len(labels) else block.T for block in blocks]
-    for name, block in zip(record.views, blocks, strict=True):
-        check_finite(path, block, name)
-    check_finite(path, labels, "the labels")
-    return {
-        "data": np.hstack(blocks),
-        "target": labels.ravel().astype(int),
-        "views": column_slices(record.views, [block.shape[1] for block in blocks]),
-    }
-
-
-def tcga(record: Record, contents: Contents) -> dict[str, Any]:
-    """Tables of three views and the subtypes, then of two views and the subtypes."""
-    mrna, mirna, protein, subtype, mrna_test, mirna_test, subtype_test = contents.items()
-    blocks = [_numbers(*file) for file in (mrna, mirna, protein)]
-    test = [_numbers(*file) for file in (mrna_test, mirna_test)]
-    lacking = np.full((len(test[0]), blocks[2].shape[1]), np.nan)
-    return {
-        "data": np.hstack(blocks),
-        "target": _cells(subtype[1])[:, 0],
-        "views": column_slices(record.views, [block.shape[1] for block in blocks]),
-        "data_test": np.hstack([*test, lacking]),
-        "target_test": _cells(subtype_test[1])[:, 0],
-    }
-
-
-def column_slices(names: Sequence[str], widths: Sequence[int]) -> dict[str, slice]:
-    """Where each view is, when views stand side by side."""
-    ends = np.cumsum(widths).tolist()
-    places = zip(names, widths, ends, strict=True)
-    return {name: slice(end - width, end) for name, width, end in places}
-
-
-def _cells(content: bytes) -> Array:
-    """Cells of a table without its header."""
-    return np.array(list(csv.reader(io.StringIO(content.decode())))[1:])
-
-
-def _numbers(path: Path, content: bytes) -> Array:
-    """Numbers of a table whose first column names the samples."""
-    values = _cells(content)[:, 1:].astype(float)
-    check_finite(path, values)
-    return values
-
-
-def check_finite(path: Path, values: Any, part: str = "", first_row: int = 0) -> None:
-    """Raise an error that names the first value that is no finite number; places count from 1."""
-    stored = values.data if is_sparse(values) else values
-    if np.isfinite(stored).all():
-        return
-    found = sp.coo_matrix(values)
-    bad = np.flatnonzero(~np.isfinite(found.data))[0]
-    of_part = f" of {part}" if part else ""
-    raise DatasetError(
-        f"{path}: row {first_row + found.row[bad] + 1}, column {found.col[bad] + 1}{of_part} is "
-        f"{found.data[bad]}, not a finite number; mend the file, or fetch it again"
-    )
-
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_BYTES_OF_VALUE = 8
-
-
-def read(
-    path: Any,
-    target: str | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    n_features: int | None = None,
-    sparse: bool | None = None,
-    dtype: Any = np.float64,
-    block_size: int = BLOCK_SIZE,
-) -> Bunch:
-    """Read LIBSVM text, CSV, TSV or Parquet with little more memory than the samples take.
-
-    Text is read twice: once to count, and once to fill an array that is made for all rows.
-
-    Parameters
-    ----------
-    path : str or path
-        Files that end in ``.csv``, ``.tsv`` and ``.parquet`` are tables whose columns have names;
-        any other is LIBSVM text. Text may be compressed (.bz2, .gz, .xz). Tables need the extra
-        ``data``.
-    target : str, optional
-        Column of a table that is the target. Of LIBSVM text it is what each line begins with.
-    columns : sequence of str, optional
-        Columns of a table that are features; None is all but the target. Empty cells are NaN.
-    n_features : int, optional
-        Features of LIBSVM text; None is as many as any of its rows has.
-    sparse : bool or None, default=None
-        Whether samples of LIBSVM text come as CSR matrix or as array. None takes CSR for more than
-        64 columns of which less than a quarter is filled.
-    dtype : dtype, default=float64
-        float32 takes half the memory.
-    block_size : int, default=4 MB
-        Bytes that are read at a time.
-
-    Returns
-    -------
-    bunch : Bunch
-        ``data``, ``target`` (None for a table without one) and ``feature_names`` (None for LIBSVM
-        text).
-
-    Raises
-    ------
-    DatasetError
-        The file cannot be read, or has values that are no numbers.
-    """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise DatasetError(f"there is no file {path}")
-    kind = kind_of(path)
-    if kind == "libsvm":
-        return _read_libsvm(path, n_features, sparse, dtype, block_size)
-    reader = _Parquet if kind == "parquet" else _Text
-    return _read_table(reader(path), target, columns, dtype, block_size)
-
-
-def kind_of(path: Path) -> str:
-    """Return what a file holds by its name: "csv", "tsv", "parquet" or "libsvm"."""
-    plain = path.with_suffix("") if is_compressed(path) else path
-    ending = plain.suffix.lower()
-    return ending[1:] if ending in (*_DELIMITERS, ".parquet") else "libsvm"
-
-
-def _read_libsvm(
-    path: Path, n_features: int | None, sparse: bool | None, dtype: Any, block_size: int
-) -> Bunch:
-    counts = Counts()
-    for lines in _lines(path, dtype, block_size):
-        counts += Counts.of(lines)
-    if counts.n_rows == 0:
-        raise DatasetError(f"{path} has no rows")
-    width = counts.n_features if n_features is None else n_features
-    try:
-        check_columns(counts, counts.base, width)
-    except ValueError as reason:
-        raise DatasetError(f"{path}: {reason}; see n_features") from reason
-    if sparse is None:
-        sparse = as_csr(counts.n_rows, width, counts.n_values)
-    filling, labels = Filling(counts.n_rows, width, sparse, dtype), []
-    for lines in _lines(path, dtype, block_size):
-        filling.add(lines.samples(width, counts.base))
-        labels.append(lines.labels)
-    return Bunch(data=filling.finished(), target=np.concatenate(labels), feature_names=None)
-
-
-def _lines(path: Path, dtype: Any, block_size: int) -> Iterator[Any]:
-    row = 1
-    with opened(path) as stream:
-        for text in line_blocks(stream, block_size):
-            try:
-                lines = parse_lines(text, dtype)
-            except ValueError as reason:
-                raise DatasetError(
-                    f"{path}, from row {row} on: no LIBSVM text ({reason}); tables end in .csv, "
-                    ".tsv or .parquet"
-                ) from reason
-            yield lines
-            row += lines.n_rows
-
-
-class _Text:
-    """A table of delimited text with a header."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self._delimiter = _DELIMITERS[f".{kind_of(path)}"]
-        self._pandas = need_pandas("reading tables")
-        self.columns = list(map(str, next(self._chunks(1)).columns))
-        # A column is enough to count rows, also where cells have line breaks.
-        self.n_rows = sum(len(chunk) for chunk in self._chunks(100_000, usecols=[0]))
-
-    def _chunks(self, n_rows: int, **options: Any) -> Iterator[Any]:
-        pandas = self._pandas
-        told = pandas.errors.ParserError, pandas.errors.EmptyDataError, pandas.errors.ParserWarning
-        with opened(self.path) as stream, warnings.catch_warnings():
-            # Rows that are longer than the header are otherwise cut.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            try:
-                yield from pandas.read_csv(
-                    stream,
-                    sep=self._delimiter,
-                    chunksize=n_rows,
-                    index_col=False,
-                    **options,
-                )
-            except told as reason:
-                raise DatasetError(f"{self.path} cannot be read as a table: {reason}") from reason
-
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[dict[str, Any]]:
-        for chunk in self._chunks(n_rows):
-            chunk.columns = self.columns
-            yield {name: chunk[name] for name in columns}
-
-
-class _Parquet:
-    """A Parquet file."""
-
-    def __init__(self, path: Path):
-        need_pandas("reading tables")
-        try:
-            from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile
-        except ImportError as error:
-            raise ImportError(
-                "reading Parquet needs pyarrow; install it with: pip install 'lokl[data]'"
-            ) from error
-        self.path = path
-        try:
-            self._file = ParquetFile(path)
-        except (ArrowException, OSError) as reason:
-            raise DatasetError(f"{path} is no Parquet file, or damaged ({reason})") from reason
-        self.columns = list(self._file.schema_arrow.names)
-        self.n_rows = int(self._file.metadata.num_rows)
-
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[dict[str, Any]]:
-        with self._file as file:
-            for batch in file.iter_batches(batch_size=n_rows, columns=list(columns)):
-                frame = batch.to_pandas()
-                yield {name: frame[name] for name in frame.columns}
-
-
-def _read_table(
-    table: Any, target: str | None, columns: Sequence[str] | None, dtype: Any, block_size: int
-) -> Bunch:
-    own = [name for name in table.columns if name != target] if columns is None else list(columns)
-    wanted = own if target is None else [*own, target]
-    for name in wanted:
-        if name not in table.columns:
-            shown = ", ".join(table.columns[:8])
-            raise DatasetError(f"{table.path} has no column {name!r}; there are {shown}")
-    if table.n_rows == 0:
-        raise DatasetError(f"{table.path} has no rows")
-    X = np.empty((table.n_rows, len(own)), dtype=dtype)
-    n_rows = max(1, block_size // (_BYTES_OF_VALUE * len(table.columns)))
-    targets, first = [], 0
-    for block in table.blocks(wanted, n_rows):
-        behind = first + len(next(iter(block.values())))
-        for place, name in enumerate(own):
-            X[first:behind, place] = _numbers_of_table(table.path, name, block[name], first)
-        if target is not None:
-            targets.append(np.asarray(block[target]))
-        first = behind
-    y = np.concatenate(targets) if targets else None
-    return Bunch(data=X, target=y, feature_names=own)
-
-
-def _numbers_of_table(path: Path, name: str, values: Any, first: int) -> Array:
-    pandas = need_pandas("reading tables")
-    numbers = pandas.to_numeric(values, errors="coerce")
-    wrong = np.flatnonzero((numbers.isna() & ~values.isna()).to_numpy())
-    if len(wrong):
-        raise DatasetError(
-            f"{path}, row {first + wrong[0] + 1} of values, column {name}: "
-            f"{values.iloc[wrong[0]]!r} is not a number; write an empty cell, or leave the column "
-            "out with columns="
-        )
-    return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
+def one_line(reason: BaseException) -> str:
+    """Return the text of an error in one line of at most 200 characters."""
+    return " ".join(str(reason).split())[:200]

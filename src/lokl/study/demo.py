@@ -10,7 +10,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._files import replace_file
 from lokl._frames import need_pandas
-from lokl.datasets import load, spoil_views
+from lokl.datasets import corrupt_views, load
 from lokl.study.settings import Settings
 
 _METHODS = ("trusted vote", "uniform mix", "views", "random forest")
@@ -40,8 +40,8 @@ def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
     """Write the tables of all examples below a folder."""
     rng = np.random.RandomState(seed)
     X, y, views = _patients(rng)
-    X, _ = spoil_views(X, y, views, "swap", share=_SWAPPED, random_state=rng)
-    X, _ = spoil_views(X, y, views, "missing", share=_LACKING, random_state=rng)
+    X, _ = corrupt_views(X, y, views, "swap", share=_SWAPPED, random_state=rng)
+    X, _ = corrupt_views(X, y, views, "missing", share=_LACKING, random_state=rng)
     title = (
         f"{_PATIENTS} generated patients: {_SWAPPED:.0%} have a table of somebody else, "
         f"{_LACKING:.0%} lack one"
@@ -51,7 +51,7 @@ def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
     found = load("digit_views")
     rows = np.sort(rng.permutation(len(found.target))[:_DIGITS])
     X, y = found.data[rows], found.target[rows]
-    X, _ = spoil_views(X, y, found.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
+    X, _ = corrupt_views(X, y, found.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
     title = (
         f"{_DIGITS} digits, described in four ways; {_SWAPPED_DIGITS:.0%} have one description of "
         "another digit"

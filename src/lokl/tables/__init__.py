@@ -6,7 +6,7 @@ from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
     from lokl.tables.preparation import TablePreparation as TablePreparation
-    from lokl.tables.readers import TableError as TableError
+    from lokl.tables.sources import TableError as TableError
     from lokl.tables.table import Table as Table
     from lokl.tables.table import read_table as read_table
 
@@ -14,7 +14,7 @@ __getattr__, __all__ = lazy_exports(
     __name__,
     {
         "Table": "lokl.tables.table",
-        "TableError": "lokl.tables.readers",
+        "TableError": "lokl.tables.sources",
         "TablePreparation": "lokl.tables.preparation",
         "read_table": "lokl.tables.table",
     },

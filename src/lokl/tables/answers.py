@@ -12,7 +12,7 @@ from lokl.explain.answers import ViewAnswers, answers_by_view
 from lokl.explain.similarity import most_alike
 from lokl.explain.views import by_view, present_in, trust_in_views, views_of
 from lokl.tables.preparation import places_in_model, schema_of
-from lokl.tables.readers import TableError
+from lokl.tables.sources import TableError
 from lokl.tables.table import Table
 
 # Samples that are named as most alike.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lokl._frames import need_pandas
-from lokl.tables.readers import Source, TableError
+from lokl.tables.sources import TableError, TableSource
 
 NUMERIC, CATEGORICAL = "numeric", "categorical"
 KINDS = (NUMERIC, CATEGORICAL)
@@ -18,7 +18,7 @@ KINDS = (NUMERIC, CATEGORICAL)
 _MOSTLY = 0.8
 
 
-def kind_of(source: Source, column: str, kinds: Mapping[str, str]) -> str:
+def kind_of(source: TableSource, column: str, kinds: Mapping[str, str]) -> str:
     """Whether a column is of numbers or of words; a cell that spoils numbers is an error."""
     values, wanted = source.frame[column], kinds.get(column)
     if wanted is not None and wanted not in KINDS:
@@ -51,7 +51,7 @@ def as_kind(values: Any, kind: str) -> Any:
     return values.astype(object).map(str, na_action="ignore").where(values.notna(), None)
 
 
-def refuse_infinite(source: Source, column: str, values: Any) -> None:
+def refuse_infinite(source: TableSource, column: str, values: Any) -> None:
     """Raise where a number is infinite."""
     bad = np.flatnonzero(np.isinf(values.to_numpy()))
     if len(bad):
@@ -88,7 +88,9 @@ TASKS = ("classes", "numbers")
 _MOST_CLASSES = 20
 
 
-def find_column(given: str, sources: Sequence[Source], option: str) -> tuple[Source | None, str]:
+def find_column(
+    given: str, sources: Sequence[TableSource], option: str
+) -> tuple[TableSource | None, str]:
     """Return where a column is; ``FILE:COLUMN`` may name a file that is not among the sources.
 
     The first value is None where such a file is still to be read; the second is then as given.
@@ -112,7 +114,7 @@ def find_column(given: str, sources: Sequence[Source], option: str) -> tuple[Sou
     return column_of(sources[0], given, option)
 
 
-def column_of(source: Source, column: str, option: str) -> tuple[Source, str]:
+def column_of(source: TableSource, column: str, option: str) -> tuple[TableSource, str]:
     """Return a file and its column, which must be there."""
     if column not in source.frame.columns:
         raise TableError(

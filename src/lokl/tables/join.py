@@ -7,10 +7,10 @@ from typing import Any
 
 from lokl._frames import need_pandas
 from lokl.tables.columns import listed
-from lokl.tables.readers import Source, TableError
+from lokl.tables.sources import TableError, TableSource
 
 
-def with_ids(sources: Sequence[Source], on: str | None) -> list[Source]:
+def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource]:
     """Return the tables with the ids of their rows as index, as text; the column is gone."""
     if on is not None:
         return [_by_column(source, on) for source in sources]
@@ -24,7 +24,7 @@ def with_ids(sources: Sequence[Source], on: str | None) -> list[Source]:
     return [_counted(source) for source in sources]
 
 
-def _by_column(source: Source, on: str) -> Source:
+def _by_column(source: TableSource, on: str) -> TableSource:
     frame = source.frame
     if on not in frame.columns:
         raise TableError(f"{source.label} has no column {on}; it has {listed(frame.columns)}")
@@ -47,12 +47,12 @@ def _by_column(source: Source, on: str) -> Source:
     return replace(source, frame=frame.drop(columns=on).set_axis(names, axis=0))
 
 
-def _counted(source: Source) -> Source:
+def _counted(source: TableSource) -> TableSource:
     names = [str(source.row(place)) for place in range(len(source.frame))]
     return replace(source, frame=source.frame.set_axis(names, axis=0))
 
 
-def refuse_strangers(sources: Sequence[Source], on: str | None) -> None:
+def refuse_strangers(sources: Sequence[TableSource], on: str | None) -> None:
     """Raise where a file shares no sample with any other: ids are then spelt differently."""
     count = Counter(name for source in sources for name in source.frame.index)
     # The last first: the first file is the one that others are compared with.

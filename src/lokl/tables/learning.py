@@ -12,7 +12,7 @@ from lokl.search import calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
 from lokl.tables.columns import CATEGORICAL
 from lokl.tables.preparation import TablePreparation, frequent_words, places_of
-from lokl.tables.readers import TableError
+from lokl.tables.sources import TableError
 from lokl.tables.table import Table
 
 

@@ -15,7 +15,7 @@ from lokl.tables.columns import (
 )
 from lokl.tables.join import outer_join, with_ids
 from lokl.tables.preparation import Schema
-from lokl.tables.readers import Source, TableError
+from lokl.tables.sources import TableError, TableSource
 from lokl.tables.table import Table, find_columns, read_files
 
 
@@ -89,7 +89,7 @@ def _truth(values: Any, schema: Schema) -> Any:
     return with_one_class(as_labels(present), schema.positive)
 
 
-def _known(source: Source, schema: Schema) -> tuple[Any, list[str]]:
+def _known(source: TableSource, schema: Schema) -> tuple[Any, list[str]]:
     """Return the columns that the model knows, by its names for them, and names of the others."""
     kept, others = {}, []
     kinds = schema.kinds

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl.base.delegation import layers_of
 from lokl.tables.columns import CATEGORICAL, NUMERIC
-from lokl.tables.readers import TableError
+from lokl.tables.sources import TableError
 
 
 @dataclass(frozen=True)

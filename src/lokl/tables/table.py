@@ -24,7 +24,7 @@ from lokl.tables.columns import (
 )
 from lokl.tables.join import outer_join, refuse_strangers, told_apart, with_ids
 from lokl.tables.preparation import MOST_WORDS
-from lokl.tables.readers import Source, TableError, read_source
+from lokl.tables.sources import TableError, TableSource, read_source
 
 
 class Extent(NamedTuple):
@@ -153,8 +153,8 @@ def read_table(
 
 
 def _joined(
-    files: Sequence[Source], places: Mapping[str, tuple[int, str]], on: str | None
-) -> tuple[list[Source], dict[str, Any]]:
+    files: Sequence[TableSource], places: Mapping[str, tuple[int, str]], on: str | None
+) -> tuple[list[TableSource], dict[str, Any]]:
     """Return files with ids and without the columns that are asked for, and these columns."""
     files = with_ids(files, on)
     if on is not None:
@@ -163,7 +163,9 @@ def _joined(
     return _without(files, places), taken
 
 
-def _without(read: Sequence[Source], places: Mapping[str, tuple[int, str]]) -> list[Source]:
+def _without(
+    read: Sequence[TableSource], places: Mapping[str, tuple[int, str]]
+) -> list[TableSource]:
     """Return the tables without the columns that are asked for: nobody learns from those."""
     tables = []
     for i, source in enumerate(read):
@@ -172,15 +174,15 @@ def _without(read: Sequence[Source], places: Mapping[str, tuple[int, str]]) -> l
     return tables
 
 
-def _own_target(read: Sequence[Source]) -> str | None:
+def _own_target(read: Sequence[TableSource]) -> str | None:
     """Target that a file brings, where no other is asked for."""
     own = [source.target for source in read if source.target is not None]
     return own[0] if len(read) == 1 and own else None
 
 
 def find_columns(
-    asked: Mapping[str, str | None], read: list[Source], how: Mapping[str, Any]
-) -> tuple[list[Source], dict[str, tuple[int, str]]]:
+    asked: Mapping[str, str | None], read: list[TableSource], how: Mapping[str, Any]
+) -> tuple[list[TableSource], dict[str, tuple[int, str]]]:
     """Return all files that are needed, and file and column of everything that is asked for."""
     files, places = list(read), {}
     for option, given in asked.items():
@@ -195,7 +197,7 @@ def find_columns(
     return files, places
 
 
-def read_files(sources: Sequence[str], how: Mapping[str, Any]) -> list[Source]:
+def read_files(sources: Sequence[str], how: Mapping[str, Any]) -> list[TableSource]:
     """Read all files; their names, which are those of views, must differ."""
     if not sources:
         raise TableError("no files are given")
@@ -212,7 +214,7 @@ def read_files(sources: Sequence[str], how: Mapping[str, Any]) -> list[Source]:
 
 
 def _features(
-    tables: Sequence[Source], patterns: Mapping[str, str], kinds: Mapping[str, str]
+    tables: Sequence[TableSource], patterns: Mapping[str, str], kinds: Mapping[str, str]
 ) -> Table:
     """Return the columns to learn from, by view."""
     notes = [f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}" for table in tables]
@@ -259,7 +261,7 @@ def _features(
 
 
 def _views(
-    tables: Sequence[Source], patterns: Mapping[str, str], columns: Mapping[str, list[str]]
+    tables: Sequence[TableSource], patterns: Mapping[str, str], columns: Mapping[str, list[str]]
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Return columns of each view, and notes about what is in none."""
     if len(tables) > 1:
@@ -297,7 +299,9 @@ def _parts(pattern: str) -> list[str]:
     return [part.strip() for part in pattern.split(",")]
 
 
-def _check_patterns(patterns: Mapping[str, str], read: Sequence[Source], free: list[str]) -> None:
+def _check_patterns(
+    patterns: Mapping[str, str], read: Sequence[TableSource], free: list[str]
+) -> None:
     """Raise where a part of a view's pattern is like no column of one file: it may be a slip.
 
     `free` are the columns that are neither target nor ids nor groups.
