@@ -5,10 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lokl.study import records as _records
+from lokl.study import run_folder
 
 
-class Records(_records.Records):
+class Records(run_folder.Records):
     """Records of one setting, in a file that other settings share.
 
     Parameters
@@ -34,7 +34,7 @@ class Records(_records.Records):
     def check(self, record: Any) -> None:
         lacking = [name for name in (*self.names, *self.setting) if name not in record]
         if lacking:
-            raise ValueError(f"it lacks {', '.join(lacking)}")
+            raise ValueError(f"missing: {', '.join(lacking)}")
 
     def has(self, **wanted: Any) -> bool:
         """Whether this work is finished."""

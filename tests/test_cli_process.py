@@ -48,7 +48,7 @@ def test_fits_that_all_fail_are_an_exit_code(tmp_path, own_data, as_json):
     done = lokl("reproduce", *SMALL, "-o", out, *(["--json"] if as_json else []))
     assert done.returncode == 1
     *_, last = done.stderr.decode().splitlines()
-    assert last == "all 9 fits failed; the same command tries them again"
+    assert last.startswith("all 9 fits failed")
     if as_json:
         assert json.loads(done.stdout)["entries"][0]["failures"] == 9
     else:
@@ -63,7 +63,7 @@ def test_some_fits_that_fail_are_counted(tmp_path, lokl_data, own_data):
     assert first.startswith("warning: ")
     assert "liver-disorders_scale is not the known liver-disorders_scale" in first
     assert second.startswith("failed: ValueError: ")
-    assert last == "9 of 18 fits failed; the same command tries them again"
+    assert last.startswith("9 of 18 fits failed")
     words = done.stdout.decode().split()
     assert {"Liver", "Diabetes", "failed"} <= set(words)
 
@@ -91,7 +91,8 @@ def test_a_record_that_lacks_something_is_one_line(tmp_path, lacking, options):
     path.write_text(json.dumps(record(split=1)) + "\n" + json.dumps(damaged) + "\n")
     done = lokl("reproduce", *SMALL, *options, "-o", tmp_path)
     assert done.returncode == 2
-    assert line_on_stderr(done).startswith(f"{path}, line 2 is no record (it lacks {lacking})")
+    assert line_on_stderr(done).startswith(f"{path}, line 2 ")
+    assert lacking in line_on_stderr(done)
 
 
 @pytest.mark.parametrize("option", ["--datasets", "--methods"])
@@ -188,7 +189,8 @@ def test_a_second_run_in_a_folder_is_refused(tmp_path, lokl_data, start_process)
         time.sleep(0.01)
     second = lokl("reproduce", *SMALL, "-o", tmp_path)
     assert second.returncode == 2
-    assert line_on_stderr(second).startswith(f"another run is at work in {tmp_path}; ")
+    assert str(tmp_path) in line_on_stderr(second)
+    assert "--output" in line_on_stderr(second)
     # To look is allowed.
     look = ["table2", "--datasets", "Diabetes", "--recorded", "--json", "-o", tmp_path]
     seen = lokl("reproduce", *look)

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from lokl.cli.app import app
 from lokl.paper import PUBLISHED, TABLES, Cell, RecordFile, make_cells, make_table, run_cell
+from lokl.paper.cells import FULL_RUN
 from lokl.paper.figures import agreement_figure
-from lokl.paper.methods import DICTIONARIES, READINGS, build, method_names
-from lokl.paper.plan import FULL_RUN
+from lokl.paper.methods import DICTIONARIES, METHOD_NAMES, READINGS, build
 from lokl.paper.published import SETS
 
 runner = CliRunner()
@@ -32,7 +32,7 @@ def test_one_method_of_a_reading_stands_for_each_column(name):
         assert columns == set(spec.columns)
         shown = reading.methods(spec.columns, spec.solver)
         assert len(set(shown)) == len(shown)
-        assert set(shown) <= set(method_names())
+        assert set(shown) <= set(METHOD_NAMES)
         for column in columns:
             stands = reading.method(column, spec.solver)
             assert stands in shown
@@ -132,7 +132,7 @@ def test_records_from_before_there_were_readings_are_read(tmp_path):
     (read,) = RecordFile(path)
     assert read["reading"] == "lokl"
     path.write_text(json.dumps({**old, "reading": "magic"}) + "\n")
-    with pytest.raises(ValueError, match="its reading is 'magic', which is none of paper, lokl"):
+    with pytest.raises(ValueError, match=r"'magic'.*paper, lokl"):
         RecordFile(path)
 
 
@@ -205,7 +205,7 @@ def test_what_other_records_there_are_is_said(tmp_path):
     RecordFile(tmp_path / "records.jsonl").add(record("SwMKL", 0.7, "lokl"))
     done = runner.invoke(app, ["reproduce", "table2", "--recorded", "-o", str(tmp_path)])
     assert done.exit_code == 2
-    assert "(readings there: lokl of seed 0)" in done.stderr
+    assert "lokl with seed 0" in done.stderr
 
 
 def test_the_trusted_vote_stands_beside_the_methods_of_the_paper():

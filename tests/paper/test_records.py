@@ -55,13 +55,13 @@ def test_a_torn_last_line_is_cut_off(tmp_path_factory, cut):
         (b"no json", "Expecting value"),
         (b"\xff{}", "'utf-8' codec"),
         (b"[1, 2]", r"a record is a JSON object, not \[1, 2\]"),
-        (b'{"data": "iris"}', "it lacks method, dictionary, .*, error, accuracy, support, fit_s"),
+        (b'{"data": "iris"}', "missing: method, dictionary, .*, error, accuracy, support, fit_s"),
     ],
 )
 def test_damage_elsewhere_is_named(tmp_path, line, words):
     path = tmp_path / "records.jsonl"
     path.write_bytes(line_of(CELLS[0]) + line + b"\n")
-    with pytest.raises(ValueError, match=rf"records\.jsonl, line 2 is no record \({words}"):
+    with pytest.raises(ValueError, match=rf"records\.jsonl, line 2 .*\({words}"):
         RecordFile(path)
 
 
@@ -72,12 +72,12 @@ def test_a_record_that_tables_cannot_show_is_named(tmp_path, name, failed):
     record = done(CELLS[0], error="it failed" if failed else None)
     lacking = {key: value for key, value in record.items() if key != name}
     needed = not failed or name not in ("accuracy", "support", "fit_seconds")
-    changes = [(lacking, f"it lacks {name}"), ({**record, name: []}, f"its {name} is")]
+    changes = [(lacking, f"missing: {name}"), ({**record, name: []}, f"{name} is")]
     # Records that name no reading are old, and belong to the one that there was.
     for changed, words in changes[name == "reading" :]:
         path.write_text(json.dumps(changed) + "\n")
         if needed:
-            with pytest.raises(ValueError, match=rf"line 1 is no record \({words}"):
+            with pytest.raises(ValueError, match=rf"line 1 .*\({words}"):
                 RecordFile(path)
         else:
             assert len(RecordFile(path)) == 1
@@ -86,41 +86,25 @@ def test_a_record_that_tables_cannot_show_is_named(tmp_path, name, failed):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "0.5", None])
 def test_an_accuracy_is_a_number(tmp_path, value):
     path = tmp_path / "records.jsonl"
-    with pytest.raises(ValueError, match="its accuracy is"):
+    with pytest.raises(ValueError, match="accuracy"):
         RecordFile(path).add(done(CELLS[0], accuracy=value))
     assert not path.exists()
 
 
-def test_records_move_into_an_archive_and_come_back(tmp_path):
+def test_an_archive_is_read_before_the_file(tmp_path):
     path = tmp_path / "records.jsonl"
+    archive = tmp_path / "records.jsonl.gz"
+    content = gzip.compress(b"".join(map(line_of, CELLS)))
+    archive.write_bytes(content)
     records = RecordFile(path)
-    for k, cell in enumerate(CELLS):
-        records.add(done(cell, accuracy=k / 10))
-    before = {Cell.of(record): record for record in records}
-    records.archive()
-    content = records.archive_path.read_bytes()
-    assert [place.name for place in tmp_path.iterdir()] == ["records.jsonl.gz"]
-    again = RecordFile(path)
-    assert {Cell.of(record): record for record in again} == before
-    assert all(cell in again for cell in CELLS)
-    # New records go into a file beside it, and later ones count.
-    again.add(done(CELLS[0], accuracy=1.0))
-    assert RecordFile(path).of(CELLS[0])["accuracy"] == 1.0
-    assert records.archive_path.read_bytes() == content
-    records.archive_path.write_bytes(content[:-20])
-    with pytest.raises(ValueError, match=r"records.jsonl.gz is damaged"):
+    assert all(cell in records for cell in CELLS)
+    # New records go into a file next to it, and later ones count.
+    records.add(done(CELLS[0], accuracy=1.0))
+    assert RecordFile(path).of(CELLS[:1])[0]["accuracy"] == 1.0
+    assert archive.read_bytes() == content
+    archive.write_bytes(content[:-20])
+    with pytest.raises(ValueError, match=r"records\.jsonl\.gz"):
         RecordFile(path)
-
-
-def test_equal_records_make_equal_archives(tmp_path):
-    written = []
-    for name, cells in (("a", CELLS), ("b", CELLS[::-1])):
-        records = RecordFile(tmp_path / name / "records.jsonl")
-        for cell in cells:
-            records.add(done(cell))
-        records.archive()
-        written.append(records.archive_path.read_bytes())
-    assert written[0] == written[1]
 
 
 def line_of(cell):
@@ -156,61 +140,6 @@ def test_a_line_torn_while_the_file_is_in_use_is_cut_off(tmp_path):
     path.write_bytes(b'{"torn')
     records.add(done(CELLS[2]))
     assert [Cell.of(record) for record in RecordFile(path)] == [CELLS[2]]
-
-
-def test_an_archive_has_the_records_that_other_runs_added(tmp_path):
-    path = tmp_path / "records.jsonl"
-    first, second, third = (RecordFile(path) for _ in range(3))
-    first.add(done(CELLS[0]))
-    second.add(done(CELLS[1]))
-    first.archive()
-    assert [Cell.of(record) for record in first] == CELLS[:2]
-    third.add(done(CELLS[2]))
-    second.archive()
-    assert [place.name for place in tmp_path.iterdir()] == ["records.jsonl.gz"]
-    assert {Cell.of(record) for record in RecordFile(path)} == set(CELLS[:3])
-
-
-@pytest.mark.parametrize("waiting", ["add", "archive"])
-def test_who_waits_for_the_lock_of_an_archive_loses_nothing(tmp_path, waiting):
-    """Another run has the lock; it adds a record and archives, which removes the file."""
-    fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
-    path = tmp_path / "records.jsonl"
-    records = RecordFile(path)
-    records.add(done(CELLS[0]))
-    work = {
-        "add": lambda: records.add(done(CELLS[1])),
-        "archive": records.archive,
-    }
-    thread = threading.Thread(target=work[waiting])
-    with path.open("ab", buffering=0) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        thread.start()
-        thread.join(0.2)
-        waits = thread.is_alive()
-        stream.write(line_of(CELLS[2]))
-        records.archive_path.write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-    thread.join()
-    assert waits
-    expected = {CELLS[0], CELLS[2]} | ({CELLS[1]} if waiting == "add" else set())
-    assert {Cell.of(record) for record in RecordFile(path)} == expected
-
-
-def test_a_line_begun_when_a_reader_lets_go_is_not_its_concern(tmp_path, monkeypatch):
-    fcntl = pytest.importorskip("fcntl", reason="files are locked on POSIX only")
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(line_of(CELLS[0]))
-    flock = fcntl.flock
-
-    def then_another_run_writes(stream, operation):
-        flock(stream, operation)
-        if operation == fcntl.LOCK_UN:
-            with path.open("ab") as other:
-                other.write(line_of(CELLS[1])[:20])
-
-    monkeypatch.setattr(fcntl, "flock", then_another_run_writes)
-    assert [Cell.of(record) for record in RecordFile(path)] == CELLS[:1]
 
 
 def test_records_are_read_where_files_cannot_be_locked(tmp_path, monkeypatch):

@@ -33,7 +33,7 @@ def test_tables_follow_from_the_records(folder, name):
     table, _, selection = name.partition("-")
     settings = {"readings": list(READINGS), "selection": selection or "paper", "seed": seed}
     cells = recorded_cells(table, records, **settings)
-    made = make_table(table, [records.of(cell) for cell in cells])
+    made = make_table(table, records.of(cells))
     assert (DOCS / folder / f"{name}.md").read_text() == made.markdown()
     assert (DOCS / folder / f"{name}.csv").read_text() == made.csv()
     assert {entry.failures for entry in made.entries} == {0}

@@ -85,11 +85,22 @@ def test_what_is_done_is_not_done_again(tmp_path, jobs):
     assert len(path.read_bytes().splitlines()) == 6
 
 
+class After:
+    """A deadline that passes with the first record."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    @property
+    def passed(self):
+        return bool(self.seen)
+
+
 @pytest.mark.parametrize("backend", ["processes", "dask"])
 def test_a_run_without_time_keeps_what_is_done_and_goes_on(tmp_path, backend):
     path, seen = tmp_path / "records.jsonl", []
     setting = {"jobs": 1, "backend": backend}
-    some = run(CELLS, RecordFile(path), on_record=seen.append, go_on=lambda: not seen, **setting)
+    some = run(CELLS, RecordFile(path), on_record=seen.append, deadline=After(seen), **setting)
     assert 1 <= len(some) < len(CELLS)
     assert without_times(some) == without_times(seen) == without_times(RecordFile(path))
     rest = []

@@ -218,7 +218,7 @@ def test_a_state_as_deep_as_a_well(path, refused):
 def test_lists_of_what_is_trusted():
     assert not any(map(is_harmless, ("MethodNode", "PartialNode", "OperatorFuncNode", "TreeNode")))
     assert trusted_beyond_skops([("lokl.kernels.dot.RBF", "ObjectNode")])
-    for name in ("lokl.cli.app.app", "lokl.paper.experiment.RecordFile", "os.system", "lokl", ""):
+    for name in ("lokl.cli.app.app", "lokl.paper.cells.RecordFile", "os.system", "lokl", ""):
         assert not trusted_beyond_skops([(name, "ObjectNode")])
 
 

@@ -247,13 +247,13 @@ def compare(
 
 def run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
     """Do everything behind a progress bar, and say what is done on standard error."""
-    from lokl._files import BusyError
     from lokl.datasets.download import progress_bar
     from lokl.study.outputs import finish
+    from lokl.study.run_folder import BusyError
 
     show_read(comparison.table)
     try:
-        with comparison.at_work():
+        with comparison.open():
             show_plan(comparison)
             with progress_bar() as progress:
                 task = progress.add_task("fitting", total=len(comparison.missing) + 1)
@@ -272,5 +272,5 @@ def _kept(comparison: Any) -> str:
     done, cells = len(comparison.records), len(comparison.cells)
     kept = f"{done} of {cells} fits are in {comparison.folder}"
     return (
-        f"{kept}, and the same command goes on from them" if done else f"no fit is done of {cells}"
+        f"{kept}, and the same command resumes from them" if done else f"no fit is done of {cells}"
     )

@@ -1,4 +1,4 @@
-"""``lokl reproduce``: the paper's tables, recomputed beside the published numbers."""
+"""``lokl reproduce``: the paper's tables, recomputed alongside the published numbers."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from lokl.cli.options import Jobs, TimeLimit
 from lokl.cli.terminal import show_table, stop
 
 
-def _each_names_something(values: list[str] | None) -> list[str] | None:
-    """Refuse an empty list: it comes from an empty variable of a shell, and does not mean all."""
+def _not_empty(values: list[str] | None) -> list[str] | None:
+    """Reject an empty list, which comes from an empty shell variable and does not mean all."""
     for value in values or ():
         if not value.replace(",", "").strip():
             raise typer.BadParameter(f"{value!r} names nothing; leave the option out for all")
@@ -33,36 +33,36 @@ Names = list[str] | None
 Datasets = Annotated[
     Names,
     typer.Option(
-        callback=_each_names_something,
+        callback=_not_empty,
         help="Data sets, separated by commas; all of the paper if not given.",
     ),
 ]
 Methods = Annotated[
     Names,
     typer.Option(
-        callback=_each_names_something,
+        callback=_not_empty,
         help="Methods, separated by commas; all of the table if not given.",
     ),
 ]
 ReadingOption = Annotated[
     str | None,
     typer.Option(
-        help="What the paper leaves unsaid: 'paper' as it most likely was (the default), 'lokl' "
-        "with normalised kernels and repaired methods, or 'both' side by side. What is recorded "
-        "is shown in both if not given."
+        help="Settings that the paper does not state: 'paper' for the most likely ones (the "
+        "default), 'lokl' for normalised kernels and repaired methods, or 'both'. --recorded shows "
+        "both if not given."
     ),
 ]
 Dictionary = Annotated[
     Names,
     typer.Option(
-        help="Kernels that are combined, those of the reading if not given. Give it again to "
-        "try several sets of kernels; the most accurate one is shown."
+        help="Set of kernels; that of the reading if not given. Repeat the option to try several; "
+        "the most accurate one is shown."
     ),
 ]
 Gamma = Annotated[
     list[float] | None,
     typer.Option(
-        help="Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Give it again to "
+        help="Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Repeat the option to "
         "try several; all nine if not given."
     ),
 ]
@@ -87,7 +87,7 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most.")
 ]
 Recorded = Annotated[
-    bool, typer.Option("--recorded", help="Show the fits that OUTPUT already has; fit nothing.")
+    bool, typer.Option("--recorded", help="Show the fits that are already in OUTPUT; fit nothing.")
 ]
 Download = Annotated[bool, typer.Option(help="Download data sets that are not on this machine.")]
 Backend = Annotated[str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")]
@@ -122,15 +122,16 @@ def reproduce(
     """Recompute the tables and figures of the paper.
 
     The paper is "A Unified View of Localized Kernel Learning" (2016). Finished fits are kept in
-    OUTPUT/records.jsonl: after an interruption, the same command goes on where it stopped.
+    OUTPUT/records.jsonl. After an interruption, the same command resumes where it stopped.
 
     Example: lokl reproduce table2 --quick --datasets Diabetes
     """
-    from lokl.paper.experiment import Experiment
+    from lokl._deadline import Deadline
+    from lokl.paper import Reproduction
 
     with ExitStack() as stack:
         try:
-            experiment = Experiment(
+            reproduction = Reproduction(
                 table,
                 output,
                 recorded=recorded,
@@ -147,104 +148,95 @@ def reproduce(
                 seed=seed,
                 quick=quick,
             )
-            stack.enter_context(experiment.at_work())
+            stack.enter_context(reproduction.open())
         except (ValueError, OSError) as reason:
             stop(reason, 2)
-        _warn(experiment)
-        results, fits, failures = _finish(experiment, jobs, backend, time_limit, quiet=as_json)
+        for data, why in reproduction.unavailable.items():
+            typer.echo(f"left out: {data}: {why}", err=True)
+        for warning in reproduction.version_warnings():
+            typer.echo(f"warning: {warning}", err=True)
+        deadline = Deadline(time_limit)
+        runs = _make_tables(reproduction, jobs, backend, deadline, quiet=as_json)
+        results = [run.table.as_dict() for run in runs if run.table is not None]
+        results += _draw_figures(reproduction, deadline, quiet=as_json)
     if not results:
-        stop(f"no fit ended within {time_limit:g} s; give it more time", 1)
+        stop(f"no fit ended within {time_limit:g} s; raise --time-limit", 1)
     if as_json:
-        typer.echo(json.dumps(results if experiment.name == "all" else results[0], indent=1))
+        typer.echo(json.dumps(results if reproduction.name == "all" else results[0], indent=1))
+    fits, failures = sum(run.cells for run in runs), sum(len(run.errors) for run in runs)
     if failures:
-        stop(_told_failures(failures, fits), 1)
+        count = f"all {fits}" if failures == fits else f"{failures} of {fits}"
+        stop(f"{count} fits failed; the same command tries them again", 1)
 
 
-def _told_failures(failures: int, fits: int) -> str:
-    share = f"all {fits}" if failures == fits else f"{failures} of {fits}"
-    return f"{share} fits failed; the same command tries them again"
+def _make_tables(
+    reproduction: Any, jobs: int, backend: str, deadline: Any, *, quiet: bool
+) -> list[Any]:
+    """Run the fits of all tables before the deadline, write the tables, and show them."""
+    from lokl.datasets.download import progress_bar
+
+    runs = []
+    for name in reproduction.cells:
+        with _one_line_errors(reproduction):
+            with progress_bar() as progress:
+                task = progress.add_task(name, total=reproduction.count_missing(name))
+                run = reproduction.run(
+                    name, jobs, backend, lambda record, task=task: progress.advance(task), deadline
+                )
+            if run.table is not None:
+                reproduction.write(name, run.table)
+        runs.append(run)
+        _show_fits(name, run)
+        if run.table is not None and not quiet:
+            show_table(run.table)
+    return runs
 
 
-def _warn(experiment: Any) -> None:
-    """Say which data sets are left out, and which are not the known ones."""
-    for data, why in experiment.lacking.items():
-        typer.echo(f"left out: {data}: {why}", err=True)
-    for warning in experiment.other_versions():
-        typer.echo(f"warning: {warning}", err=True)
-
-
-def _finish(
-    experiment: Any, jobs: int, backend: str, time_limit: float | None, *, quiet: bool
-) -> tuple[list[dict[str, Any]], int, int]:
-    """Make all tables and figures, as far as there is time, and show them unless quiet.
-
-    Returns what they contain, and how many fits the tables stand on, failed ones included, and how
-    many of those failed.
-    """
-    from lokl.study.records import until
-
-    results: list[dict[str, Any]] = []
-    fits = failures = 0
-    go_on = until(time_limit)
-    for name in experiment.cells:
-        with _explained(experiment):
-            done = _run(experiment, name, jobs, backend, go_on)
-            if done.table is not None:
-                experiment.write(name, done.table)
-        fits, failures = fits + done.cells, failures + done.failures
-        _tell(name, done)
-        if done.table is None:
-            continue
-        results.append(done.table.as_dict())
-        if not quiet:
-            show_table(done.table)
-    for name in experiment.figures:
-        if not go_on():
+def _draw_figures(reproduction: Any, deadline: Any, *, quiet: bool) -> list[dict[str, Any]]:
+    """Draw all figures before the deadline."""
+    drawn = []
+    for name in reproduction.figures:
+        if deadline.passed:
             typer.echo(f"{name}: not drawn, for lack of time", err=True)
             continue
-        with _explained(experiment), Console(stderr=True).status(f"{name}: fitting and drawing"):
-            results.append(experiment.draw(name))
+        with (
+            _one_line_errors(reproduction),
+            Console(stderr=True).status(f"{name}: fitting and drawing"),
+        ):
+            drawn.append(reproduction.draw(name))
         if not quiet:
-            typer.echo(f"{name}: {', '.join(results[-1]['files'])}")
-    return results, fits, failures
+            typer.echo(f"{name}: {', '.join(drawn[-1]['files'])}")
+    return drawn
 
 
 @contextmanager
-def _explained(experiment: Any) -> Iterator[None]:
-    """Turn what can go wrong outside of fits into one line and an exit code."""
+def _one_line_errors(reproduction: Any) -> Iterator[None]:
+    """Turn errors outside the fits into one line and an exit code."""
     from lokl.datasets import DatasetError
 
-    goes_on = "the same command goes on from them"
+    resumes = "the same command resumes from them"
     try:
         yield
     except (ImportError, ValueError, DatasetError) as reason:
         stop(reason, 2)
     except OSError as reason:
-        why = f"cannot write to {experiment.folder}: {reason.strerror or reason}"
-        stop(f"{why}; {len(experiment.records)} records there are whole, and {goes_on}", 1)
+        kept = f"{len(reproduction.records)} records there are complete"
+        why = f"cannot write to {reproduction.folder}: {reason.strerror or reason}"
+        stop(f"{why}; {kept}, and {resumes}", 1)
     except KeyboardInterrupt:
-        kept = f"{len(experiment.records)} records are in {experiment.folder}"
-        stop(f"interrupted; {kept}, and {goes_on}", 130)
+        kept = f"{len(reproduction.records)} records are in {reproduction.folder}"
+        stop(f"interrupted; {kept}, and {resumes}", 130)
 
 
-def _run(experiment: Any, name: str, jobs: int, backend: str, go_on: Any) -> Any:
-    """Do the fits of a table behind a progress bar."""
-    from lokl.datasets.download import progress_bar
-
-    with progress_bar() as progress:
-        task = progress.add_task(name, total=experiment.count_missing(name))
-        return experiment.run(name, jobs, backend, lambda record: progress.advance(task), go_on)
-
-
-def _tell(name: str, done: Any) -> None:
-    """Say on standard error which fits failed, and how long all of them took."""
-    for error in done.errors:
+def _show_fits(name: str, run: Any) -> None:
+    """Print on standard error which fits failed, and how long all of them took."""
+    for error in sorted(set(run.errors)):
         typer.echo(f"failed: {error}", err=True)
-    if done.fits:
-        text = f"{name}: {done.fits} fits in {timedelta(seconds=round(done.seconds))}"
-        if done.overhead is not None:
-            text += f"; {100 * done.overhead:.1f} % beside the fits themselves"
+    if run.fits:
+        text = f"{name}: {run.fits} fits in {timedelta(seconds=round(run.seconds))}"
+        if run.overhead is not None:
+            text += f"; {100 * run.overhead:.1f} % overhead"
         typer.echo(text, err=True)
-    if done.left:
-        text = f"{name}: {done.left} fits are left for lack of time; the same command goes on"
+    if run.left:
+        text = f"{name}: {run.left} fits are left for lack of time; the same command resumes"
         typer.echo(text, err=True)

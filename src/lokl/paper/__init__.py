@@ -1,10 +1,9 @@
 """The experiments of "A Unified View of Localized Kernel Learning", recomputed."""
 
-from lokl.paper.cells import Cell, run_cell
-from lokl.paper.experiment import RecordFile, environment, overhead, run
+from lokl.paper.cells import TABLES, Cell, RecordFile, make_cells, recorded_cells, run_cell
 from lokl.paper.methods import READINGS
-from lokl.paper.plan import TABLES, make_cells, recorded_cells
-from lokl.paper.published import PUBLISHED, SETS, Value
+from lokl.paper.published import PUBLISHED, SETS, PublishedValue
+from lokl.paper.reproduction import Reproduction, environment, overhead, run
 from lokl.paper.tables import ResultTable, make_table
 
 __all__ = [
@@ -13,9 +12,10 @@ __all__ = [
     "SETS",
     "TABLES",
     "Cell",
+    "PublishedValue",
     "RecordFile",
+    "Reproduction",
     "ResultTable",
-    "Value",
     "environment",
     "make_cells",
     "make_table",

@@ -1,13 +1,17 @@
-"""One fit of one method on one split: what goes in, and the record that comes out."""
+"""Cells of the paper's experiments: one fit of one method on one split, and its record.
+
+A table of the paper is a set of cells, which :func:`make_cells` lists.
+"""
 
 import json
-import math
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
@@ -16,7 +20,17 @@ from lokl._environment import Peak
 from lokl._threads import single_threaded
 from lokl.base.cost_path import fit_cost_path
 from lokl.datasets import load
-from lokl.paper.methods import FIRST_READING, GAMMAS, READINGS, build
+from lokl.paper.methods import (
+    DICTIONARIES,
+    FIRST_READING,
+    GAMMAS,
+    METHOD_NAMES,
+    READINGS,
+    WITHOUT_GAMMA,
+    build,
+)
+from lokl.paper.published import SETS
+from lokl.study.run_folder import Record, Records, failed_record
 
 
 @dataclass(frozen=True)
@@ -30,21 +44,21 @@ class Cell:
     method, dictionary : str
         As tables show them.
     gamma : float or None
-        Width of the Gaussian kernel; None where the kernels have no width to choose, and for
-        nested selection.
+        Width of the Gaussian kernel; None if the kernels have no width to choose, and for nested
+        selection.
     selection : {"paper", "nested"}
-        How tables choose a width. "paper": the one with the best accuracy on the test parts, as
-        in the paper. "nested": the best in a cross-validation within the training part.
+        How a table chooses the width. "paper": the best accuracy on the test parts, as in the
+        paper. "nested": the best accuracy in a cross-validation within the training part.
     solver : str
     split : int
-        Number of the random 75/25 split.
+        Index of the random 75/25 split.
     C : float
     seed : int
         Seed of splits and models.
     rows : int or None
-        Use only so many rows, drawn at random once for all splits.
+        Number of rows, drawn at random once for all splits; None uses all rows.
     reading : str
-        Of the paper, for which the fit is made; one of ``READINGS``.
+        Reading of the paper for which the fit is made; one of ``READINGS``.
     """
 
     data: str
@@ -65,61 +79,57 @@ class Cell:
         return json.dumps(vars(self), sort_keys=True)
 
     @classmethod
-    def of(cls, record: dict[str, Any]) -> "Cell":
+    def of(cls, record: Record) -> "Cell":
         """Return the cell that a record belongs to."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__})
 
 
 _TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
-# Types of JSON that a value may have. What every record has:
-_NEEDED = {
-    **dict.fromkeys(("data", "method", "dictionary", "selection", "solver", "reading"), _TEXT),
-    **dict.fromkeys(("split", "C", "seed"), _NUMBER),
-    **dict.fromkeys(("gamma", "rows"), _NUMBER + _NOTHING),
-    "error": _TEXT + _NOTHING,
-}
-# What tables show of a cell that did not fail:
-_DONE = {**_NEEDED, **dict.fromkeys(("accuracy", "support", "fit_seconds"), _NUMBER)}
 
 
-def with_reading(record: Any) -> Any:
-    """Return a record that names its reading; old ones do not, as there was one only."""
-    return {"reading": FIRST_READING, **record} if isinstance(record, dict) else record
+class RecordFile(Records):
+    """Records of cells; see `lokl.study.run_folder.Records`.
+
+    Parameters
+    ----------
+    path : Path or str
+    """
+
+    required: ClassVar[Mapping[str, tuple[type, ...]]] = {
+        **dict.fromkeys(("data", "method", "dictionary", "selection", "solver", "reading"), _TEXT),
+        **dict.fromkeys(("split", "C", "seed"), _NUMBER),
+        **dict.fromkeys(("gamma", "rows"), _NUMBER + _NOTHING),
+        "error": _TEXT + _NOTHING,
+    }
+    measured: ClassVar[Mapping[str, tuple[type, ...]]] = dict.fromkeys(
+        ("accuracy", "support", "fit_seconds"), _NUMBER
+    )
+
+    def key_of(self, record: Record) -> str:
+        return Cell.of(record).key
+
+    def check(self, record: Any) -> None:
+        super().check(record)
+        if record["reading"] not in READINGS:
+            raise ValueError(
+                f"reading is {record['reading']!r:.40}, which is none of {', '.join(READINGS)}"
+            )
+
+    def upgraded(self, record: Any) -> Any:
+        # Records without a reading are from the time when there was only one.
+        return {"reading": FIRST_READING, **record} if isinstance(record, dict) else record
 
 
-def check_record(record: Any) -> None:
-    """Raise a ValueError that says what a record lacks, or which value no table can show."""
-    if not isinstance(record, dict):
-        raise ValueError(f"a record is a JSON object, not {record!r:.40}")
-    needed = _DONE if record.get("error") is None else _NEEDED
-    if not needed.keys() <= record.keys():
-        lacking = [name for name in needed if name not in record]
-        raise ValueError(f"it lacks {', '.join(lacking)}")
-    for name, types in needed.items():
-        value = record[name]
-        # By type, not by isinstance: true is no number.
-        if type(value) not in types or (type(value) is float and not math.isfinite(value)):
-            raise ValueError(f"its {name} is {value!r:.40}")
-    if record["reading"] not in READINGS:
-        known = ", ".join(READINGS)
-        raise ValueError(f"its reading is {record['reading']!r:.40}, which is none of {known}")
-
-
-def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit and score in one thread; the record of a cell that fails has the error."""
+def run_cell(cell: Cell) -> Record:
+    """Fit and score a cell in one thread; the record of a cell that fails has the error."""
     try:
         with single_threaded(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             measured = _measure(cell)
     except Exception as reason:
-        return failed(cell, f"{type(reason).__name__}: {reason}")
+        return failed_record(cell, f"{type(reason).__name__}: {reason}")
     names = sorted({type(w.message).__name__ for w in caught})
     return {**asdict(cell), **measured, "warnings": names, "error": None}
-
-
-def failed(cell: Cell, why: str) -> dict[str, Any]:
-    """Return the record of a cell that failed."""
-    return {**asdict(cell), "error": why}
 
 
 def _measure(cell: Cell) -> dict[str, Any]:
@@ -127,7 +137,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
     _warm_up(cell.method, cell.dictionary, cell.solver)
     gamma, select_seconds = cell.gamma, 0.0
     if cell.selection == "nested":
-        select_seconds, _, gamma = _timed(lambda: _nested(cell, X, y))
+        select_seconds, _, gamma = _timed(lambda: _nested_gamma(cell, X, y))
     model = build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
     fit_seconds, fit_memory, _ = _timed(lambda: model.fit(X, y))
     predict_seconds, predict_memory, labels = _timed(lambda: model.predict(X_test))
@@ -145,7 +155,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
 
 
 def _expert_support(model: Any, n_samples: int) -> float | None:
-    """Mean share of support points of a vote's experts, whose union is the model's support."""
+    """Mean fraction of support points of a vote's experts, whose union is the model's support."""
     experts = getattr(model, "experts_", None)
     if experts is None:
         return None
@@ -155,8 +165,8 @@ def _expert_support(model: Any, n_samples: int) -> float | None:
 def _timed(work: Callable[[], Any]) -> tuple[float, float | None, Any]:
     """Return processor seconds and peak memory in MB of a call, and its result.
 
-    A fit has one thread: on an idle machine these are the seconds of a clock, and on a busy one
-    they are still those of the fit.
+    A fit has one thread. Processor time is wall time on an idle machine, and does not depend on
+    other processes on a busy one.
     """
     with Peak() as peak:
         begun = time.process_time()
@@ -175,14 +185,14 @@ def _warm_up(method: str, dictionary: str, solver: str) -> None:
 
 @lru_cache(maxsize=1)
 def _split(name: str, rows: int | None, seed: int, split: int) -> Any:
-    """Return training and test part; kept, as a worker does the cells of a split in a row."""
+    """Return training and test part; cached, as a worker runs the cells of a split in a row."""
     X, y = _samples(name, rows, seed)
     return train_test_split(X, y, test_size=0.25, random_state=seed + split)
 
 
 @lru_cache(maxsize=1)
 def _samples(name: str, rows: int | None, seed: int) -> tuple[Any, Any]:
-    """All samples and labels of a set."""
+    """Return samples and labels of a set."""
     bunch = load(name, download=False)
     X, y = bunch.data, bunch.target
     if rows is not None and rows < X.shape[0]:
@@ -191,15 +201,186 @@ def _samples(name: str, rows: int | None, seed: int) -> tuple[Any, Any]:
     return X, y
 
 
-def _nested(cell: Cell, X: Any, y: Any) -> float:
-    """Width with the best accuracy on held-out fifths of the training part."""
+def _nested_gamma(cell: Cell, X: Any, y: Any) -> float:
+    """Return the width with the best accuracy in a cross-validation of the training part."""
     folds = StratifiedKFold(5, shuffle=True, random_state=cell.seed)
     scores = np.zeros(len(GAMMAS))
-    for kept, left in folds.split(X, y):
-        widths = [
+    for train, test in folds.split(X, y):
+        models = [
             build(cell.method, cell.dictionary, gamma, cell.C, cell.solver, cell.seed)
             for gamma in GAMMAS
         ]
-        fits = fit_cost_path(widths, X[kept], y[kept])
-        scores += [model.score(X[left], y[left]) for model in fits]
+        fits = fit_cost_path(models, X[train], y[train])
+        scores += [model.score(X[test], y[test]) for model in fits]
     return GAMMAS[int(np.argmax(scores))]
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """Definition of a table of the paper."""
+
+    title: str
+    quantity: str  # "accuracy" or "support", a field of records
+    solver: str
+    columns: tuple[str, ...]  # methods of the paper
+
+
+_LOCALIZED = ("LMKL", "SwMKL", "LD-MKL", "C-LMKL")
+TABLES = {
+    "table2": TableSpec("Accuracy %, exact solver", "accuracy", "exact", _LOCALIZED),
+    "table3": TableSpec("Accuracy %, multiplicative weights", "accuracy", "mwu", _LOCALIZED),
+    "table4": TableSpec(
+        "Support points, % of the training samples",
+        "support",
+        "exact",
+        (*_LOCALIZED, "MWUMKL", "UNIFORM", "GMKL"),
+    ),
+}
+SOLVERS = ("exact", "libsvm", "mwu")
+_SELECTIONS = ("paper", "nested")
+# A full run: tables, and how the width is chosen for each.
+FULL_RUN = (("table2", "paper"), ("table3", "paper"), ("table4", "paper"), ("table2", "nested"))
+# The search for the reading used no split of this seed, so these splits can confirm it.
+SEED = 2016
+# A quick run of every set and method takes minutes.
+_QUICK_REPEATS, _QUICK_ROWS = 3, 1000
+
+
+def nearest(what: str, name: str, known: Iterable[str]) -> str:
+    """Return the known name, ignoring case, or raise a ValueError that suggests one."""
+    known = list(known)
+    if name in known:
+        return name
+    folded = {other.lower(): other for other in known}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    close = get_close_matches(name, known) or get_close_matches(name.lower(), folded)
+    hint = f"did you mean {folded.get(close[0], close[0])!r}?" if close else "choose one of"
+    raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
+
+
+def _split_names(what: str, values: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Split lists at commas; a known name that contains a comma stays whole."""
+    whole = {name.casefold() for name in known}
+    lists = ([value] if value.casefold() in whole else value.split(",") for value in values)
+    names = [name.strip() for parts in lists for name in parts if name.strip()]
+    if not names:
+        raise ValueError(f"{list(values)} names no {what}; choose among {', '.join(known)}")
+    return names
+
+
+def paper_names(sets: Sequence[str] | None) -> list[str]:
+    """Return the paper's names of data sets, which may be given by their file names."""
+    files = {value.name: name for name, value in SETS.items()}
+    names = _split_names("data set", list(SETS) if sets is None else sets, (*SETS, *files))
+    return [files.get(name) or nearest("data set", name, SETS) for name in names]
+
+
+def named_readings(name: str) -> tuple[str, ...]:
+    """Return the readings with a name: one of them, or "both"."""
+    name = nearest("reading", name, (*READINGS, "both"))
+    return tuple(READINGS) if name == "both" else (name,)
+
+
+def make_cells(
+    table: str,
+    *,
+    readings: Sequence[str] = ("paper",),
+    sets: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    repeats: int | None = None,
+    dictionaries: Sequence[str] | None = None,
+    gammas: Sequence[float] | None = None,
+    selection: str = "paper",
+    solver: str | None = None,
+    seed: int = SEED,
+    quick: bool = False,
+) -> list[Cell]:
+    """Return all cells of a table.
+
+    Parameters
+    ----------
+    table : str
+        One of ``TABLES``.
+    readings : sequence of str, default=("paper",)
+        Assumptions about settings that the paper does not state, see ``READINGS``.
+    sets, methods : sequences of str, optional
+        Only these; a name may be a list with commas. A method of the paper stands for all methods
+        that a reading shows for it.
+    repeats : int, optional
+        Number of splits; by default the number of a full run.
+    dictionaries : sequence of str, optional
+        Sets of kernels; by default the one of the reading.
+    gammas : sequence of float, optional
+        Widths to choose from, of the paper's grid of nine; by default all of them.
+    selection : {"paper", "nested"}, default="paper"
+        How the width is chosen, see `Cell`; "nested" always chooses among all nine.
+    solver : str, optional
+        By default the solver of the table.
+    seed : int, default=2016
+    quick : bool, default=False
+        Three splits, three widths, at most 1,000 rows of a set.
+    """
+    spec = TABLES[nearest("table", table, TABLES)]
+    solver = nearest("solver", spec.solver if solver is None else solver, SOLVERS)
+    given = spec.columns if methods is None else methods
+    columns = [
+        nearest("method", name, METHOD_NAMES)
+        for name in _split_names("method", given, METHOD_NAMES)
+    ]
+    chosen = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or ()]
+    _check_gammas(gammas or ())
+    widths = gammas or (GAMMAS[::4] if quick else GAMMAS)
+    selection = nearest("selection", selection, _SELECTIONS)
+    rows = _QUICK_ROWS if quick else None
+    first = Cell("", "", "", None, selection, solver, seed=seed, rows=rows)
+    cells = []
+    for name, word in product(paper_names(sets), readings):
+        reading = nearest("reading", word, READINGS)
+        shown = dict.fromkeys(READINGS[reading].methods(columns, solver))
+        count = repeats or (_QUICK_REPEATS if quick else SETS[name].repeats)
+        for method, dictionary in product(shown, chosen or [READINGS[reading].dictionary]):
+            cell = replace(first, data=SETS[name].name, method=method, dictionary=dictionary)
+            cells += _repeated(replace(cell, reading=reading), widths, count)
+    return cells
+
+
+def _repeated(cell: Cell, widths: Iterable[float], count: int) -> list[Cell]:
+    """Return a cell for every width and split, or for every split if no width is chosen before."""
+    gammas: Iterable[float | None] = widths
+    if cell.dictionary in WITHOUT_GAMMA:
+        cell = replace(cell, selection="paper")
+        gammas = [None]
+    elif cell.selection == "nested":
+        gammas = [None]
+    return [replace(cell, gamma=gamma, split=s) for gamma, s in product(gammas, range(count))]
+
+
+def _check_gammas(gammas: Iterable[float]) -> None:
+    for gamma in gammas:
+        if gamma not in GAMMAS:
+            grid = ", ".join(f"{known:g}" for known in GAMMAS)
+            raise ValueError(f"gamma {gamma:g} is not in the paper's grid; choose among {grid}")
+
+
+def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> list[Cell]:
+    """Return the cells of a table that have a record, with any split and, by default, any width.
+
+    Parameters
+    ----------
+    table : str
+    records : iterable of dict
+    **settings
+        As for :func:`make_cells`, except `repeats`.
+    """
+    gammas = settings.get("gammas")
+
+    def kind(cell: Cell) -> Cell:
+        return replace(cell, gamma=None, split=0)
+
+    wanted = make_cells(table, repeats=1, **settings)
+    order = {kind(cell): index for index, cell in enumerate(wanted)}
+    found = [cell for record in records if kind(cell := Cell.of(record)) in order]
+    if gammas:
+        found = [cell for cell in found if cell.gamma in gammas]
+    return sorted(found, key=lambda cell: (order[kind(cell)], cell.gamma or 0.0, cell.split))

@@ -1,7 +1,4 @@
-"""Figures 1 and 2 of the paper: two regions, and memory against the number of samples.
-
-A figure of all results against the published ones.
-"""
+"""Figures 1 and 2 of the paper, and a figure of all results against the published ones."""
 
 import json
 import subprocess
@@ -18,25 +15,25 @@ from lokl.datasets import MissingDatasetError, load, make_two_regions
 from lokl.explain import plot_regions
 from lokl.explain.displays import pyplot
 from lokl.kernels import RBF, Polynomial
+from lokl.paper.cells import paper_names
 from lokl.paper.methods import READINGS
-from lokl.paper.plan import paper_names
 from lokl.paper.published import SETS
 from lokl.paper.tables import Entry, ResultTable
 
 _MEGABYTE = 2**20
-# Largest number of samples whose whole matrix is stored and measured.
+# Largest number of samples for which a whole stored matrix is measured.
 _MOST_STORED = 9000
-# Megabytes for rows of the matrix, where not the usual 512: multiplicative weights need few rows.
+# Megabytes for rows of the matrix if not the default of 512: multiplicative weights need few rows.
 _CACHE = {"mwu": 16}
 
 
 def figure1(seed: int = 0, C: float = 10.0) -> Any:
-    """Two regions that need different kernels: the uniform mix, twice, and LD-MKL.
+    """Draw two regions that need different kernels: two uniform mixes, and LD-MKL.
 
-    The uniform mix is drawn with the kernels as they are, and with kernels of trace one, whose
-    machine is saturated: it has several times the support points and hardly tells the classes
-    apart. LD-MKL predicts where a kernel succeeds with the Gaussian kernel: a quadratic cannot
-    follow two regions.
+    The first mix has the kernels as they are. The second has kernels of trace one, whose SVM is
+    saturated: it has several times the support points and hardly separates the classes. LD-MKL
+    predicts the success of a kernel with the Gaussian kernel, because a quadratic kernel cannot
+    separate two regions.
     """
     from lokl import LDMKLClassifier, UniformMKLClassifier
 
@@ -51,7 +48,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
         ),
     }
     with warnings.catch_warnings():
-        # The figure is meant to show a saturated machine.
+        # The figure is meant to show a saturated SVM.
         warnings.filterwarnings("ignore", message="the machine is saturated")
         fitted = {name: model.fit(X, y) for name, model in models.items()}
     return plot_regions(fitted, X, y)
@@ -59,7 +56,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
 
 @dataclass(frozen=True)
 class Memory:
-    """Peak memory of one fit over that of the process before it, in MB."""
+    """Increase of the peak memory of a process during one fit, in MB."""
 
     set: str
     rows: int
@@ -68,7 +65,7 @@ class Memory:
 
 
 def least_memory(solver: str, n: Any, m: int = 2) -> Any:
-    """MB that n samples and m kernels need at least: a stored matrix, or vectors of weights."""
+    """Return the least MB for n samples and m kernels: a stored matrix, or vectors of weights."""
     n = np.asarray(n, dtype=float)
     return (8.0 * n**2 if solver == "libsvm" else 8.0 * (m + 4) * n) / _MEGABYTE
 
@@ -76,7 +73,7 @@ def least_memory(solver: str, n: Any, m: int = 2) -> Any:
 def measure_memory(
     sets: Sequence[str] | None = None, solvers: Sequence[str] = ("libsvm", "mwu", "exact")
 ) -> list[Memory]:
-    """Fit the uniform mix on every set that is here, each in a fresh process."""
+    """Fit the uniform mix on every available set, each in a fresh process."""
     found = []
     for name in paper_names(sets):
         try:
@@ -101,7 +98,7 @@ def _report_peak(name: str, solver: str) -> None:
     X, y = bunch.data, bunch.target
     kernels = [Polynomial(2).normalized("mean_diag"), RBF(0.25)]
     model = UniformMKLClassifier(kernels, solver=solver, cache_size=_CACHE.get(solver, 512))
-    # Memory for compiled loops and buffers of libraries, taken once, is not the fit's.
+    # Compiled loops and buffers of libraries are allocated once and not counted.
     model.fit(X[:300], y[:300])
     with Peak(tidy=True) as peak:
         model.fit(X, y)
@@ -109,7 +106,7 @@ def _report_peak(name: str, solver: str) -> None:
 
 
 def figure2(measured: Sequence[Memory]) -> Any:
-    """Least and measured memory against the number of samples, on logarithmic axes."""
+    """Draw least and measured memory against the number of samples, on logarithmic axes."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.8), constrained_layout=True)
     n = np.geomspace(300, 40_000, 50)
@@ -122,8 +119,8 @@ def figure2(measured: Sequence[Memory]) -> Any:
         colour = f"C{k}"
         if solver != "exact":
             axes.loglog(n, least_memory(solver, n), color=colour, label=f"{label}, least")
-        own = [m for m in measured if m.solver == solver and m.peak > 0]
-        rows, peaks = [m.rows for m in own], [m.peak for m in own]
+        shown = [m for m in measured if m.solver == solver and m.peak > 0]
+        rows, peaks = [m.rows for m in shown], [m.peak for m in shown]
         axes.loglog(rows, peaks, marker, color=colour, label=f"{label}, measured")
     bottom = axes.get_ylim()[0]
     for name, n_samples in {(m.set, m.rows) for m in measured}:
@@ -134,7 +131,7 @@ def figure2(measured: Sequence[Memory]) -> Any:
 
 
 def with_least(measured: Sequence[Memory]) -> list[dict[str, Any]]:
-    """Return measurements as plain values, with the least memory beside them."""
+    """Return measurements as plain values, with the least memory added."""
     shown = [asdict(m) for m in measured]
     for row in shown:
         if row["solver"] != "exact":
@@ -142,9 +139,9 @@ def with_least(measured: Sequence[Memory]) -> list[dict[str, Any]]:
     return shown
 
 
-# Shapes of methods, in the order in which they are met.
+# Markers of methods, in order of appearance.
 _SHAPES = "osD^vPX*<>"
-# Half the width of a point, in pixels, and places for a name around it, the near ones first.
+# Half the width of a point in pixels, and positions of a name around it, nearest first.
 _HALF = 4.0
 _AROUND = [
     (far * x, far * y)
@@ -154,14 +151,14 @@ _AROUND = [
 
 
 def agreement_figure(tables: Sequence[ResultTable]) -> Any:
-    """Our means against the published ones, with both deviations; a panel for each table.
+    """Draw our means against the published ones, with both deviations; a panel for each table.
 
-    Colours are readings and shapes methods. Only the method that stands for a published number is
-    drawn, not variants beside it; a result that is farther off than two published deviations has
-    the name of its set.
+    Colours are readings and markers are methods. Only the method that stands for a published number
+    is drawn, not its variants. A result that differs by more than two published deviations is
+    labelled with the name of its set.
     """
     plt = pyplot()
-    # Two panels in a row; a last one that is alone takes both places.
+    # Two panels in a row; a single last panel takes the whole row.
     last = len(tables) - 1
     rows = [[k, min(k + 1, last)] for k in range(0, len(tables), 2)]
     figure, panels = plt.subplot_mosaic(
@@ -178,10 +175,10 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
         if drawn:
             equal = drawn[0].published
             axes.axline((equal, equal), slope=1.0, color="0.7", zorder=0)
-            # Room for a name beside the last point.
+            # Room for a name next to the last point.
             axes.margins(x=0.1)
-    _explain(figure, plt, shapes)
-    # Where names have room is known once everything else has its place.
+    _add_legend(figure, plt, shapes)
+    # Names are placed last, when the positions of everything else are known.
     figure.draw_without_rendering()
     for k, drawn in enumerate(shown):
         _name_sets(panels[k], drawn)
@@ -189,7 +186,7 @@ def agreement_figure(tables: Sequence[ResultTable]) -> Any:
 
 
 def _name(entry: Entry) -> str:
-    """The method as the paper has it; what follows a comma is how it was read."""
+    """Return the method's name in the paper; a variant is named after a comma."""
     return entry.method.partition(",")[0]
 
 
@@ -212,7 +209,7 @@ def _draw(axes: Any, entry: Entry, shape: str) -> None:
 
 
 def _name_sets(axes: Any, drawn: Sequence[Entry]) -> None:
-    """Name the sets of far-off results, each where it hides least of points and other names."""
+    """Label far-off results with their sets, where the label hides least of points and labels."""
     points = axes.transData.transform([(e.published, e.mean) for e in drawn]) if drawn else []
     taken = [(x - _HALF, y - _HALF, x + _HALF, y + _HALF) for x, y in points]
     inside = axes.bbox.extents
@@ -240,7 +237,7 @@ def _name_sets(axes: Any, drawn: Sequence[Entry]) -> None:
 
 
 def _put(name: Any, x: float, y: float) -> None:
-    """Move a name to one side of its point, in points of the page."""
+    """Move a label to one side of its point; offsets are in points."""
     name.xyann = (x, y)
     name.set(
         ha="left" if x > 0 else "right" if x < 0 else "center",
@@ -249,13 +246,13 @@ def _put(name: Any, x: float, y: float) -> None:
 
 
 def _shared(a: Sequence[float], b: Sequence[float]) -> float:
-    """Area of the overlap of two boxes, each from left and bottom to right and top."""
+    """Return the area shared by two boxes (left, bottom, right, top)."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return max(width, 0.0) * max(height, 0.0)
 
 
-def _explain(figure: Any, plt: Any, shapes: dict[str, str]) -> None:
-    """One legend for all panels, below them."""
+def _add_legend(figure: Any, plt: Any, shapes: dict[str, str]) -> None:
+    """Add one legend for all panels, below them."""
     keys = [
         plt.Line2D([], [], marker="s", linestyle="", color=f"C{k}", label=f"reading {reading}")
         for k, reading in enumerate(READINGS)

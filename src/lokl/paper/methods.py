@@ -1,6 +1,6 @@
-"""Readings of the paper: what its unsaid settings are taken to be.
+"""Methods and kernel dictionaries of the experiments, and readings of the paper.
 
-Methods and kernel dictionaries of the experiments, by the names that tables show.
+A reading is a set of assumptions about settings that the paper does not state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,32 +12,32 @@ from lokl.kernels import RBF, Kernel, Linear, Polynomial, rbf_ladder
 
 @dataclass(frozen=True)
 class Reading:
-    """The kernels, and the method that stands for each column of the paper's tables."""
+    """Kernels, and the method that stands for each column of the paper's tables."""
 
     dictionary: str
-    # Where the method has another name than the column.
+    # Methods whose name differs from the column.
     stands_for: Mapping[str, str]
-    # The same for multiplicative weights.
-    by_weights: Mapping[str, str] = field(default_factory=dict)
-    # Further methods that tables show for a column; they are not counted.
-    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # The same for the solver with multiplicative weights.
+    with_mwu: Mapping[str, str] = field(default_factory=dict)
+    # Variants that tables also show for a column; they are not counted.
+    variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def method(self, column: str, solver: str) -> str:
         """Return the method that stands for a column."""
-        own = {**self.stands_for, **(self.by_weights if solver == "mwu" else {})}
-        return own.get(column, column)
+        names = {**self.stands_for, **(self.with_mwu if solver == "mwu" else {})}
+        return names.get(column, column)
 
     def methods(self, columns: Sequence[str], solver: str) -> list[str]:
-        """Return all methods that are shown for columns; other names stand for themselves."""
+        """Return all methods that are shown for columns; names of methods stand for themselves."""
         return [
             method
             for column in columns
-            for method in (*self.beside.get(column, ()), self.method(column, solver))
+            for method in (*self.variants.get(column, ()), self.method(column, solver))
         ]
 
 
 READINGS = {
-    # What most likely was done, found by a search: scikit-learn's defaults and nothing else.
+    # The most likely one, found by a search: scikit-learn's defaults and nothing else.
     "paper": Reading(
         "linear, Gaussian, raw",
         {
@@ -46,21 +46,21 @@ READINGS = {
             "UNIFORM": "UNIFORM, trace",
             "GMKL": "GMKL, simplex",
         },
-        # Indefinite kernels have no class hulls, whose distance the weights could find.
+        # With indefinite kernels there are no class hulls whose distance the weights could find.
         {"SwMKL": "SwMKL, repaired"},
         {"UNIFORM": ("UNIFORM",), "MWUMKL": ("MWUMKL, authors' constants",)},
     ),
-    # What this library would do: normalised kernels, repaired methods.
+    # The choices of this library: normalised kernels, repaired methods.
     "lokl": Reading(
-        "quadratic, Gaussian", {"UNIFORM": "UNIFORM, trace"}, beside={"UNIFORM": ("UNIFORM",)}
+        "quadratic, Gaussian", {"UNIFORM": "UNIFORM, trace"}, variants={"UNIFORM": ("UNIFORM",)}
     ),
 }
 # Records made before there were several readings belong to this one.
 FIRST_READING = "lokl"
 
 
-# The paper states no dictionary. Figure 1 names quadratic and Gaussian kernels; its tables follow
-# best from a linear and a Gaussian one as they are.
+# The paper states no dictionary. Figure 1 names quadratic and Gaussian kernels; the tables agree
+# best with a linear and a Gaussian kernel without normalisation.
 DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
     "quadratic, Gaussian": lambda gamma: [Polynomial(2), RBF(gamma)],
     "linear, quadratic, Gaussian": lambda gamma: [Linear(), Polynomial(2), RBF(gamma)],
@@ -71,15 +71,15 @@ DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
 GAMMAS = tuple(2.0**power for power in range(-4, 5))
 # Dictionaries whose kernels are not normalised.
 _RAW = ("quadratic, Gaussian, raw", "linear, Gaussian, raw")
-# Dictionaries that contain all widths, so that none is chosen.
+# Dictionaries with all widths, so that none is chosen.
 WITHOUT_GAMMA = ("nine Gaussians",)
 
 # How kernels are normalised unless a dictionary is raw: LMKL's authors use a unit diagonal.
 _USUAL = {"LMKL": "unit_diag"}
-# Methods that are named after their normalisation have it with every dictionary.
+# Methods named after their normalisation have it with every dictionary.
 _ALWAYS = {"UNIFORM, trace": "trace", "MWUMKL, authors' constants": "trace"}
 
-# What scikit-learn's regressor does unless told otherwise: a Gaussian kernel of this width.
+# Default of scikit-learn's regressor: a Gaussian kernel of this width.
 _PLAIN = {"success_kernel": RBF("auto")}
 # Defaults of the public code of MWUMKL's authors.
 _AUTHORS = {"C": 1000.0, "epsilon": 0.2, "rate": "faithful"}
@@ -100,14 +100,12 @@ _MODELS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "UNIFORM, trace": ("UniformMKLClassifier", {}),
     "GMKL": ("GMKLClassifier", {}),
     "GMKL, simplex": ("GMKLClassifier", {"regularizer": "l1", "constraint": "simplex"}),
-    # In no table of the paper: what this library would use.
+    # Not in the tables of the paper: the method that this library recommends.
     "trusted vote": ("TrustedVoteClassifier", {}),
 }
 
 
-def method_names() -> tuple[str, ...]:
-    """All methods that an experiment can name."""
-    return tuple(_MODELS)
+METHOD_NAMES = tuple(_MODELS)
 
 
 def build(
@@ -116,12 +114,12 @@ def build(
     """Return an unfitted model."""
     import lokl
 
-    usual = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
-    how: Any = _ALWAYS.get(method, usual)
+    default = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
+    how: Any = _ALWAYS.get(method, default)
     kernels = DICTIONARIES[dictionary](gamma or 1.0)
     if how is not None:
         kernels = [kernel.normalized(how) for kernel in kernels]
     kind, settings = _MODELS[method]
-    if kind != "MWUMKLClassifier":  # which is a solver itself
+    if kind != "MWUMKLClassifier":  # is a solver itself
         settings = {"solver": solver, **settings}
     return getattr(lokl, kind)(kernels, **{"C": C, "random_state": seed, **settings})

@@ -1,20 +1,20 @@
-"""What the paper prints: Tables 2 to 4, as numbers."""
+"""Tables 2 to 4 of the paper, as printed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Value:
+class PublishedValue:
     """A published mean and its standard deviation.
 
     Attributes
     ----------
     mean, spread : float
     seconds : float or None
-        Of a fit, where the paper prints them.
+        Time of a fit, if the paper prints it.
     bold, bold_seconds : bool
-        What the paper prints in bold.
+        Whether the paper prints the mean and the time in bold.
     """
 
     mean: float
@@ -28,8 +28,8 @@ class Value:
 class PaperSet:
     """A data set of the paper."""
 
-    name: str  # as `lokl.datasets.load` knows it; the scaled version, where there is one
-    repeats: int  # random splits: those of Tables 2 and 3, but 10 instead of 20 for Adult
+    name: str  # in `lokl.datasets.load`; the scaled version, if there is one
+    repeats: int  # random splits, as in Tables 2 and 3, but 10 instead of 20 for Adult
 
 
 SETS = {
@@ -81,17 +81,17 @@ Adult    | 35.6  0.2 | 37.4  0.2 | -         | 35.4  0.2  | 40.4 0.0 | 48.2 0.2 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def _value(printed: str) -> Value:
+def _value(printed: str) -> PublishedValue:
     mean, spread, *time = printed.split()
     number, bold = float(mean.rstrip("*")), mean.endswith("*")
     if not time:
-        return Value(number, float(spread), bold=bold)
+        return PublishedValue(number, float(spread), bold=bold)
     duration = time[0].rstrip("*")
     seconds = float(duration[:-1]) * _UNITS[duration[-1]]
-    return Value(number, float(spread), seconds, bold, time[0].endswith("*"))
+    return PublishedValue(number, float(spread), seconds, bold, time[0].endswith("*"))
 
 
-def _values(printed: str) -> dict[str, dict[str, Value]]:
+def _values(printed: str) -> dict[str, dict[str, PublishedValue]]:
     """Return the values of a table by data set and method."""
     rows = [[cell.strip() for cell in line.split("|")] for line in printed.strip("\n").split("\n")]
     table = {}
@@ -109,7 +109,7 @@ def is_ahead(
 ) -> bool:
     """Whether a result is ahead of all others by both deviations: the paper's rule for bold print.
 
-    `lower` says that less is better.
+    With `lower`, smaller values are better.
     """
     sign = -1.0 if lower else 1.0
     return all(sign * mean - spread > sign * other + width for other, width in others)
@@ -118,11 +118,11 @@ def is_ahead(
 def breaks_bold_rule(table: str, name: str, method: str) -> bool:
     """Whether the paper prints a mean in bold although its own rule would not."""
     values = PUBLISHED[table][name]
-    own = values[method]
-    others = [(value.mean, value.spread) for other, value in values.items() if other != method]
-    return own.bold and not is_ahead(own.mean, own.spread, others, table == "table4")
+    value = values[method]
+    others = [(v.mean, v.spread) for other, v in values.items() if other != method]
+    return value.bold and not is_ahead(value.mean, value.spread, others, table == "table4")
 
 
-# Times printed in bold although they overlap with another's within the deviations, which are
-# printed in the paper and left out here.
+# Times printed in bold although they overlap with another time within the deviations. The paper
+# prints these deviations; they are left out here.
 OVERLAPPING_TIMES = {("table3", "Diabetes", "LMKL")}

@@ -1,4 +1,4 @@
-"""Tables of the paper: what the records say beside the published numbers."""
+"""Tables of the paper: means of the records alongside the published numbers."""
 
 import csv
 import io
@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
+from lokl.paper.cells import TABLES, nearest
 from lokl.paper.methods import READINGS
-from lokl.paper.plan import TABLES, nearest
 from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold_rule, is_ahead
 
 
@@ -19,8 +19,8 @@ class Entry:
     set: str
     method: str
     reading: str = ""  # of the paper
-    counted: bool = False  # stands for the published number, and is not a variant beside it
-    mean: float | None = None  # over the splits; None where all cells failed
+    counted: bool = False  # stands for the published number, and is not a variant
+    mean: float | None = None  # over the splits; None if all cells failed
     spread: float | None = None
     published: float | None = None
     published_spread: float | None = None
@@ -33,19 +33,19 @@ class Entry:
     # Published deviations that the difference is within, but for rounding: 1, 2, or 3 if farther.
     within: int | None = None
     bold: bool = False  # ahead of all other methods by both deviations: the paper's rule
-    accuracy: float | None = None  # in %, also where the table shows another quantity
-    expert_support: float | None = None  # in %, mean over experts, whose union is the support
+    accuracy: float | None = None  # in %, even if the table shows another quantity
+    expert_support: float | None = None  # in %, mean over the experts of a vote
     fit_seconds: float | None = None  # mean of a fit
     fit_memory: float | None = None  # most MB that a fit added to its process
     dictionary: str | None = None
-    gamma: float | None = None  # with the best mean accuracy; None where each split chose its own
+    gamma: float | None = None  # with the best mean accuracy; None if each split chose its own
     splits: int = 0
     failures: int = 0
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A number or name as a table shows it; the mark stands behind it and refers to the legend."""
+    """Text of a table cell; the mark follows it and refers to the legend."""
 
     text: str
     bold: bool = False
@@ -58,11 +58,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many results of a reading are near the published ones."""
+    """Number of results of a reading that are near the published ones."""
 
     reading: str
-    cells: int  # that have a published number
-    within_one: int  # published deviation of it
+    cells: int  # with a published number
+    within_one: int  # published deviation
     within_two: int
 
     def __str__(self) -> str:
@@ -81,22 +81,22 @@ class ResultTable:
     entries: list[Entry]
 
     def rows(self) -> list[dict[str, Shown]]:
-        """Return what the table shows of each entry, by ``COLUMNS``."""
+        """Return the texts of each entry, by ``COLUMNS``."""
         return [_row(entry) for entry in self.entries]
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
         rows = [[shown.markdown() for shown in row.values()] for row in self.rows()]
         lines = [f"| {' | '.join(row)} |" for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
-        counts = [line for own in self.agreement() for line in (str(own), "")]
+        counts = [line for agreement in self.agreement() for line in (str(agreement), "")]
         return "\n".join([f"**{self.title}**", "", *lines, "", *counts, LEGEND, ""])
 
     def agreement(self) -> list[Agreement]:
-        """Count for each reading how many results are near the published ones."""
+        """Count the results near the published ones for each reading."""
         found = []
         for reading in dict.fromkeys(entry.reading for entry in self.entries):
-            own = [e for e in self.entries if e.reading == reading and e.counted]
-            within = [e.within for e in own if e.published is not None]
+            counted = [e for e in self.entries if e.reading == reading and e.counted]
+            within = [e.within for e in counted if e.published is not None]
             if within:
                 found.append(Agreement(reading, len(within), _near(within, 1), _near(within, 2)))
         return found
@@ -111,11 +111,11 @@ class ResultTable:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as plain values."""
-        return {**asdict(self), "agreement": [asdict(own) for own in self.agreement()]}
+        return {**asdict(self), "agreement": [asdict(agreement) for agreement in self.agreement()]}
 
 
 def _near(within: list[int | None], most: int) -> int:
-    return sum(own is not None and own <= most for own in within)
+    return sum(steps is not None and steps <= most for steps in within)
 
 
 # Most published means have one decimal.
@@ -141,7 +141,7 @@ def _row(entry: Entry) -> dict[str, Shown]:
         seconds = f"{entry.published_seconds:g}"
     difference = "-" if entry.difference is None else f"{entry.difference:+.2f}"
     splits = str(entry.splits) + (f", {entry.failures} failed" if entry.failures else "")
-    # Small fits find room in memory that the process has already.
+    # Small fits use memory that the process already has.
     memory = "< 1" if (entry.fit_memory or 0.0) < 1 else f"{entry.fit_memory:.0f}"
     breaks, breaks_seconds = entry.breaks_rule, entry.breaks_rule_seconds
     return {
@@ -169,9 +169,15 @@ COLUMNS = tuple(_row(Entry("", "")))
 def make_table(
     table: str, records: Iterable[dict[str, Any]], ties: str = "smallest"
 ) -> ResultTable:
-    """Sum up the records of a table's cells.
+    """Summarise the records of a table's cells.
 
-    Of widths with equal accuracy the smallest or the largest gamma is shown, as `ties` says.
+    Parameters
+    ----------
+    table : str
+        One of ``TABLES``.
+    records : iterable of dict
+    ties : {"smallest", "largest"}, default="smallest"
+        Which gamma of equal accuracy is shown.
     """
     spec = TABLES[nearest("table", table, TABLES)]
     largest = nearest("choice of ties", ties, TIES) == "largest"
@@ -182,13 +188,13 @@ def make_table(
         groups.setdefault((name, record["method"], record["reading"]), []).append(record)
     entries = []
     for (name, method, reading), group in groups.items():
-        entry = _beside_published(table, Entry(name, method, reading), group[0]["solver"])
-        entries.append(_summed_up(entry, spec.quantity, group, largest))
+        entry = _with_published(table, Entry(name, method, reading), group[0]["solver"])
+        entries.append(_with_means(entry, spec.quantity, group, largest))
     return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
-def _beside_published(table: str, entry: Entry, solver: str) -> Entry:
-    """Add what the paper has; variants of a method stand beside its published result, too."""
+def _with_published(table: str, entry: Entry, solver: str) -> Entry:
+    """Add the published value; variants of a method share its published value."""
     base = entry.method.split(",")[0]
     published = PUBLISHED[table].get(entry.set, {}).get(base)
     if published is None:
@@ -206,7 +212,7 @@ def _beside_published(table: str, entry: Entry, solver: str) -> Entry:
     )
 
 
-def _summed_up(entry: Entry, quantity: str, group: list[dict[str, Any]], largest: bool) -> Entry:
+def _with_means(entry: Entry, quantity: str, group: list[dict[str, Any]], largest: bool) -> Entry:
     """Add means over the splits of the best setting."""
     settings: dict[Any, list[dict[str, Any]]] = {}
     for record in group:
@@ -215,9 +221,9 @@ def _summed_up(entry: Entry, quantity: str, group: list[dict[str, Any]], largest
     entry = replace(entry, failures=sum(record["error"] is not None for record in group))
     if not settings:
         return entry
-    # As in the paper: the setting with the best mean accuracy on the test parts. One with fewer
-    # splits than others is not done yet: its mean may be luck.
-    most = max(len(own) for own in settings.values())
+    # As in the paper: the setting with the best mean accuracy on the test parts. A setting with
+    # fewer splits is not finished, and its mean may be luck.
+    most = max(len(splits) for splits in settings.values())
     sign = 1.0 if largest else -1.0
     (dictionary, gamma), best = max(
         (item for item in settings.items() if len(item[1]) == most),
@@ -244,7 +250,7 @@ def _summed_up(entry: Entry, quantity: str, group: list[dict[str, Any]], largest
 
 
 def _deviations(difference: float, spread: float | None) -> int:
-    """1 or 2 where a difference is within so many published deviations and rounding, else 3."""
+    """Return 1 or 2 if a difference is within that many published deviations, else 3."""
     far = (count for count in (1, 2) if abs(difference) <= count * (spread or 0.0) + _ROUNDING)
     return next(far, 3)
 

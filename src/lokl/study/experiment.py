@@ -27,6 +27,7 @@ from lokl.explain.answers import answers_by_view
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, Candidate, Fitted, Part
+from lokl.study.run_folder import failed_record
 from lokl.tables.preparation import places_in_model
 
 
@@ -174,12 +175,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Text that is equal for equal cells."""
-        return key_of(vars(self))
-
-
-def key_of(record: Mapping[str, Any]) -> str:
-    """Return the key of the cell that a record belongs to."""
-    return f"{record['split']} {record['candidate']}"
+        return f"{self.split} {self.candidate}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +210,7 @@ class Bench:
                 warnings.simplefilter("always")
                 found, notices = capture_warnings(self._measure, cell)
         except Exception as reason:
-            return failed(cell, f"{type(reason).__name__}: {' '.join(str(reason).split())}")
+            return failed_record(cell, f"{type(reason).__name__}: {' '.join(str(reason).split())}")
         told = {kind: notice.text for kind, notice in notices.items()}
         told |= {w.category.__name__: " ".join(str(w.message).split()) for w in caught}
         return {**vars(cell), **found, "notices": told, "error": None}
@@ -269,16 +265,6 @@ class Bench:
             for name, values in found.items()
         }
         return {**noted, "shares": told.shares}
-
-
-def failed(cell: Cell, why: str) -> dict[str, Any]:
-    """Return the record of a cell that failed."""
-    return {**vars(cell), "error": why}
-
-
-def died(cell: Cell, reason: Exception) -> dict[str, Any]:
-    """Return the record of a cell whose process ended."""
-    return failed(cell, f"the process died, perhaps for lack of memory ({reason})")
 
 
 def _support(fitted: Fitted) -> float | None:

@@ -1,0 +1,428 @@
+"""Folder of a long run: one run at a time, records that survive it, and worker processes.
+
+A run is a list of cells, each of which yields one record. Comparisons (`lokl.study`) and the
+experiments of the paper (`lokl.paper`) share everything here. Cells are frozen dataclasses of plain
+values with a text `key`.
+"""
+
+import gzip
+import json
+import logging
+import math
+import os
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext, suppress
+from io import FileIO
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import joblib
+
+from lokl._deadline import Deadline
+from lokl._threads import single_threaded
+
+Record = dict[str, Any]
+
+logger = logging.getLogger("lokl")
+
+
+class RunCell(Protocol):
+    """One piece of work of a run."""
+
+    @property
+    def key(self) -> str:
+        """Text that is equal for equal cells."""
+
+
+class BusyError(OSError):
+    """Another run is writing to the folder."""
+
+
+def _lock(stream: FileIO, *, wait: bool) -> None:
+    """Lock an open file until it is closed.
+
+    With `wait`, block until the lock is free, or go on without a lock on systems that have none.
+    Otherwise raise at once if another process has the lock.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        if not wait:
+            import msvcrt
+
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        return
+    fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+@contextmanager
+def open_run_folder(folder: Path, *, lock: bool = True) -> Iterator[None]:
+    """Create a folder if necessary and keep other runs out of it.
+
+    A folder that was created here and is empty in the end is removed.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written.
+    BusyError
+        If another run is active in the folder.
+    """
+    created = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as reason:
+        raise OSError(
+            f"cannot write to {folder}: {reason.strerror or reason}; name another folder with "
+            "--output"
+        ) from reason
+    try:
+        with only_run(folder) if lock else nullcontext():
+            yield
+    finally:
+        if created:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, or raise a `BusyError` if one is active there.
+
+    The operating system locks the file ``running.lock``. The lock ends with the process, however
+    that ends, and is not inherited by processes that the run starts. No package is needed for it:
+    `filelock` would replace `_lock`, but neither the removal of the file nor the messages.
+    """
+    path = folder / "running.lock"
+    while True:
+        with path.open("ab", buffering=0) as stream:
+            try:
+                _lock(stream, wait=False)
+            except (BlockingIOError, PermissionError) as reason:
+                raise BusyError(
+                    f"another run is active in {folder}; wait until it ends, or name another "
+                    "folder with --output"
+                ) from reason
+            except OSError as reason:
+                logger.warning(
+                    "files in %s cannot be locked (%s): do not start a second run there",
+                    folder,
+                    reason.strerror or reason,
+                )
+            # Another run may have removed the file between opening and locking.
+            if not os.fstat(stream.fileno()).st_nlink:
+                continue
+            try:
+                yield
+            finally:
+                # Windows does not remove an open file; an empty file does no harm.
+                with suppress(OSError):
+                    path.unlink()
+            return
+
+
+# Seconds between forced writes to the disk: a killed process loses no line, a power failure loses
+# the lines of the last second.
+_SYNC_INTERVAL = 1.0
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[FileIO]:
+    """Open a file for reading and appending, and lock it; the file need not exist."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b", buffering=0) as stream:
+        _lock(stream, wait=True)
+        yield stream
+
+
+def _whole_lines(stream: FileIO) -> bytes:
+    """Return the lines of a locked file, and cut off an incomplete line at its end."""
+    stream.seek(0)
+    text = stream.read()
+    whole = text.rfind(b"\n") + 1
+    if whole < len(text):
+        stream.truncate(whole)
+    return text[:whole]
+
+
+class Records(ABC):
+    """Records of finished cells in a file with one line of JSON each.
+
+    Several processes may add to one file at the same time. A killed run may leave an incomplete
+    line at the end. It is cut off when the file is opened or extended, and its cell is run again.
+    Any other damage raises a ValueError that names the line. Older records may be in a compressed
+    file of the same name with ``.gz`` added, which is read but never written.
+
+    Lines are simpler than a database here: they can be read, compared and archived by any tool.
+
+    Parameters
+    ----------
+    path : Path or str
+    """
+
+    # Types that values may have after reading JSON, by name: of all records, and of records of
+    # cells that did not fail.
+    required: ClassVar[Mapping[str, tuple[type, ...]]] = {}
+    measured: ClassVar[Mapping[str, tuple[type, ...]]] = {}
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self.archive_path = self.path.with_name(self.path.name + ".gz")
+        self._records: dict[str, Record] = {}
+        self._synced = 0.0
+        if self.archive_path.exists():
+            try:
+                self._read(self.archive_path, gzip.decompress(self.archive_path.read_bytes()))
+            except (EOFError, gzip.BadGzipFile) as reason:
+                raise ValueError(
+                    f"{self.archive_path} is damaged ({reason}); delete it, or fetch it again"
+                ) from reason
+        if self.path.exists():
+            with _locked(self.path) as stream:
+                lines = _whole_lines(stream)
+            self._read(self.path, lines)
+
+    @abstractmethod
+    def key_of(self, record: Record) -> str:
+        """Return the key of a record's cell; later records replace earlier ones."""
+
+    def check(self, record: Any) -> None:
+        """Raise a ValueError that names a missing or wrong value."""
+        if not isinstance(record, dict):
+            raise ValueError(f"a record is a JSON object, not {record!r:.40}")
+        failed = record.get("error") is not None
+        types = {**self.required, **({} if failed else self.measured)}
+        missing = [name for name in types if name not in record]
+        if missing:
+            raise ValueError(f"missing: {', '.join(missing)}")
+        for name, allowed in types.items():
+            value = record[name]
+            # By type, not by isinstance: True is not a number.
+            if type(value) not in allowed or (type(value) is float and not math.isfinite(value)):
+                raise ValueError(f"{name} is {value!r:.40}")
+
+    def upgraded(self, record: Any) -> Any:
+        """Return a record of an earlier version in the form of this one."""
+        return record
+
+    def _read(self, path: Path, text: bytes) -> None:
+        for line_number, line in enumerate(text.splitlines(), 1):
+            try:
+                record = self.upgraded(json.loads(line))
+                self.check(record)
+            except ValueError as reason:
+                raise ValueError(
+                    f"{path}, line {line_number} is not a valid record ({reason}); delete the "
+                    "line, or the file to start over"
+                ) from reason
+            self._records[self.key_of(record)] = record
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def __contains__(self, cell: RunCell) -> bool:
+        """Whether a cell is finished; a failed cell is not, so that it is run again."""
+        record = self.get(cell.key)
+        return record is not None and record["error"] is None
+
+    def get(self, key: str) -> Record | None:
+        """Return the record with a key, or None."""
+        return self._records.get(key)
+
+    def of(self, cells: Sequence[RunCell]) -> list[Record]:
+        """Return the records of those cells that have one, failed cells included."""
+        found = (self.get(cell.key) for cell in dict.fromkeys(cells))
+        return [record for record in found if record is not None]
+
+    def add(self, record: Record) -> None:
+        """Append a whole record, or raise and leave the file unchanged."""
+        line = (json.dumps(record, sort_keys=True) + "\n").encode()
+        # In the form in which it will be read.
+        self.check(json.loads(line))
+        with _locked(self.path) as stream:
+            end = stream.seek(0, os.SEEK_END)
+            if end:
+                stream.seek(end - 1)
+                if stream.read(1) != b"\n":
+                    end = len(_whole_lines(stream))
+            try:
+                if stream.write(line) < len(line):
+                    raise OSError(28, "no space left on the disk, or the file is at its limit")
+                if time.monotonic() - self._synced > _SYNC_INTERVAL:
+                    os.fsync(stream.fileno())
+                    self._synced = time.monotonic()
+            except OSError:
+                # The next record would be appended to an incomplete line.
+                stream.truncate(end)
+                raise
+        self._records[self.key_of(record)] = record
+
+
+def failed_record(cell: RunCell, reason: str) -> Record:
+    """Return the record of a cell that failed."""
+    return {**vars(cell), "error": reason}
+
+
+def crashed_record(cell: RunCell, reason: BaseException) -> Record:
+    """Return the record of a cell whose process ended."""
+    return failed_record(cell, f"the process died, perhaps for lack of memory ({reason})")
+
+
+Work = Callable[[Any], Record]
+
+
+def run_cells(
+    cells: Sequence[RunCell],
+    records: Records,
+    work: Work,
+    *,
+    jobs: int | None = None,
+    backend: str = "processes",
+    on_record: Callable[[Record], None] | None = None,
+    deadline: Deadline | None = None,
+) -> list[Record]:
+    """Run the cells that are not finished yet, and return all records of the cells.
+
+    A record is written as soon as its cell is finished: an interrupted run loses only the cells
+    that were running. A cell whose process dies, for example for lack of memory, becomes a failed
+    cell.
+
+    Parameters
+    ----------
+    cells : sequence of RunCell
+    records : Records
+    work : callable
+        Takes a cell and returns its record.
+    jobs : int or None, default=None
+        Number of processes. None is this process only, -1 all cores or all workers of a cluster.
+    backend : str, default="processes"
+        ``"processes"`` of this machine; ``"dask"``, a Dask cluster on this machine for the time
+        of the run; or the address of a Dask scheduler, whose workers need lokl and the data.
+    on_record : callable, optional
+        Called with every new record.
+    deadline : Deadline, optional
+        No cell is started after it.
+    """
+    deadline = deadline or Deadline(None)
+    missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
+    if missing:
+        if backend == "processes":
+            finished = _in_processes(missing, jobs, work, deadline)
+        else:
+            finished = _on_cluster(missing, jobs, backend, work, deadline)
+        # Every cell limits itself to one thread; for cells in this process, once is cheaper.
+        with single_threaded():
+            for record in finished:
+                records.add(record)
+                if on_record is not None:
+                    on_record(record)
+    return records.of(cells)
+
+
+def _in_processes(
+    cells: Sequence[RunCell], jobs: int | None, work: Work, deadline: Deadline
+) -> Iterator[Record]:
+    """Yield records as processes of this machine finish them.
+
+    joblib reports that a process died, but not which cell was running in it. The cells that are
+    left are then run one at a time in a separate process until the one that kills it is found.
+    """
+    left = dict(enumerate(cells))
+    while left:
+        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+        started = takewhile(lambda item: not deadline.passed, list(left.items()))
+        try:
+            for index, record in parallel(joblib.delayed(_indexed)(work, item) for item in started):
+                del left[index]
+                yield record
+            return
+        except BrokenProcessPool:
+            for index, record in _one_by_one(list(left.items()), work):
+                del left[index]
+                yield record
+
+
+def _indexed(work: Work, item: tuple[int, RunCell]) -> tuple[int, Record]:
+    index, cell = item
+    return index, work(cell)
+
+
+def _one_by_one(items: list[tuple[int, RunCell]], work: Work) -> Iterator[tuple[int, Record]]:
+    """Run cells one at a time in a separate process, until one of them kills it."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(1) as pool:
+        for index, cell in items:
+            try:
+                record = pool.submit(work, cell).result()
+            except BrokenProcessPool as reason:
+                yield index, crashed_record(cell, reason)
+                return
+            yield index, record
+
+
+def _on_cluster(
+    cells: Sequence[RunCell], jobs: int | None, backend: str, work: Work, deadline: Deadline
+) -> Iterator[Record]:
+    """Yield records as the workers of a Dask cluster finish them."""
+    with _client(backend, jobs) as client:
+        from dask.distributed import as_completed
+
+        # Pure calls would return the stored result of a cell that failed before.
+        futures = client.map(work, cells, pure=False)
+        by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
+        for future in as_completed(futures):
+            reason = future.exception()
+            yield crashed_record(by_key[future.key], reason) if reason else future.result()
+            # The record is on the disk, so the scheduler need not keep it.
+            future.release()
+            if deadline.passed:
+                # Cells that no worker has started are dropped.
+                client.cancel(futures)
+                return
+
+
+@contextmanager
+def _client(backend: str, jobs: int | None) -> Iterator[Any]:
+    """Connect to the scheduler at an address, or to a new cluster on this machine."""
+    try:
+        import dask
+        from dask.distributed import Client, LocalCluster
+    except ImportError as reason:
+        raise ImportError(
+            f"backend {backend!r} needs Dask; install it with: pip install 'lokl[dask]'"
+        ) from reason
+    if backend == "dask":
+        # One cell at a time for each worker: no other fit affects its time and memory, and if a
+        # process dies, the cell that was running is known.
+        settings = {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.scheduler.worker-saturation": 1.0,
+        }
+        count = joblib.effective_n_jobs(jobs)
+        with (
+            dask.config.set(settings),
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(backend, timeout=10)
+    except (OSError, ValueError) as reason:
+        raise ValueError(
+            f"no Dask scheduler at {backend!r} ({reason}); backends are 'processes', 'dask' for a "
+            "cluster on this machine, or an address such as tcp://host:8786"
+        ) from reason
+    with client:
+        yield client
