@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.common import Options, Report, load_a9a, main, race, ratio, signs
 from benchmarks.references import SETTINGS, plain_clmkl, plain_lmkl, plain_memberships
 from lokl import CLMKLClassifier, LMKLClassifier, UniformMKLClassifier
-from lokl.gates import Softmax
+from lokl.gates import SoftmaxGate
 from lokl.gates.representation import Standardized
 from lokl.kernels import RBF, Linear, Polynomial
 
@@ -26,7 +26,7 @@ def few_rows(options: Options, report: Report) -> None:
     target = signs(y)
     bound = [kernel.bind(X) for kernel in kernels()]
     Z = Standardized.learn(X, np.ones(len(X)))(X)
-    start = Softmax().init(Z, len(bound), np.random.RandomState(0))
+    start = SoftmaxGate().init(Z, len(bound), np.random.RandomState(0))
     lmkl = LMKLClassifier(kernels(), snap=False, random_state=0, **SETTINGS)
     clmkl = CLMKLClassifier(kernels(), random_state=0, **SETTINGS)
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.svm import SVC, SVR
 
-from lokl.gates import Softmax
-from lokl.optimizers import Evaluation, Objective, line_search
+from lokl.gates import SoftmaxGate
+from lokl.optimizers import Objective, ObjectiveValue, line_search
 from lokl.optimizers.weights import best_weights, dual_norm
 
 SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
@@ -84,17 +84,17 @@ def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple
     return objective, gates.count
 
 
-class _PlainGates(Objective[Evaluation]):
+class _PlainGates(Objective[ObjectiveValue]):
     """The dual value as a function of the gate, on stored matrices."""
 
     def __init__(self, grams: Any, Z: Any, target: Any, start: Any):
         self.grams, self.Z, self.first = grams, Z, start
-        self.gate, self.machine, self.count = Softmax(), _PlainMachine(target), 0
+        self.gate, self.machine, self.count = SoftmaxGate(), _PlainMachine(target), 0
 
     def start(self) -> Any:
         return self.first
 
-    def at(self, V: Any, ceiling: float = np.inf) -> Evaluation:
+    def at(self, V: Any, ceiling: float = np.inf) -> ObjectiveValue:
         H = self.gate(self.Z, V)
         self.count += 1
         pairs = list(zip(H.T, self.grams, strict=True))
@@ -105,7 +105,7 @@ class _PlainGates(Objective[Evaluation]):
             return self.gate.pullback(self.Z, V, H, np.column_stack(slopes))
 
         no_machines: Any = None
-        return Evaluation(V, objective, 1e-4 * abs(objective), gradient, no_machines)
+        return ObjectiveValue(V, objective, 1e-4 * abs(objective), gradient, no_machines)
 
 
 def plain_clusters(K: Any, n_clusters: int, rng: Any, n_init: int = 10) -> Any:

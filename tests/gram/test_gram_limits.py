@@ -112,16 +112,16 @@ def test_pairs_that_trust_no_kernel_in_common_share_nothing():
 
 def test_pair_normalised_gates_have_no_gradient():
     gram = GatedGram([RBF(1.0)], np.ones((3, 2)), pair_normalized=True)
-    with pytest.raises(TypeError, match="pair-normalised gates have no gradient"):
+    with pytest.raises(TypeError, match="pair-normalised"):
         gram.gate_gradient(np.ones(3))
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (4, 2), (5,), (2, 5)])
 def test_gates_that_fit_no_sample_or_kernel_are_refused(shape):
     X, kernels = np.ones((5, 2)), [Linear(), RBF(1.0)]
-    with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
+    with pytest.raises(ValueError, match=r"gates.*\(5, 2"):
         GatedGram(kernels, X, np.ones(shape))
-    with pytest.raises(ValueError, match=r"gates of 5 samples and 2 kernels have shape \(5, 2"):
+    with pytest.raises(ValueError, match=r"gates.*\(5, 2"):
         GatedGram(kernels, X).regated(np.ones(shape))
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from lokl._arrays import Samples
-from lokl.gates import Constant, Softmax
+from lokl.gates import ConstantGate, SoftmaxGate
 from lokl.gram import Expansion, GatedKernel, InnerProducts
 from lokl.gram.landmarks import KernelScores
 from lokl.kernels import RBF, AnisotropicRBF, Linear, Polynomial
@@ -183,7 +183,7 @@ def expansion_of(kernels, X, gate, cache_size=512, dtype="float64"):
     return Expansion.make(kernel, gram, coef, [0.5, -0.5])
 
 
-@pytest.mark.parametrize("gate", [Constant(), Softmax(1.0)], ids=repr)
+@pytest.mark.parametrize("gate", [ConstantGate(), SoftmaxGate(1.0)], ids=repr)
 def test_a_pickled_expansion_holds_its_points_only(gate):
     X = dense(300, np.random.default_rng(0))
     kernels, Z = [RBF(0.1), Linear()], Samples.of(X[:7])
@@ -199,7 +199,7 @@ def test_a_pickled_expansion_holds_its_points_only(gate):
 
 def test_full_trust_says_what_a_kernel_would_say():
     X = dense(30, np.random.default_rng(0))
-    expansion = expansion_of([RBF(0.1), Linear()], X, Softmax(1.0))
+    expansion = expansion_of([RBF(0.1), Linear()], X, SoftmaxGate(1.0))
     Z = Samples.of(X[10:17])
     H = expansion.kernel.gates(Z)
     trusting = expansion.parts(expansion.prepare_trusting(Z))
@@ -208,7 +208,7 @@ def test_full_trust_says_what_a_kernel_would_say():
 
 def test_expansions_of_one_view_share_prepared_samples():
     X, Z = np.split(dense(60, np.random.default_rng(0)), 2)
-    alone = Constant()
+    alone = ConstantGate()
     first, second = (expansion_of([RBF(gamma)], X, alone) for gamma in (0.1, 2.0))
     assert first.shares_layout_with(first)
     assert first.shares_layout_with(second)
@@ -220,12 +220,12 @@ def test_expansions_of_one_view_share_prepared_samples():
         expansion_of([RBF(0.1)], X, alone, dtype="float32"),
         expansion_of([RBF(0.1).normalized()], X, alone),
         expansion_of([RBF(0.1), RBF(0.2)], X, alone),
-        expansion_of([RBF(0.1)], X, Softmax(1.0)),
+        expansion_of([RBF(0.1)], X, SoftmaxGate(1.0)),
     ):
         assert not first.shares_layout_with(other)
 
 
-class Counting(Constant):
+class Counting(ConstantGate):
     calls = 0
 
     def __call__(self, X, params, present=None):

@@ -22,7 +22,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from lokl._arrays import Samples
-from lokl.gates import Constant, Softmax
+from lokl.gates import ConstantGate, SoftmaxGate
 from lokl.gram import (
     Expansion,
     GatedGram,
@@ -233,7 +233,7 @@ def test_a_function_of_new_samples_is_the_sum_over_the_training_samples(kind, ca
     kernels, X, H, rng = problem(DEFINITE["mixed"], dense, kind, 40, 0)
     gram = low_rank(kernels, X, H, 12, cache_size=cache_size)
     u, Z = coefficients(40, 2, rng), dense(9, rng)
-    trusts = gram.kernel(Constant(), np.ones(len(kernels)))
+    trusts = gram.kernel(ConstantGate(), np.ones(len(kernels)))
     b = np.array([1.0, -1.0])
     ask = Expansion.make(trusts, gram, u, b)
     between = [trusts._features(Z)[:, s] @ trusts._features(X)[:, s].T for s in gram.features.spans]
@@ -249,7 +249,7 @@ def test_a_function_keeps_landmarks_and_no_other_samples():
     X = np.random.default_rng(0).normal(size=(3000, 4))
     gram = low_rank([RBF(0.4)], X, None, 50)
     u = np.random.RandomState(0).normal(size=(3000, 1))
-    ask = Expansion.make(gram.kernel(Constant(), np.ones(1)), gram, u, 0.0)
+    ask = Expansion.make(gram.kernel(ConstantGate(), np.ones(1)), gram, u, 0.0)
     assert len(pickle.dumps(ask)) < 50 * (50 + 20) * 8 + 20_000
     again = pickle.loads(pickle.dumps(ask))
     np.testing.assert_array_equal(again(Samples.of(X[:20])), ask(Samples.of(X[:20])))
@@ -257,7 +257,7 @@ def test_a_function_keeps_landmarks_and_no_other_samples():
 
 def test_the_kernel_is_one_like_any_other():
     X = np.random.default_rng(0).normal(size=(60, 4))
-    kernels, gate = [Linear(), RBF(0.4)], Softmax()
+    kernels, gate = [Linear(), RBF(0.4)], SoftmaxGate()
     V = gate.init(X, 2, np.random.RandomState(0))
     gram = low_rank(kernels, X, gate(X, V), 15)
     kernel = gram.kernel(gate, V, ["line", "bump"])
@@ -294,7 +294,7 @@ def test_waves_come_nearer_to_gaussian_kernels_with_their_number(make):
 @pytest.mark.parametrize("kernel", [Linear(), Cosine(), Laplacian(), Precomputed(np.eye(20))])
 def test_waves_are_for_gaussian_kernels_only(kernel):
     X = np.arange(20.0)[:, np.newaxis]
-    with pytest.raises(ValueError, match=r"features='fourier' are for RBF kernels, got '.*use fea"):
+    with pytest.raises(ValueError, match=r"features='fourier'.*features='landmarks'"):
         low_rank([kernel.bind(X)], X, None, 8, kind="fourier")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from lokl.gram.layouts import RowCache
+from lokl.gram.memory import RowCache
 
 
 @settings(max_examples=100)

@@ -40,7 +40,7 @@ def test_the_default_ladder_has_nine_rungs():
 
 
 def test_a_ladder_does_not_climb_down():
-    with pytest.raises(ValueError, match="low <= high, got low=2, high=1"):
+    with pytest.raises(ValueError, match="low=2, high=1"):
         rbf_ladder(2, 1)
 
 
@@ -168,15 +168,15 @@ def test_duplicates_are_numbered():
 @pytest.mark.parametrize(
     ("kernels", "message"),
     [
-        ("gauss", "unknown kernel 'gauss'; give a Kernel or one of linear, poly2"),
-        (["linear", 3], "unknown kernel 3"),
-        ({"mine": "gauss"}, "unknown kernel 'gauss'"),
-        ([Linear], "unknown kernel <class"),
+        ("gauss", "'gauss'.*linear, poly2"),
+        (["linear", 3], "kernel 3"),
+        ({"mine": "gauss"}, "'gauss'"),
+        ([Linear], r"Linear\(\)"),
         ([], "kernels is empty"),
         ({}, "kernels is empty"),
-        (7, "must be a list or mapping of kernels, got 7"),
-        ([np.eye(3)], r"matrix of shape \(3, 3\) is no kernel; .*precomputed\(\[gram\]\)"),
-        (np.eye(3), r"matrix of shape \(3, 3\) is no kernel"),
+        (7, "kernels.*got 7"),
+        ([np.eye(3)], r"\(3, 3\).*precomputed\(\[gram\]\)"),
+        (np.eye(3), r"\(3, 3\).*precomputed"),
         ({1: Linear(), "1": RBF()}, "'1'"),
     ],
     ids=str,

@@ -31,27 +31,27 @@ def test_gamma_is_a_positive_number(kernel):
 
 @pytest.mark.parametrize("degree", [0, -2, 1.5, "2", None], ids=repr)
 def test_a_degree_is_a_positive_integer(degree):
-    with pytest.raises(ValueError, match="degree must be a positive integer, got"):
+    with pytest.raises(ValueError, match="degree"):
         Polynomial(degree).bind(X)(X)
 
 
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (Polynomial(coef0=-0.1), "coef0 must be finite and not negative, got -0.1"),
-        (Polynomial(coef0=np.nan), "coef0 must be finite and not negative, got nan"),
-        (Polynomial(coef0="a"), "coef0 must be finite and not negative, got 'a'"),
-        (Sigmoid(coef0=np.inf), "coef0 must be finite, got inf"),
-        (Sigmoid(coef0="a"), "coef0 must be finite, got 'a'"),
-        (Polynomial(gamma="wide"), "gamma must be a number, 'scale' or 'auto', got 'wide'"),
-        (Linear().on(None), r"columns of a view are names, .*, got None; .* without \.on"),
-        (Linear().on(1.5), "columns of a view are names, .*, got 1.5"),
-        (GaussianProcess(RBF()), "wraps a kernel of sklearn.gaussian_process.kernels, got RBF"),
-        (GaussianProcess(WhiteKernel()), "contains WhiteKernel, which is noise"),
-        (GaussianProcess(Matern() + 2.0 * WhiteKernel()), "contains WhiteKernel, which is noise"),
-        (GaussianProcess(CompoundKernel([Matern()])), "give them as a list"),
-        (RBF("wide"), "number, 'scale' or 'auto' or 'median', got 'wide'"),
-        (Linear().normalized("max"), "how must be one of none, unit_diag, .*, got 'max'"),
+        (Polynomial(coef0=-0.1), "coef0.*-0.1"),
+        (Polynomial(coef0=np.nan), "coef0.*nan"),
+        (Polynomial(coef0="a"), "coef0.*'a'"),
+        (Sigmoid(coef0=np.inf), "coef0.*inf"),
+        (Sigmoid(coef0="a"), "coef0.*'a'"),
+        (Polynomial(gamma="wide"), "gamma.*'scale' or 'auto', got 'wide'"),
+        (Linear().on(None), r"columns.*None.*\.on"),
+        (Linear().on(1.5), "columns.*1.5"),
+        (GaussianProcess(RBF()), "sklearn.gaussian_process.kernels.*RBF"),
+        (GaussianProcess(WhiteKernel()), "WhiteKernel"),
+        (GaussianProcess(Matern() + 2.0 * WhiteKernel()), "WhiteKernel"),
+        (GaussianProcess(CompoundKernel([Matern()])), "compound.kernels"),
+        (RBF("wide"), "gamma.*'scale' or 'auto' or 'median', got 'wide'"),
+        (Linear().normalized("max"), "how.*none, unit_diag.*'max'"),
     ],
     ids=repr,
 )
@@ -75,19 +75,19 @@ def test_other_settings_are_checked(kernel, message):
 )
 def test_what_is_learned_in_training_must_be_bound_first(kernel):
     for use in (kernel, kernel.diag):
-        with pytest.raises(ValueError, match=r"training data; call bind\(X\) first"):
+        with pytest.raises(ValueError, match=r"bind\(X\)"):
             use(X)
 
 
 def test_histograms_are_not_negative():
-    with pytest.raises(ValueError, match=r"features must not be negative, got -0\.5"):
+    with pytest.raises(ValueError, match=r"negative.*-0\.5"):
         Chi2().bind(X - X.min() - 0.5)
     with pytest.raises(ValueError, match="negative"):
         Chi2().bind(X)(-X)
 
 
 def test_samples_are_rows():
-    with pytest.raises(ValueError, match=r"rows of a 2-D array, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"\(3,\)"):
         Linear()(X[0])
 
 

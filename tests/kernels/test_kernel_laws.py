@@ -168,9 +168,9 @@ def test_term_is_the_kernel_taken_apart(case, seed, as_csr):
     sides, factors = [], []
     for side in (X, Z):
         seen = side if term.columns is None else side[:, list(term.columns)]
-        seen = seen if term.stretch is None else seen * np.array(term.stretch)
+        seen = seen if term.column_scale is None else seen * np.array(term.column_scale)
         given_as = sparse.csr_matrix(seen) if as_csr else seen
-        factors.append(np.ones(len(side)) if term.factor is None else term.factor(given_as))
+        factors.append(np.ones(len(side)) if term.normalizer is None else term.normalizer(given_as))
         sides.append(seen)
     left, right = sides
     norms = (left**2).sum(axis=1)[:, np.newaxis], (right**2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Stored matrices stand for kernels, row numbers for samples."""
+"""Stored matrices stand for kernels, row indices for samples."""
 
 from copy import deepcopy
 
@@ -80,10 +80,10 @@ def test_splitting_the_index_column_is_splitting_the_samples():
 @pytest.mark.parametrize(
     ("gram", "message"),
     [
-        (np.ones((3, 2)), r"square over all samples, got shape \(3, 2\)"),
-        (np.array([[1.0, 0.5], [0.4, 1.0]]), "symmetric, but entries differ by 0.1"),
-        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "is finite, but row 0, column 1 is nan; leave"),
-        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "is finite, but row 0, column 0 is inf; leave"),
+        (np.ones((3, 2)), r"\(3, 2\)"),
+        (np.array([[1.0, 0.5], [0.4, 1.0]]), "differ by 0.1"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "row 0, column 1 is nan"),
+        (np.array([[np.inf, 0.0], [0.0, 1.0]]), "row 0, column 0 is inf"),
         (np.ones(3), "2D array"),
     ],
     ids=str,
@@ -121,7 +121,7 @@ def test_rounding_is_no_asymmetry():
 def test_stored_matrices_are_of_the_same_samples():
     with pytest.raises(ValueError, match="have one size"):
         precomputed([np.eye(2), np.eye(3)])
-    with pytest.raises(ValueError, match=r"no matrix; give at least one: precomputed\(\[gram\]\)"):
+    with pytest.raises(ValueError, match=r"no matrix.*precomputed\(\[gram\]\)"):
         precomputed([])
     with pytest.raises(ValueError, match=r"as a list: precomputed\(\[gram\]\)"):
         precomputed(np.eye(3))
@@ -129,7 +129,7 @@ def test_stored_matrices_are_of_the_same_samples():
 
 @pytest.mark.parametrize("number", [-1, 40, 0.5, 1e300, np.nan, np.inf])
 def test_a_row_number_out_of_range_is_named(number):
-    message = rf"row number {number:g} is not in the stored 40 x 40 kernel matrix".replace("+", ".")
+    message = rf"{number:g} is not in the stored 40 x 40".replace("+", ".")
     X = np.array([[0.0], [number]])
     for read in (KERNEL, KERNEL.diag, KERNEL.bind):
         with pytest.raises(ValueError, match=message):
@@ -138,7 +138,7 @@ def test_a_row_number_out_of_range_is_named(number):
 
 def test_more_than_one_column_needs_a_view():
     X = np.hstack([FEATURES, INDEX])
-    with pytest.raises(ValueError, match=r"one column of row numbers, got shape \(40, 4\)"):
+    with pytest.raises(ValueError, match=r"one column.*\(40, 4\)"):
         KERNEL(X)
     assert_array_equal(KERNEL.on([-1])(X), GRAM)
 

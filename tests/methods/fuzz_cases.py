@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 import lokl
 from lokl._arrays import as_dense, as_samples
 from lokl._methods import METHODS
-from lokl.gates import Gaussian, Sigmoid, Softmax
+from lokl.gates import GaussianGate, SigmoidGate, SoftmaxGate
 from lokl.kernels import RBF, Callable, Chi2, Cosine, Laplacian, Linear, Polynomial, rbf_ladder
 from lokl.kernels import Sigmoid as Tanh
 from lokl.solvers import MWU, Exact, LibSVM
@@ -253,7 +253,14 @@ def _settings(draw, name, kernels):
     if "epsilon" in known and name.endswith("Regressor"):
         settings["epsilon"] = draw(st.sampled_from([0.0, 0.1, 10.0, 1e100]))
     if "gate" in known:
-        gates = ["softmax", "sigmoid", "gaussian", Softmax(5.0), Sigmoid(), Gaussian(3.0)]
+        gates = [
+            "softmax",
+            "sigmoid",
+            "gaussian",
+            SoftmaxGate(5.0),
+            SigmoidGate(),
+            GaussianGate(3.0),
+        ]
         settings["gate"] = draw(st.sampled_from(gates))
         settings["gating"] = draw(st.sampled_from(["auto", "input", "quadratic", "kernel_pca"]))
     if "callback" in known:

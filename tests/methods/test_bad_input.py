@@ -52,10 +52,10 @@ SETTINGS = [
         r"cache_size=100, max_iter=5 has no effect .*Exact\(cache_size=100, max_iter=5, "
         r"working_set=77\)",
     ),
-    ({"kernels": ["circle"]}, "unknown kernel 'circle'; give a Kernel or one of linear, poly2"),
+    ({"kernels": ["circle"]}, "'circle'.*linear, poly2"),
     ({"kernels": "circle"}, "unknown kernel 'circle'"),
     ({"kernels": [RBF]}, "unknown kernel .*RBF"),
-    ({"kernels": []}, "kernels is empty; give at least one kernel, or None"),
+    ({"kernels": []}, "kernels is empty"),
     ({"kernels": {}}, "kernels is empty"),
     ({"kernels": 3}, "kernels must be a list or mapping of kernels, got 3"),
     ({"kernels": [RBF(0)]}, "gamma must be a positive finite number, got 0"),
@@ -70,7 +70,7 @@ SETTINGS = [
     ({"kernels": [RBF(1.0).on([True, False])]}, "mask of length 2 does not fit 4 columns"),
     ({"kernels": [RBF(1.0).on("east")]}, "'east' is a name, but the data has no column names"),
     ({"kernels": [RBF(1.0).on(lambda frame: ["east"])]}, "selector needs a data frame"),
-    ({"kernels": [Precomputed(np.eye(90))]}, r"one column of row numbers, got shape \(90, 4\)"),
+    ({"kernels": [Precomputed(np.eye(90))]}, r"one column.*\(90, 4\)"),
 ]
 
 
@@ -271,10 +271,10 @@ def test_one_weight_for_all_is_a_factor_of_the_cost():
 @pytest.mark.parametrize(
     ("gram", "message"),
     [
-        (np.ones((90, 80)), r"square over all samples, got shape \(90, 80\); store training and"),
-        (np.triu(np.ones((90, 90))), r"symmetric, but entries differ by 1; use \(gram \+ gram.T\)"),
+        (np.ones((90, 80)), r"\(90, 80\)"),
+        (np.triu(np.ones((90, 90))), "differ by 1"),
         (np.full((90, 90), np.nan), "row 0, column 0 is nan; leave that sample out"),
-        (np.ones((50, 50)), "row number 50 is not in the stored 50 x 50 kernel matrix"),
+        (np.ones((50, 50)), "50 is not in the stored 50 x 50"),
         (np.ones(90), "Expected 2D array"),
     ],
     ids=["wide", "asymmetric", "nan", "small", "flat"],
@@ -287,9 +287,9 @@ def test_stored_matrices_that_are_refused(gram, message):
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (ROWS + 0.5, r"row number 0\.5 is not in the stored 90 x 90 kernel matrix"),
-        (ROWS - 1, "row number -1 is not in"),
-        (ROWS + 1, "row number 90 is not in"),
+        (ROWS + 0.5, r"0\.5 is not in the stored 90 x 90"),
+        (ROWS - 1, "-1 is not in"),
+        (ROWS + 1, "90 is not in"),
     ],
     ids=["between", "below", "above"],
 )

@@ -8,8 +8,8 @@ from sklearn.svm import SVC
 
 from lokl import CLMKLClassifier
 from lokl._arrays import Samples
-from lokl.gates import Groups, Weighted
-from lokl.gates.base import share_missing
+from lokl.gates import GroupGate, WeightedGate
+from lokl.gates.base import rescale_missing
 from lokl.kernels import RBF, Linear, Polynomial
 
 KERNELS = [Linear(), Polynomial(2), RBF(0.5)]
@@ -113,39 +113,38 @@ def test_groups_have_shares_of_their_own():
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_pullback_of_groups_is_the_gradient(masked):
     rng = np.random.RandomState(0)
-    numbers = rng.randint(3, size=12)
-    gate = Groups(lambda X: numbers, 3)
+    groups = rng.randint(3, size=12)
+    gate = GroupGate(3)
     params = rng.dirichlet(np.ones(4), size=3)
     G = rng.normal(size=(12, 4))
     present = rng.uniform(size=(12, 4)) < 0.7 if masked else None
     if masked:
         present[np.arange(12), rng.randint(4, size=12)] = True
-    Z = np.zeros((12, 1))
-    gradient = gate.pullback(Z, params, gate(Z, params, present), G)
+    gradient = gate.pullback(groups, params, gate(groups, params, present), G)
     for place in np.ndindex(params.shape):
         step = np.zeros_like(params)
         step[place] = 1e-6
-        up, down = gate(Z, params + step, present), gate(Z, params - step, present)
+        up, down = gate(groups, params + step, present), gate(groups, params - step, present)
         assert gradient[place] == pytest.approx((G * (up - down)).sum() / 2e-6, abs=1e-6)
 
 
 def test_a_group_that_trusts_only_what_is_missing_trusts_the_rest_alike():
-    gate = Groups(lambda samples: np.zeros(samples.n_samples, dtype=int), 1)
-    H = gate(np.zeros((1, 1)), np.array([[1.0, 0.0, 0.0]]), np.array([[False, True, True]]))
+    params, present = np.array([[1.0, 0.0, 0.0]]), np.array([[False, True, True]])
+    H = GroupGate(1)(np.zeros(1, dtype=int), params, present)
     np.testing.assert_array_equal(H, [[0.0, 0.5, 0.5]])
 
 
 def test_weighted_gates_are_roots_of_weights():
     base = np.random.RandomState(0).uniform(size=(5, 3, 2))
     weights = np.array([[1.0, 4.0, 0.0], [9.0, 1.0, 1.0]])
-    H = Weighted(lambda samples: base, by_rank=True)(np.zeros((5, 1)), weights)
+    H = WeightedGate(lambda samples: base, by_rank=True)(np.zeros((5, 1)), weights)
     np.testing.assert_allclose(H[:, :, 0], base[:, :, 0] * [1.0, 2.0, 0.0])
     np.testing.assert_allclose(H[:, :, 1], base[:, :, 1] * [3.0, 1.0, 1.0])
 
 
 def test_missing_views_keep_the_energy_of_the_rest():
     base = np.ones((1, 4))
-    shared = share_missing(base, np.array([[True, False, False, False]]))
+    shared = rescale_missing(base, np.array([[True, False, False, False]]))
     np.testing.assert_allclose(shared, [[2.0, 0.0, 0.0, 0.0]])
 
 

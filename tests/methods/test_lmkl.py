@@ -8,7 +8,7 @@ from method_cases import make, two_regions, views
 from scipy import sparse
 
 from lokl import LMKLClassifier
-from lokl.gates import Gaussian, Represented, Sigmoid, Softmax
+from lokl.gates import GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import CenteredSparse, OfGiven, Quadratic, Standardized
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
@@ -23,7 +23,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("gate", [Softmax(0.5), Sigmoid(0.5), Gaussian()], ids=repr)
+@pytest.mark.parametrize("gate", [SoftmaxGate(0.5), SigmoidGate(0.5), GaussianGate()], ids=repr)
 def test_the_gradient_of_the_optimal_value_by_differences(gate, loss):
     """The gate looks at other numbers than the kernels do."""
     Z = np.random.RandomState(3).normal(size=(40, 2))
@@ -41,7 +41,7 @@ def test_the_gradient_of_the_optimal_value_by_differences(gate, loss):
         up, down = (machines.solve(other).objective for other in moved)
         slope = (up - down) / (2 * step)
         assert (gradient * direction).sum() == pytest.approx(slope, rel=2e-4, abs=1e-5)
-    if gate.competes and not isinstance(gate, Gaussian):
+    if gate.sums_to_one and not isinstance(gate, GaussianGate):
         np.testing.assert_allclose(gradient.sum(axis=1), 0.0, atol=1e-8)
 
 
@@ -80,7 +80,7 @@ def test_snapped_gates_leave_kernels_out_and_still_sum_to_one():
 def test_parameters_follow_the_order_of_the_kernels():
     """With start values turned as well, turned kernels learn the turned gate."""
 
-    class Fixed(Softmax):
+    class Fixed(SoftmaxGate):
         def init(self, X, n_kernels, rng):
             start = np.random.RandomState(0).uniform(-0.01, 0.01, size=(X.shape[1] + 1, n_kernels))
             return start[:, ::-1] if self.scale < 0 else start
@@ -103,7 +103,7 @@ def test_a_sigmoid_gate_of_one_kernel_still_learns():
 
 
 def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
-    class Distrust(Sigmoid):
+    class Distrust(SigmoidGate):
         def __call__(self, X, params, present=None):
             return super().__call__(X, params, present) * (X[:, :1] < 0)
 
@@ -125,7 +125,7 @@ def test_a_sample_that_trusts_no_kernel_shares_its_trust_evenly():
 @pytest.mark.parametrize("name", ["LMKLClassifier", "LMKLRegressor"])
 @pytest.mark.parametrize("gating", ["input", "quadratic", "kernel_pca"])
 @pytest.mark.parametrize(
-    "gate", [Softmax(), Sigmoid(), Gaussian(), Gaussian().on([0, 2])], ids=repr
+    "gate", [SoftmaxGate(), SigmoidGate(), GaussianGate(), GaussianGate().on([0, 2])], ids=repr
 )
 def test_every_gate_takes_sparse_samples(name, gate, gating):
     y = labels(X) if name.endswith("Classifier") else score(X)
@@ -152,7 +152,7 @@ def test_several_classes_share_one_gate():
 
 def test_a_gate_on_columns_looks_at_nothing_else():
     Z, y = two_regions()
-    model = make("LMKLClassifier", views(), gate=Softmax().on([2]), tol=1e-3).fit(Z, y)
+    model = make("LMKLClassifier", views(), gate=SoftmaxGate().on([2]), tol=1e-3).fit(Z, y)
     moved = Z.copy()
     moved[:, :2] += 5.0
     np.testing.assert_array_equal(model.weights(moved), model.weights(Z))
@@ -163,8 +163,8 @@ def test_a_gate_on_names():
     Z, y = two_regions()
     frame = pd.DataFrame(Z, columns=["left", "right", "where"])
     kernels = {"a": Linear().on(["left"]), "b": Linear().on(["right"])}
-    named = make("LMKLClassifier", kernels, gate=Softmax().on("where"), tol=1e-3).fit(frame, y)
-    placed = make("LMKLClassifier", views(), gate=Softmax().on([2]), tol=1e-3).fit(Z, y)
+    named = make("LMKLClassifier", kernels, gate=SoftmaxGate().on("where"), tol=1e-3).fit(frame, y)
+    placed = make("LMKLClassifier", views(), gate=SoftmaxGate().on([2]), tol=1e-3).fit(Z, y)
     np.testing.assert_allclose(named.weights(frame), placed.weights(Z))
 
 
@@ -177,7 +177,7 @@ def test_gating_on_squares_and_products():
     told = y + 0.4 * rng.normal(size=n)
     Z = np.column_stack([np.where(side, told, -told), where])
     kernels = {"same": Linear().on([0]), "other": RBF(0.5).on([1, 2])}
-    on = Softmax().on([1, 2])
+    on = SoftmaxGate().on([1, 2])
     plain = make("LMKLClassifier", kernels, gate=on, gating="input", tol=1e-3).fit(Z, y)
     square = make("LMKLClassifier", kernels, gate=on, gating="quadratic", tol=1e-3).fit(Z, y)
     assert square.kernel_.params.shape == (2 + 3 + 1, 2)
@@ -222,7 +222,7 @@ def test_bad_settings_are_named(settings, message):
 
 
 def test_settings_of_the_gate_are_settings_of_the_model():
-    model = LMKLClassifier(gate=Softmax(0.5))
+    model = LMKLClassifier(gate=SoftmaxGate(0.5))
     assert model.get_params()["gate__scale"] == 0.5
     model.set_params(gate__scale=0.1)
     assert model.get_params()["gate"].scale == 0.1
@@ -266,15 +266,15 @@ def test_centred_sparse_samples_are_never_stored():
     )
     np.testing.assert_allclose(Z @ V, dense @ V)
     np.testing.assert_allclose(Z.T @ D, dense.T @ D)
-    np.testing.assert_allclose(Z.square_norms(), (dense**2).sum(axis=1))
-    np.testing.assert_allclose(Z.rows(np.array([3, 5])), dense[[3, 5]])
+    np.testing.assert_allclose(Z.squared_norms(), (dense**2).sum(axis=1))
+    np.testing.assert_allclose(Z[np.array([3, 5])], dense[[3, 5]])
     assert Z.T.shape == (4, 90)
 
 
 def test_a_gate_seen_through_a_representation_is_the_gate_on_it():
     scale = Standardized.learn(X, np.ones(len(X)))
-    inner = Softmax(1.0)
-    gate = Represented(inner, OfGiven(scale))
+    inner = SoftmaxGate(1.0)
+    gate = RepresentationGate(inner, OfGiven(scale))
     V = gate.init(X, 3, np.random.RandomState(0))
     H, G = gate(X, V), np.random.RandomState(1).normal(size=(90, 3))
     np.testing.assert_array_equal(H, inner(scale(X), V))

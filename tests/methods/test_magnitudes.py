@@ -106,7 +106,7 @@ def test_new_samples_that_overflow_are_refused(name):
     model = made(name).fit(X, target(name))
     fresh = X.copy()
     fresh[4] *= 1e160
-    asked = [model.predict, model.gate, model.contributions]
+    asked = [model.predict, model.weights, model.contributions]
     for ask in [*asked, *([model.decision_function] if hasattr(model, "classes_") else [])]:
         with pytest.raises(ValueError, match=f"sample 4 is too large for kernel .*{SCALE}"):
             ask(fresh)

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lokl
-from lokl.gates import Gaussian, Sigmoid
+from lokl.gates import GaussianGate, SigmoidGate
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
 from lokl.solvers.by_name import SOLVERS
 
@@ -85,7 +85,7 @@ def test_trust_is_one_row_of_numbers_for_each_sample(name):
 def test_trust_is_that_of_the_learned_kernel_up_to_its_scale(name):
     model = make(name).fit(X, targets(name))
     kernel = model.kernel_
-    raw = kernel.gate.trust(kernel.gates(kernel.samples(FRESH)))
+    raw = kernel.gate.kernel_weights(kernel.gates(kernel.samples(FRESH)))
     np.testing.assert_allclose(model.weights(FRESH), raw / raw.sum(axis=1, keepdims=True))
 
 
@@ -367,7 +367,7 @@ def test_localized_methods_beat_the_uniform_mix_where_regions_differ(name, gain,
     assert model.score(fresh, truth) > uniform + gain
 
 
-@pytest.mark.parametrize("gate", ["softmax", Sigmoid(), Gaussian()], ids=repr)
+@pytest.mark.parametrize("gate", ["softmax", SigmoidGate(), GaussianGate()], ids=repr)
 def test_gates_follow_the_regions(gate):
     Z, y = two_regions(400)
     fresh, truth = two_regions(400, seed=1)

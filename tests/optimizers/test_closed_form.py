@@ -9,7 +9,7 @@ from scipy import sparse
 
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial
-from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers import NormBall, alternating
 from lokl.optimizers.weights import best_weights, dual_norm
 from lokl.solvers import Exact, Machines, hinge
 
@@ -27,7 +27,7 @@ def problem(n, rank, seed):
 def path(X, y, kernels, base, p, tol=1e-6):
     gram = GatedGram(kernels, X, base, dtype="float64")
     machines = Machines(Exact(tol=1e-8), [hinge(y, 1.0)])
-    return closed_form(NormBall(machines=machines, gram=gram, base=base, by_rank=True, p=p), tol)
+    return alternating(NormBall(machines=machines, gram=gram, base=base, by_rank=True, p=p), tol)
 
 
 def conic_optimum(grams, y, C, p):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lokl.gates.functions import project_simplex
 from lokl.methods.samkl import choose, choose_together
-from lokl.optimizers import Evaluation, Objective, line_search, spectral
+from lokl.optimizers import Objective, ObjectiveValue, line_search, spectral_gradient
 
 
 class Quadratic(Objective):
@@ -35,7 +35,7 @@ class Quadratic(Objective):
         value = 0.5 * float((self.slope(v) * (v - self.centre)).sum())
         if self.gives_up and value > ceiling:
             return None
-        return Evaluation(v, value, 0.0, lambda: self.slope(v), None)
+        return ObjectiveValue(v, value, 0.0, lambda: self.slope(v), None)
 
 
 class Noisy(Objective):
@@ -45,7 +45,7 @@ class Noisy(Objective):
         return np.zeros(3)
 
     def at(self, v, ceiling=np.inf):
-        return Evaluation(v, float(1e-3 * v.sum()), 1.0, lambda: np.ones_like(v), None)
+        return ObjectiveValue(v, float(1e-3 * v.sum()), 1.0, lambda: np.ones_like(v), None)
 
 
 @given(seed=st.integers(0, 1000))
@@ -74,7 +74,7 @@ def test_line_search_stops_at_a_stationary_point():
 @given(seed=st.integers(0, 1000))
 def test_spectral_finds_the_minimum_on_the_simplex(seed):
     objective = Quadratic(seed, first=np.full((1, 4), 0.25), nearest=project_simplex)
-    *_, last = spectral(objective, tol=1e-12)
+    *_, last = spectral_gradient(objective, tol=1e-12)
     assert last.params.min() >= 0
     assert last.params.sum() == pytest.approx(1.0)
     slope = objective.slope(last.params)

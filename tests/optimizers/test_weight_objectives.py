@@ -17,9 +17,9 @@ from lokl.optimizers import (
     ProductObjective,
     Simplex,
     SumOfWeights,
-    level,
+    level_method,
     reduced_gradient,
-    spectral,
+    spectral_gradient,
 )
 from lokl.optimizers.reduced_gradient import Planes
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
@@ -147,7 +147,7 @@ def conic_optimum(grams, y, C, penalty, strength):
 def test_the_optimum_is_that_of_general_solvers(penalty):
     X, y, kernels, parts = case()
     objective = Penalised(**parts, regularizer=penalty, strength=2.0)
-    *_, step = spectral(objective, 1e-5)
+    *_, step = spectral_gradient(objective, 1e-5)
     wanted = conic_optimum([k(X) for k in kernels], y, 2.0, penalty, 2.0)
     assert step.objective == pytest.approx(wanted, rel=1e-4)
     assert step.objective - step.gap <= wanted * (1 + 1e-6)
@@ -160,7 +160,7 @@ def test_every_certificate_holds(seed, rough):
     objective = Penalised(**parts, regularizer=HalfSquaredNorm())
     if not rough:
         objective.refine = lambda precision: False
-    steps = list(spectral(objective, 1e-4))
+    steps = list(spectral_gradient(objective, 1e-4))
     least = steps[-1].objective
     assert steps[-1].gap <= 1e-4 * least
     for step in steps:
@@ -189,7 +189,7 @@ def test_the_level_method_goes_from_any_weights_to_a_certified_gap(seed, tol):
     *_, parts = case(seed=seed)
     *_, best = reduced_gradient(Simplex(**parts), tol=1e-8)
     first = np.random.RandomState(seed).dirichlet(np.full(3, 0.3))[np.newaxis]
-    steps = list(level(Simplex(**parts, first=first), tol=tol))
+    steps = list(level_method(Simplex(**parts, first=first), tol=tol))
     values = np.array([step.objective for step in steps])
     assert (np.diff(values) <= 0).all()
     for step in steps:

@@ -28,9 +28,8 @@ from lokl._arrays import Array, Samples, as_samples, squared_norms
 from lokl._warnings import capture_warnings, warn_once
 from lokl.base.model import Model
 from lokl.base.training import Training
-from lokl.gates.base import shares
+from lokl.gates.base import normalized_weights
 from lokl.kernels import Kernel
-from lokl.kernels.base import GAUSSIAN
 from lokl.kernels.columns import take_columns
 
 # Gamma times the median squared distance of samples: beyond the first, hardly any two samples are
@@ -100,9 +99,9 @@ def _ladders(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[int, float
     found: dict[Any, dict[int, float]] = {}
     for i, kernel in enumerate(kernels):
         term = kernel.term()
-        if term is None or term.formula.operation != GAUSSIAN:
+        if term is None or term.formula.operation != "gaussian":
             continue
-        if term.factor is None and term.stretch is None:
+        if term.normalizer is None and term.column_scale is None:
             found.setdefault(term.columns, {})[i] = term.formula.gamma
     return {
         columns: dict(sorted(gammas.items(), key=lambda item: item[1]))
@@ -252,7 +251,9 @@ def _trust_of_training(model: Model, training: Training, some: Array) -> Array:
     """Shares of the kernels in the trust of some training samples."""
     gates, present = model.gates, training.samples.present
     assert gates is not None, "learning is over: the gates of the training samples are gone"
-    return shares(model.weights_of(gates[some]), None if present is None else present[some])
+    return normalized_weights(
+        model.weights_of(gates[some]), None if present is None else present[some]
+    )
 
 
 def _often_enough(codes: Array) -> Array:

@@ -48,7 +48,7 @@ from lokl.base.validation import (
     checked_prediction,
     with_absent_views,
 )
-from lokl.gates.base import shares
+from lokl.gates.base import normalized_weights
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.samples import read_samples
@@ -354,7 +354,9 @@ class KernelEstimator(BaseEstimator, ABC):
             factors that the learned kernel multiplies are in ``kernel_``.
         """
         samples = self._validate_for_predict(X)
-        trust = shares(checked_prediction(self._model.weights, samples), samples.present)
+        trust = normalized_weights(
+            checked_prediction(self._model.weights, samples), samples.present
+        )
         return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
 
     def contributions(self, X: Any, *, labels: bool = False) -> Any:

@@ -174,7 +174,7 @@ class GatedMachine(Model):
 
     def weights_of(self, gates: Array) -> Array:
         flat = gates[:, :, 0] if gates.ndim == 3 and gates.shape[2] == 1 else gates
-        return np.asarray(self.kernel.gate.trust(flat))
+        return np.asarray(self.kernel.gate.kernel_weights(flat))
 
     def without_training(self) -> "GatedMachine":
         return replace(self, gates=None)

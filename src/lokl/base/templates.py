@@ -21,9 +21,9 @@ from lokl.base.estimator import KernelEstimator
 from lokl.base.model import AttributeDocs, GatedMachine
 from lokl.base.settings import CALLBACK, ROUNDS, setting, settings
 from lokl.base.training import Training
-from lokl.gates import Gate, Weighted
-from lokl.gates.base import Everywhere
-from lokl.optimizers import Step
+from lokl.gates import Gate, WeightedGate
+from lokl.gates.base import EqualGates
+from lokl.optimizers import OptimizerStep
 from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 
 logger = logging.getLogger("lokl")
@@ -33,7 +33,7 @@ logger = logging.getLogger("lokl")
 class OptimizationTrace:
     """A path of steps that was followed to its end."""
 
-    last: Step
+    last: OptimizerStep
     history: list[float]  # objective after every step
 
     def summary(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class IterativeEstimator(KernelEstimator):
     callback: Any = setting(
         None,
         CALLBACK,
-        "Called with every :class:`~lokl.optimizers.Step`; the method stops when it returns True.",
+        "Called with every :class:`~lokl.optimizers.OptimizerStep`; True stops the method.",
     )
 
     _is_common = True
@@ -59,7 +59,7 @@ class IterativeEstimator(KernelEstimator):
         "n_iter_": ("int", "Rounds."),
     }
 
-    def _run(self, path: Iterable[Step], limit: int | None = None) -> OptimizationTrace:
+    def _run(self, path: Iterable[OptimizerStep], limit: int | None = None) -> OptimizationTrace:
         """Follow a path to its end, to the limit on rounds, or until the callback returns True."""
         limit = self.max_iter if limit is None else limit
         history: list[float] = []
@@ -90,7 +90,7 @@ class IterativeEstimator(KernelEstimator):
 
 
 # Given what every objective of weights is made of, as keywords.
-Path = Callable[..., Iterator[Step]]
+Path = Callable[..., Iterator[OptimizerStep]]
 
 
 def learn_weights(
@@ -102,7 +102,7 @@ def learn_weights(
     fit of a line ended with; its parameters are weights of shape (1, n_kernels). With `resume`
     False every fit begins afresh.
     """
-    gate = Weighted(Everywhere(training.n_kernels))
+    gate = WeightedGate(EqualGates(training.n_kernels))
     base = gate.base(training.samples)
     name = "weights" if resume else None
     trace = learner._run(

@@ -117,7 +117,7 @@ def feature_weights(model: Any) -> FeatureWeights:
     learner: Any = learner_of(model, "feature_weights")
     check_is_fitted(learner)
     learned = getattr(learner, "kernel_", None)
-    if learned is None or not learned.gate.same_everywhere:
+    if learned is None or not learned.gate.is_constant:
         raise ValueError(
             f"{type(learner).__name__} trusts kernels differently from sample to sample, so that a "
             "column has no one weight; contributions(X) has the part of each kernel in each "

@@ -28,8 +28,8 @@ from lokl.explain.formatting import (
     with_interval,
 )
 from lokl.explain.views import Viewed, fitted_to_see, learner_of, read_views, seen_by_learner
-from lokl.kernels.algebra import present_rows
-from lokl.kernels.columns import column_names, stretched, take_columns
+from lokl.kernels.columns import column_names, scale_columns, take_columns
+from lokl.kernels.samples import present_rows
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 
@@ -253,7 +253,7 @@ class _Hide(TransformerMixin, BaseEstimator):
         if is_sparse(X):
             factors = np.ones(X.shape[1])
             factors[places] = 0.0
-            return stretched(X, factors.tolist())
+            return scale_columns(X, factors.tolist())
         hidden = np.array(X, dtype=float)
         hidden[:, places] = 0.0
         return type(X)(hidden, index=X.index, columns=X.columns) if hasattr(X, "iloc") else hidden

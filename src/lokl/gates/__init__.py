@@ -1,17 +1,17 @@
-"""Gates: where each kernel is trusted."""
+"""Gating functions: how much each kernel counts at each sample."""
 
-from lokl.gates.base import Gate, GateOn, Weighted
-from lokl.gates.functions import Constant, Gaussian, Groups, Sigmoid, Softmax
-from lokl.gates.representation import Represented
+from lokl.gates.base import Gate, GateOn, WeightedGate
+from lokl.gates.functions import ConstantGate, GaussianGate, GroupGate, SigmoidGate, SoftmaxGate
+from lokl.gates.representation import RepresentationGate
 
 __all__ = [
-    "Constant",
+    "ConstantGate",
     "Gate",
     "GateOn",
-    "Gaussian",
-    "Groups",
-    "Represented",
-    "Sigmoid",
-    "Softmax",
-    "Weighted",
+    "GaussianGate",
+    "GroupGate",
+    "RepresentationGate",
+    "SigmoidGate",
+    "SoftmaxGate",
+    "WeightedGate",
 ]

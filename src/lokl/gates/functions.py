@@ -1,31 +1,33 @@
-"""The same trust everywhere: one SVM, the uniform combination, every global method.
+"""Gating functions with parameters: constant, softmax, sigmoid, Gaussian and one row per group.
 
-Kernels compete at every point, along directions of the input space.
-
-Every kernel is switched on or off by itself.
-
-Every kernel has a home in the input space and is trusted near it.
-
-Samples of one group trust kernels alike.
+Shapes are those of :class:`~lokl.gates.Gate`: gate values and their gradients are
+(n_samples, n_kernels). `X` has 0 instead of NaN before it is used.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.extmath import row_norms
 
-from lokl._arrays import Array, Samples, is_sparse
-from lokl.gates.base import ComposedGate, Gate, SettledGate, known, masked_softmax, softmax_pullback
+from lokl._arrays import Array, as_dense, squared_norms
+from lokl.gates.base import (
+    Gate,
+    equal_weights,
+    fill_missing,
+    masked_softmax,
+    softmax_pullback,
+)
 from lokl.gates.representation import CenteredSparse
 
+# Smallest width of a Gaussian gate; scores divide by its square.
+_MIN_WIDTH = 1e-3
 
-class Constant(Gate):
-    """Every sample trusts kernel ``i`` alike: ``h_i = sqrt(mu_i)``.
 
-    Parameters are the weights ``mu`` themselves: the gradient in ``h`` is singular at 0, the one
-    in ``mu`` is not.
+class ConstantGate(Gate):
+    """The same value at every sample: ``h_i = sqrt(mu_i)``.
+
+    Parameters are the weights ``mu`` themselves, (n_kernels,). The gradient in ``h`` is singular
+    at 0, the gradient in ``mu`` is not.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ class Constant(Gate):
         self.weights = weights
 
     @property
-    def same_everywhere(self) -> bool:
+    def is_constant(self) -> bool:
         return True
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
@@ -46,39 +48,69 @@ class Constant(Gate):
         weights = np.array(self.weights, dtype=float)
         if weights.shape != (n_kernels,) or not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError(
-                f"Constant needs {n_kernels} finite weights >= 0, one a kernel, got {weights}"
+                f"ConstantGate needs {n_kernels} finite weights >= 0, one per kernel, got {weights}"
             )
         return weights
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
         mu = np.broadcast_to(params, (X.shape[0], len(params)))
         if present is not None:
-            left = np.where(present, mu, 0.0)
-            kept = left.sum(axis=1, keepdims=True)
-            mu = left * np.divide(params.sum(), kept, out=np.zeros_like(kept), where=kept > 0)
+            kept = np.where(present, mu, 0.0)
+            total = kept.sum(axis=1, keepdims=True)
+            mu = kept * np.divide(params.sum(), total, out=np.zeros_like(total), where=total > 0)
         return np.sqrt(mu)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        # With h = sqrt(mu): dJ/dmu = dJ/dh / (2 h). Where h = 0 the quotient is 0/0: a weight of
-        # zero stays there, as far as gradients in h can tell.
+        # With h = sqrt(mu): dJ/dmu = dJ/dh / (2 h). At h = 0 the quotient is 0/0; gradients in h
+        # never move a weight away from zero.
         slope = np.divide(0.5 * G, H, out=np.zeros_like(G), where=H > 0)
-        # A sample that lacks views has mu_i T / P, with T the sum of all weights and P of those
-        # present; for complete samples T = P and only the slope is left.
+        # A sample that lacks views has mu_i T / P, with T the sum of all weights and P the sum of
+        # the present ones. For complete samples T = P, and only the slope is left.
         present = (H > 0) | (params == 0)
         total, kept = params.sum(), (present * params).sum(axis=1, keepdims=True)
-        share = np.divide(1.0, kept, out=np.zeros_like(kept), where=kept > 0)
-        pull = (slope * params).sum(axis=1, keepdims=True) * share
-        gradient = slope * total * share + pull * (1.0 - total * share * present)
+        inverse = np.divide(1.0, kept, out=np.zeros_like(kept), where=kept > 0)
+        common = (slope * params).sum(axis=1, keepdims=True) * inverse
+        gradient = slope * total * inverse + common * (1.0 - total * inverse * present)
         return np.asarray(gradient.sum(axis=0))
 
     def project(self, params: Array) -> Array:
         return np.maximum(params, 0.0)
 
-    def trust(self, H: Array) -> Array:
+    def kernel_weights(self, H: Array) -> Array:
         return np.asarray(H**2)
 
 
-class Softmax(Gate):
+class LinearGate(Gate):
+    """Base of gates that are functions of linear scores ``<v_i, x> + v_i0``.
+
+    Parameters of the gate are (n_features + 1, n_kernels) with the intercepts in the last row.
+
+    Parameters
+    ----------
+    scale : float, default=1e-2
+        Start values are uniform on ``[-scale, scale]``; the small noise breaks the symmetry of
+        equal kernels.
+    """
+
+    def __init__(self, scale: float = 1e-2):
+        self.scale = scale
+
+    def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
+        size = (X.shape[1] + 1, n_kernels)
+        return np.asarray(rng.uniform(-self.scale, self.scale, size=size))
+
+    @staticmethod
+    def scores(X: Any, params: Array) -> Array:
+        """Return ``<v_i, x> + v_i0``, (n_samples, n_kernels)."""
+        return np.asarray(fill_missing(X) @ params[:-1] + params[-1])
+
+    @staticmethod
+    def scores_pullback(X: Any, D: Array) -> Array:
+        """Return the gradient in the parameters from the gradient `D` in the scores."""
+        return np.vstack([fill_missing(X).T @ D, D.sum(axis=0)])
+
+
+class SoftmaxGate(LinearGate):
     """Kernels compete: ``h_i(x) = softmax_i(<v_i, x> + v_i0)``.
 
     Parameters
@@ -88,37 +120,16 @@ class Softmax(Gate):
         equal kernels.
     """
 
-    competes = True
-
-    def __init__(self, scale: float = 1e-2):
-        self.scale = scale
-
-    def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
-        return linear_init(X, n_kernels, rng, self.scale)
+    sums_to_one = True
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
-        return masked_softmax(linear_scores(X, params), present)
+        return masked_softmax(self.scores(X, params), present)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        return linear_pullback(X, softmax_pullback(H, G))
+        return self.scores_pullback(X, softmax_pullback(H, G))
 
 
-def linear_init(X: Any, n_kernels: int, rng: np.random.RandomState, scale: float) -> Array:
-    """Small random weights, the intercepts in the last row."""
-    return np.asarray(rng.uniform(-scale, scale, size=(X.shape[1] + 1, n_kernels)))
-
-
-def linear_scores(X: Any, params: Array) -> Array:
-    """Return ``<v_i, x> + v_i0`` for every sample and kernel."""
-    return np.asarray(known(X) @ params[:-1] + params[-1])
-
-
-def linear_pullback(X: Any, D: Array) -> Array:
-    """Turn the gradient in the scores into the gradient in weights and intercepts."""
-    return np.vstack([known(X).T @ D, D.sum(axis=0)])
-
-
-class Sigmoid(Gate):
+class SigmoidGate(LinearGate):
     """Kernels do not compete: ``h_i(x) = 1 / (1 + exp(-<v_i, x> - v_i0))``.
 
     Parameters
@@ -127,27 +138,19 @@ class Sigmoid(Gate):
         Start values are uniform on ``[-scale, scale]``.
     """
 
-    def __init__(self, scale: float = 1e-2):
-        self.scale = scale
-
-    def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
-        return linear_init(X, n_kernels, rng, self.scale)
-
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
-        H = expit(linear_scores(X, params))
+        H = expit(self.scores(X, params))
         return np.asarray(H if present is None else np.where(present, H, 0.0))
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        return linear_pullback(X, G * H * (1.0 - H))
+        return self.scores_pullback(X, G * H * (1.0 - H))
 
 
-_NARROWEST = 1e-3
+class GaussianGate(Gate):
+    """Kernels compete by distance to a centre: ``h_i(x) = softmax_i(-|x - c_i|^2 / s_i^2)``.
 
-
-class Gaussian(Gate):
-    """Kernels compete by closeness to a centre: ``h_i(x) = softmax_i(-|x - c_i|^2 / s_i^2)``.
-
-    Parameters are the centres with the widths in the last row, (n_features + 1, n_kernels).
+    Parameters of the gate are the centres with the widths in the last row,
+    (n_features + 1, n_kernels).
 
     Parameters
     ----------
@@ -155,107 +158,80 @@ class Gaussian(Gate):
         Start value of every width ``s_i``. Centres start at distinct random samples.
     """
 
-    competes = True
+    sums_to_one = True
 
     def __init__(self, width: float = 1.0):
         self.width = width
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
-        distinct = n_kernels <= X.shape[0]
-        chosen = rng.choice(X.shape[0], size=n_kernels, replace=not distinct)
-        centres = _rows(known(X), chosen)
+        rows = rng.choice(X.shape[0], size=n_kernels, replace=n_kernels > X.shape[0])
+        centres = as_dense(fill_missing(X)[rows])
         return np.vstack([centres.T, np.full(n_kernels, float(self.width))])
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
-        X = known(X)
+        X = fill_missing(X)
         return masked_softmax(-_squared_distances(X, params[:-1]) / params[-1] ** 2, present)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        X, centres, widths = known(X), params[:-1], params[-1]
+        X, centres, widths = fill_missing(X), params[:-1], params[-1]
         D = softmax_pullback(H, G)
-        pull = X.T @ D - centres * D.sum(axis=0)
+        towards = X.T @ D - centres * D.sum(axis=0)
         spread = (D * _squared_distances(X, centres)).sum(axis=0)
-        return np.vstack([2.0 * pull / widths**2, 2.0 * spread / widths**3])
+        return np.vstack([2.0 * towards / widths**2, 2.0 * spread / widths**3])
 
     def project(self, params: Array) -> Array:
         projected = params.copy()
-        projected[-1] = np.maximum(params[-1], _NARROWEST)
+        projected[-1] = np.maximum(params[-1], _MIN_WIDTH)
         return projected
 
 
 def _squared_distances(X: Any, centres: Array) -> Array:
-    norms = X.square_norms() if isinstance(X, CenteredSparse) else row_norms(X, squared=True)
+    """Return squared distances (n_samples, n_kernels) to centres (n_features, n_kernels)."""
+    norms = X.squared_norms() if isinstance(X, CenteredSparse) else squared_norms(X)
     norms = norms[:, np.newaxis] + (centres**2).sum(axis=0)
     return np.maximum(norms - 2.0 * (X @ centres), 0.0)
 
 
-def _rows(X: Any, index: Array) -> Array:
-    if isinstance(X, CenteredSparse):
-        return X.rows(index)
-    return np.asarray(X[index].toarray() if is_sparse(X) else X[index])
+class GroupGate(Gate):
+    """One row of weights for each group of samples: ``h_i(x) = w_{c(x), i}``, summing to one.
 
-
-class Groups(ComposedGate):
-    """``h_i(x) = w_{c(x), i}``: every group has its own shares of the kernels, summing to one.
+    Its input is the group ``c(x)`` of each sample, an array of integers of shape (n_samples,), as
+    a :class:`~lokl.gates.RepresentationGate` provides it. Parameters are the weights,
+    (n_groups, n_kernels).
 
     Parameters
     ----------
-    assign : callable
-        Takes :class:`~lokl._arrays.Samples` and gives the number of each one's group,
-        ``0 .. n_groups - 1``.
     n_groups : int
     """
 
-    competes = True
+    sums_to_one = True
 
-    def __init__(self, assign: Callable[[Samples], Array], n_groups: int):
-        self.assign = assign
+    def __init__(self, n_groups: int):
         self.n_groups = n_groups
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         return np.full((self.n_groups, n_kernels), 1.0 / n_kernels)
 
-    def at(self, samples: Samples, params: Array) -> Array:
-        return self._values(self.assign(samples), samples.present, params)
-
-    def settle(self, samples: Samples) -> SettledGate:
-        return self.settled(self.assign(samples), samples.present)
-
-    def settled(self, labels: Array, present: Array | None) -> SettledGate:
-        """Return the gate at samples whose groups are known."""
-        return SettledGate(
-            lambda params: self._values(labels, present, params),
-            lambda params, H, G: self._pullback(labels, params, H, G),
-        )
-
-    def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
-        return self._pullback(self.assign(Samples.of(X)), params, H, G)
-
-    @staticmethod
-    def _values(labels: Array, present: Array | None, params: Array) -> Array:
-        H = params[labels]
+    def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
+        H = params[X]
         if present is None:
             return np.asarray(H)
-        there = np.where(present, H, 0.0)
-        kept = there.sum(axis=1, keepdims=True)
-        even = present / np.maximum(present.sum(axis=1, keepdims=True), 1)
-        # A group that trusts only views the sample lacks says nothing about it: its views count
-        # alike.
-        shared = np.divide(there, kept, out=even.astype(float), where=kept > 0)
+        kept = np.where(present, H, 0.0)
+        total = kept.sum(axis=1, keepdims=True)
+        # If the group has weights only for views that the sample lacks, its views count equally.
+        shared = np.divide(kept, total, out=equal_weights(H.shape, present), where=total > 0)
         return np.where(present.all(axis=1, keepdims=True), H, shared)
 
-    @staticmethod
-    def _pullback(labels: Array, params: Array, H: Array, G: Array) -> Array:
-        shares = params[labels]
-        there = (H > 0) | (shares == 0)
-        kept = (shares * there).sum(axis=1, keepdims=True)
-        inverse = np.divide(1.0, kept, out=np.zeros_like(kept), where=kept > 0)
-        # The shares of a sample that lacks views are divided by the sum of those it has.
-        complete = there.all(axis=1, keepdims=True)
-        through = there * inverse * (G - (G * H).sum(axis=1, keepdims=True))
-        slopes = np.where(complete, G, through)
+    def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
+        weights = params[X]
+        present = (H > 0) | (weights == 0)
+        total = (weights * present).sum(axis=1, keepdims=True)
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        # The weights of a sample that lacks views are divided by the sum of the present ones.
+        through = present * inverse * (G - (G * H).sum(axis=1, keepdims=True))
+        slopes = np.where(present.all(axis=1, keepdims=True), G, through)
         gradient = np.zeros_like(params)
-        np.add.at(gradient, labels, slopes)
+        np.add.at(gradient, X, slopes)
         return gradient
 
     def project(self, params: Array) -> Array:
@@ -263,7 +239,7 @@ class Groups(ComposedGate):
 
 
 def project_simplex(rows: Array) -> Array:
-    """Nearest points with entries not negative and sum one, row by row."""
+    """Return the nearest points with non-negative entries that sum to one, row by row."""
     ordered = -np.sort(-rows, axis=1)
     excess = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, rows.shape[1] + 1)
     last = (ordered > excess).sum(axis=1) - 1

@@ -1,6 +1,7 @@
-"""What a gate looks at: columns of the samples, standardised, or all their products.
+"""Representations: the input of a gate, computed from the samples.
 
-A gate that looks at something else than the raw samples.
+A gate rarely reads raw features. It reads standardised columns, these with all their products, or
+any other function of the samples.
 """
 
 from collections.abc import Callable
@@ -11,41 +12,52 @@ import numpy as np
 from scipy import sparse
 
 from lokl._arrays import Array, Samples, is_sparse
-from lokl.gates.base import ComposedGate, Gate, SettledGate
+from lokl.gates.base import ComposedGate, Gate
+
+# A column is constant if its variance is below this share of its squared mean: rounding leaves a
+# tiny variance, and dividing by it would blow up noise.
+_CONSTANT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Standardized:
     """Columns with mean zero and variance one over the training samples.
 
-    Missing values (NaN) become zero, the mean: a view that a sample lacks has no say in its gate.
+    Missing values (NaN) become zero, the mean. Sparse samples are centred implicitly
+    (:class:`CenteredSparse`), which is why scikit-learn's scaler is not used.
     """
 
-    columns: Array | None  # to look at, None for all
-    mean: Array  # of these columns
-    scale: Array
+    columns: Array | None  # positions (n_columns,); None for all
+    mean: Array  # (n_columns,)
+    scale: Array  # (n_columns,)
 
     @classmethod
     def learn(cls, X: Any, weight: Array, columns: Array | None = None) -> "Standardized":
-        """Learn means and scales; a weight of 2 counts like the row written twice."""
-        X = _seen(X, columns)
+        """Learn means and scales.
+
+        Parameters
+        ----------
+        X : {array, CSR matrix} of shape (n_samples, n_features)
+        weight : array of shape (n_samples,)
+            A weight of 2 counts like the row written twice.
+        columns : array of int, optional
+        """
+        X = _take(X, columns)
         if is_sparse(X):
             total = weight.sum()
             mean = np.asarray(X.T @ weight) / total
-            squares = X.multiply(X)
-            variance = np.asarray(squares.T @ weight) / total - mean**2
+            variance = np.asarray(X.multiply(X).T @ weight) / total - mean**2
         else:
-            there = ~np.isnan(X)
-            counted = weight[:, np.newaxis] * there
+            present = ~np.isnan(X)
+            counted = weight[:, np.newaxis] * present
             total = np.maximum(counted.sum(axis=0), np.finfo(float).tiny)
-            mean = (counted * np.where(there, X, 0.0)).sum(axis=0) / total
-            variance = (counted * np.where(there, X - mean, 0.0) ** 2).sum(axis=0) / total
-        # Rounding leaves a tiny variance in constant columns; dividing by it would blow up noise.
-        constant = variance <= 1e-12 * np.maximum(mean**2, np.finfo(float).tiny)
+            mean = (counted * np.where(present, X, 0.0)).sum(axis=0) / total
+            variance = (counted * np.where(present, X - mean, 0.0) ** 2).sum(axis=0) / total
+        constant = variance <= _CONSTANT * np.maximum(mean**2, np.finfo(float).tiny)
         return cls(columns, mean, np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0))))
 
     def __call__(self, X: Any) -> Any:
-        X = _seen(X, self.columns)
+        X = _take(X, self.columns)
         if is_sparse(X):
             return CenteredSparse(X, self.mean, self.scale)
         Z = (X - self.mean) / self.scale
@@ -61,16 +73,19 @@ class Quadratic:
 
     @classmethod
     def learn(cls, X: Any, weight: Array, columns: Array | None = None) -> "Quadratic":
-        """Learn the two standardisations."""
+        """Learn the two standardisations; parameters as in :meth:`Standardized.learn`."""
         first = Standardized.learn(X, weight, columns)
-        return cls(first, Standardized.learn(_products(first(X)), weight))
+        return cls(first, Standardized.learn(_with_products(first(X)), weight))
 
     def __call__(self, X: Any) -> Array:
-        return np.asarray(self.second(_products(self.first(X))))
+        return np.asarray(self.second(_with_products(self.first(X))))
 
 
 class CenteredSparse:
-    """``(X - mean) / scale`` of a sparse matrix, never stored: only products are needed."""
+    """``(X - mean) / scale`` of a sparse matrix, never stored: only products are needed.
+
+    Indexing returns rows as an array.
+    """
 
     def __init__(self, X: Any, mean: Array, scale: Array, transposed: bool = False):
         self.X = X
@@ -85,41 +100,41 @@ class CenteredSparse:
 
     @property
     def T(self) -> "CenteredSparse":  # noqa: N802
-        """The transpose, as numpy calls it."""
+        """The transpose, named as in numpy."""
         return CenteredSparse(self.X, self.mean, self.scale, not self.transposed)
 
-    def __matmul__(self, other: Array) -> Array:
+    def __getitem__(self, rows: Any) -> Array:
+        return np.asarray((self.X[rows].toarray() - self.mean) / self.scale)
+
+    def __matmul__(self, right: Array) -> Array:
         scale = self.scale[:, np.newaxis]
         if self.transposed:
-            return np.asarray((self.X.T @ other - np.outer(self.mean, other.sum(axis=0))) / scale)
-        scaled = other / scale
+            return np.asarray((self.X.T @ right - np.outer(self.mean, right.sum(axis=0))) / scale)
+        scaled = right / scale
         return np.asarray(self.X @ scaled - self.mean @ scaled)
 
-    def square_norms(self) -> Array:
-        """Squared norm of every row."""
+    def squared_norms(self) -> Array:
+        """Return the squared norm of every row, (n_samples,)."""
         scaled = self.X @ sparse.diags_array(1.0 / self.scale)
-        middle = self.mean / self.scale
-        own = np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel()
-        return np.asarray(own - 2.0 * (scaled @ middle) + middle @ middle)
-
-    def rows(self, index: Array) -> Array:
-        """Some rows, as an array."""
-        return np.asarray((self.X[index].toarray() - self.mean) / self.scale)
+        centre = self.mean / self.scale
+        uncentred = np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel()
+        return np.asarray(uncentred - 2.0 * (scaled @ centre) + centre @ centre)
 
 
-def _seen(X: Any, columns: Array | None) -> Any:
+def _take(X: Any, columns: Array | None) -> Any:
     return X if columns is None else X[:, columns]
 
 
-def _products(Z: Any) -> Array:
-    Z = Z if isinstance(Z, np.ndarray) else Z.rows(np.arange(Z.shape[0]))
+def _with_products(Z: Any) -> Array:
+    """Return columns followed by the products of all pairs, each pair once."""
+    Z = Z[:]
     left, right = np.triu_indices(Z.shape[1])
     return np.hstack([Z, Z[:, left] * Z[:, right]])
 
 
 @dataclass(frozen=True, eq=False)
 class OfGiven:
-    """A representation computed from the rows as given, NaN where a view is missing."""
+    """A representation computed from the rows as given, with NaN where a view is missing."""
 
     function: Callable[[Any], Any]
 
@@ -127,18 +142,18 @@ class OfGiven:
         return self.function(samples.given)
 
 
-class Represented(ComposedGate):
-    """Any gate on a representation: ``h_i(x) = gate_i(z(x))``.
+class RepresentationGate(ComposedGate):
+    """Any gate on a representation of the samples: ``h_i(x) = gate_i(z(x))``.
 
     Parameters
     ----------
     gate : Gate
     representation : callable
-        Takes :class:`~lokl._arrays.Samples` and gives their ``z``, which has no NaN.
+        Takes :class:`~lokl._arrays.Samples` and returns their ``z``, without NaN.
     snap : float, default=0.0
-        Trust below it counts as none, trust above ``1 - snap`` as full. Samples then leave out
-        kernels altogether, which makes prediction cheaper. Rows of gates that compete still sum
-        to one.
+        Gate values below it become 0 and values above ``1 - snap`` become 1. Samples then leave
+        out kernels altogether, which makes prediction cheaper. Rows of gates that sum to one still
+        do.
     """
 
     def __init__(self, gate: Gate, representation: Callable[[Samples], Any], snap: float = 0.0):
@@ -147,33 +162,24 @@ class Represented(ComposedGate):
         self.snap = snap
 
     @property
-    def competes(self) -> bool:  # type: ignore[override]
-        """Whether the trust of a sample in all kernels sums to one."""
-        return self.gate.competes
+    def sums_to_one(self) -> bool:  # type: ignore[override]
+        """Whether the gate values of a sample sum to one over the kernels."""
+        return self.gate.sums_to_one
 
     def init(self, X: Any, n_kernels: int, rng: np.random.RandomState) -> Array:
         return self.gate.init(self.representation(Samples.of(X)), n_kernels, rng)
 
     def at(self, samples: Samples, params: Array) -> Array:
-        return self._snapped(self.gate(self.representation(samples), params, samples.present))
+        return self.values(self.representation(samples), params, samples.present)
 
-    def settle(self, samples: Samples) -> SettledGate:
-        return self.settled(self.representation(samples), samples.present)
-
-    def settled(self, Z: Any, present: Array | None) -> SettledGate:
-        """Return the gate at samples whose representation is known."""
-        return SettledGate(
-            lambda params: self._snapped(self.gate(Z, params, present)),
-            lambda params, H, G: self.gate.pullback(Z, params, H, G),
-        )
-
-    def _snapped(self, H: Array) -> Array:
-        """Round nearly no trust to none and nearly full trust to full."""
+    def values(self, Z: Any, params: Array, present: Array | None) -> Array:
+        """Return gate values of samples whose representation `Z` is computed already."""
+        H = self.gate(Z, params, present)
         if not self.snap:
             return H
         total = H.sum(axis=1, keepdims=True)
         H = np.where(self.snap > H, 0.0, np.where(1.0 - self.snap < H, 1.0, H))
-        if self.gate.competes:
+        if self.gate.sums_to_one:
             H = H * total / H.sum(axis=1, keepdims=True)
         return H
 

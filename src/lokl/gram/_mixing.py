@@ -1,12 +1,15 @@
 """Compiled loops that turn inner products into rows of one gated Gram matrix.
 
 Columns are cut into tiles short enough to stay in the first-level cache while all kernels of a
-program pass over them. A rung of an RBF ladder, whose gamma is twice that of the rung before, is
-the square of that rung and needs no exponential of its own (`SQUARE`).
+program pass over them. A Gaussian whose gamma is twice the gamma of the one before is the square of
+that one and needs no exponential of its own (`SQUARE`).
 
-Numbers near the end of the range of a float (denormal ones) take a hundred times as long on some
-processors. So values of Gaussians below ``2 ** -100`` (in float64 ``2 ** -900``) are 0, and those
-whose square would be below become 0 before they are squared.
+Denormal numbers, near the end of the range of a float, take a hundred times as long on some
+processors. So values of Gaussians below ``2 ** -100`` (in float64 ``2 ** -900``) are 0, and values
+whose square would be below that become 0 before they are squared.
+
+Numba keeps compiled loops on disk until the file that defines them changes, and checks no other
+file. Hence this module imports nothing from lokl: numbers from other files would become stale.
 """
 
 from collections import namedtuple
@@ -19,26 +22,23 @@ from numba.extending import intrinsic
 # mypy: ignore-errors
 # Types here are numba's, read at compile time; mypy cannot follow intrinsics and overloads.
 
-
-# Numba keeps compiled loops on disk until the file in which they are defined changes, and looks at
-# no other. Hence everything they are made of stands here, also what other files define as well.
-
-# Operation codes, as in lokl.kernels.base.
-LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
-
-# Told to users while a loop is compiled.
+# Printed while a loop is compiled.
 PURPOSES = {
     "mix": "kernel values",
     "dots_sparse": "inner products of sparse samples",
-    "kernel_sums": "the shares of single kernels",
+    "kernel_sums": "the contributions of single kernels",
     "kernels_apart": "the values of single kernels",
 }
 
+# Codes of the operations of kernels on an inner product, and of squaring the kernel before.
+LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
+OPERATIONS = {"linear": LINEAR, "polynomial": POLYNOMIAL, "gaussian": GAUSSIAN, "tanh": TANH}
+
+# Columns that are processed at a time.
 TILE = 512
 
-
-# What the kernels of one view do with an inner product, one entry a kernel; `weights` count where
-# gates are constant.
+# Operations on an inner product, one entry for each kernel of a view: codes, their numbers, and
+# the weights of kernels, which are used if gates are constant.
 Program = namedtuple("Program", "operations gammas coefs degrees weights")
 # Samples on one side of a block: squared norms (n,) and factors (n_kernels, rank, n). Rank 0 stands
 # for constant gates, whose factors are the weights of the program.
@@ -51,9 +51,9 @@ SparsePair = namedtuple("SparsePair", "lists panels")
 # Inner products of some left samples with all right ones: stored (n_rows, n_right), or to be
 # computed from a pair. The other of the two is empty.
 Products = namedtuple("Products", "stored pair")
-# Columns in tiles of one width (that of the panels): numbers of tiles in the order of work. With
-# `half`, where rows are all samples in their order, only entries on and above the diagonal and a
-# tile's own rows are written.
+# Columns in tiles of one width (the width of the panels), and the order in which tiles are
+# processed. With `half`, rows are all samples in order, and only entries on and above the diagonal
+# and in the tile's own rows are written.
 Tiles = namedtuple("Tiles", "order width half")
 # The rows `rows` of the array `out` are written, or added to with `accumulate`.
 Target = namedtuple("Target", "out rows accumulate")
@@ -61,13 +61,12 @@ Target = namedtuple("Target", "out rows accumulate")
 # (n_rows, n_columns) multiplies every kernel value; of shape (0, 0) it stands for none.
 Loads = namedtuple("Loads", "coefs damping begin")
 
-# No reassociation and no reciprocal tricks: the laws on rounding in the tests hold with these.
+# No reassociation and no reciprocals: the rounding laws in the tests hold with these flags.
 _FAST = {"nnan", "nsz", "contract"}
-# Loops that Python calls, and functions that only loops call: what would unpack their arguments
-# takes as long to compile as they do.
+# Options of loops that Python calls, and of functions that only loops call. Without wrappers they
+# compile in half the time.
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "fastmath": _FAST}
 _INNER = {**_LOOP, "no_cpython_wrapper": True}
-
 
 # ln(2)^k / k!, k = 12 .. 0
 _POLYNOMIAL = (
@@ -80,13 +79,13 @@ _POLYNOMIAL = (
 
 @intrinsic
 def exp2_nonpositive(typing_context, t):
-    """``2 ** t`` for ``t <= 0`` without a branch, so that loops around it vectorise.
+    """Compute ``2 ** t`` for ``t <= 0`` without a branch, so that loops around it vectorise.
 
     The integer part goes into the exponent bits, the rest through a polynomial; relative error
     3e-7 (float32), 4e-16 (float64). Below ``2 ** -100`` (``2 ** -900``) it is 0.
 
-    Its instructions are written down one by one: a Python function inlined for each precision
-    takes four times as long to compile.
+    Its instructions are written one by one: a Python function inlined for each precision takes
+    four times as long to compile.
     """
     digits, bias, least = (23, 127, -100.0) if t == types.float32 else (52, 1023, -900.0)
     polynomial = _POLYNOMIAL[-7:] if t == types.float32 else _POLYNOMIAL
@@ -115,9 +114,10 @@ def exp2_nonpositive(typing_context, t):
 
 @njit(**_INNER)
 def _kernel_values(step, dots, left_norm, right_norms, values):
-    """Values of one kernel over one row of one tile; ``step`` is (operation, gamma, coef0, degree).
+    """Write the values of one kernel over one row of one tile.
 
-    For `SQUARE`, `values` holds those of the kernel before on entry.
+    `step` is (operation, gamma, coef0, degree); `dots`, `right_norms` and `values` are (n,). For
+    `SQUARE`, `values` contains the values of the kernel before on entry.
     """
     operation, gamma, coef0, degree = step
     n = dots.shape[0]
@@ -149,10 +149,10 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
 
 @njit(**_INNER)
 def _add_squares(weights, values, out):
-    """Add up to four rungs of an RBF ladder at once: `values` squared one to four times.
+    """Add up to four Gaussians of doubled gamma at once: `values` squared one to four times.
 
-    One pass instead of four, with everything between in registers. Rungs that are not there have
-    no weight.
+    One pass instead of four, with all intermediate values in registers. Fewer than four are given
+    by weights of zero.
     """
     a, b, c, d = weights
     least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
@@ -172,7 +172,7 @@ def _add_squares(weights, values, out):
 
 @njit(**_INNER)
 def _add_gated_squares(weights, gates, values, out):
-    """Like :func:`_add_squares`, with a gate for each rung."""
+    """Add squares as :func:`_add_squares` does, with a gate for each of them."""
     a, b, c, d = weights
     x, y, z, w = gates
     least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
@@ -192,21 +192,21 @@ def _add_gated_squares(weights, gates, values, out):
 
 @njit(**_INNER)
 def _add_scaled(weight, values, out):
-    """``out += weight * values``."""
+    """Compute ``out += weight * values``."""
     for j in range(out.shape[0]):
         out[j] += weight * values[j]
 
 
 @njit(**_INNER)
 def _add_gated(weight, gate, values, out):
-    """``out += weight * gate * values``."""
+    """Compute ``out += weight * gate * values``."""
     for j in range(out.shape[0]):
         out[j] += weight * gate[j] * values[j]
 
 
 @njit(**_INNER)
 def _add_quadratic(weight, gamma, coef0, dots, out):
-    """``out += weight * (gamma * dots + coef0) ** 2``, without a pass for the values."""
+    """Compute ``out += weight * (gamma * dots + coef0) ** 2`` in one pass."""
     for j in range(out.shape[0]):
         base = gamma * dots[j] + coef0
         out[j] += weight * base * base
@@ -214,7 +214,10 @@ def _add_quadratic(weight, gamma, coef0, dots, out):
 
 @njit(**_INNER)
 def _mix_row(program, dots, sides, place, values, out):
-    """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last)."""
+    """Add all gated kernels of a program to one row of one tile; `place` is (row, first, last).
+
+    `dots` and `out` are (last - first,), `values` is a buffer of at least that length.
+    """
     operations, gammas, coefs, degrees, weights = program
     p, first, last = place
     left, right = sides.left.factors, sides.right.factors
@@ -223,7 +226,7 @@ def _mix_row(program, dots, sides, place, values, out):
     zero = dots.dtype.type(0.0)
     i, n = 0, operations.shape[0]
     while i < n:
-        # How many of the next four kernels are squares, each of the one before.
+        # Number of squares among the next four kernels, each of the one before.
         rungs = 0
         while rank < 2 and rungs < 4 and i + rungs < n and operations[i + rungs] == SQUARE:
             rungs += 1
@@ -233,7 +236,7 @@ def _mix_row(program, dots, sides, place, values, out):
                 third = left[k, 0, p] if rungs > 2 else zero
                 fourth = left[m, 0, p] if rungs > 3 else zero
                 four = (left[i, 0, p], left[i + 1, 0, p], third, fourth)
-                # Contiguous pieces, each indexed by itself: loops over them vectorise.
+                # Contiguous pieces, each indexed separately: loops over them vectorise.
                 a, b = right[i, 0, first:last], right[i + 1, 0, first:last]
                 c, d = right[k, 0, first:last], right[m, 0, first:last]
                 _add_gated_squares(four, (a, b, c, d), values, out)
@@ -261,9 +264,10 @@ def _mix_row(program, dots, sides, place, values, out):
 
 @njit(**_INNER)
 def _sparse_dots(lists, row, panel, dots):
-    """Inner products of one sparse row with the first samples of one panel (n_features, width).
+    """Write inner products of one sparse row with the first samples of one panel.
 
-    Four entries of the row at a time: each sum is loaded and stored a quarter as often.
+    The panel is (n_features, width). Four entries of the row are processed at a time, so each sum
+    is loaded and stored a quarter as often.
     """
     indices, entries = lists.indices, lists.entries
     start, stop = lists.pointers[row], lists.pointers[row + 1]
@@ -286,16 +290,16 @@ def _sparse_dots(lists, row, panel, dots):
 
 @njit(**_LOOP)
 def mix(start, stop, program, products, rows, sides, target, tiles):
-    """Gated kernel values of the left samples `rows`, columns of the tiles ``order[start:stop]``.
+    """Write gated kernel values of the left samples `rows`, tiles ``order[start:stop]``.
 
-    One loop for inner products that are stored and for those of sparse rows, computed on the way:
-    most of it is common to both, and compiled once.
+    One loop serves stored inner products, and inner products of sparse rows that are computed on
+    the way: most of it is common to both and is compiled once.
     """
     stored, (lists, panels) = products
     order, width, half = tiles
     buffer = np.empty(width, stored.dtype)
     values = np.empty(width, stored.dtype)
-    # Stored products are read as they lie in memory, row by row. A panel stays in the cache while
+    # Stored products are read row by row, as they are in memory. A panel stays in the cache while
     # all rows pass over it.
     by_panel = panels.shape[0] > 0
     n_rows, n_tiles = rows.shape[0], stop - start
@@ -320,7 +324,7 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
 
 @njit(**_LOOP)
 def dots_sparse(start, stop, pair, rows, out):
-    """Inner products of the left samples `rows` with the right samples ``start:stop``."""
+    """Write inner products of the left samples `rows` with the right samples ``start:stop``."""
     width = pair.panels.shape[2]
     for first in range(start, stop, width):
         last = min(first + width, stop)
@@ -338,10 +342,10 @@ def _inner(a, b):
 
 @njit(**_LOOP)
 def kernel_sums(start, stop, program, dots, norms, loads, out):
-    """Sums over columns, kernel by kernel: ``out[p, i, q] += <k_i(p, :), coefs[i, q]>``.
+    """Add sums over columns, kernel by kernel: ``out[p, i, q] += <k_i(p, :), coefs[i, q]>``.
 
-    Rows ``start:stop`` of `dots`; `norms` are those of its rows and of its columns. Tiles are
-    summed in the dtype of the data, their sums in float64.
+    Processes the rows ``start:stop`` of `dots`; `norms` are the squared norms of its rows and of
+    its columns. Tiles are summed in the dtype of the data, their sums in float64.
     """
     operations, gammas, coefs, degrees, _ = program
     left_norms, right_norms = norms
@@ -367,7 +371,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
 
 @njit(**_LOOP)
 def kernels_apart(start, stop, program, dots, norms, members, out):
-    """Values kernel by kernel: ``out[p, members[i], :] = k_i(p, :)`` for ``start <= p < stop``."""
+    """Write values kernel by kernel: ``out[p, members[i]] = k_i(p, :)``, ``start <= p < stop``."""
     operations, gammas, coefs, degrees, _ = program
     left_norms, right_norms = norms
     n = dots.shape[1]

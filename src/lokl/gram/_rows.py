@@ -1,6 +1,7 @@
-"""Compiled loops that move rows and sum them up, whatever is in them."""
+"""Compiled loops that copy rows of a matrix and sum them up.
 
-from collections import namedtuple
+This module imports nothing from lokl, for the reason given in ``_mixing``.
+"""
 
 import numpy as np
 from numba import njit
@@ -8,17 +9,15 @@ from numba import njit
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.
 
-
-# Told to users while a loop is compiled.
+# Printed while a loop is compiled.
 PURPOSES = {
     "subtract_rows": "gradients",
     "look_up": "stored kernels",
     "weigh_columns": "streamed features",
 }
 
+# Columns that are processed at a time.
 TILE = 512
-# The rows `rows` of the array `out` are written, or added to with `accumulate`.
-Place = namedtuple("Place", "out rows accumulate")
 # Nothing is compiled to be called from C.
 _LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
@@ -31,7 +30,7 @@ def mirror(start, stop, matrix):
         last = min(first + block, stop)
         for above in range(0, last, block):
             end = min(above + block, last)
-            # Whole pieces of rows are written: writes far apart are much slower than such reads.
+            # Pieces of rows are written: scattered writes are much slower than scattered reads.
             for j in range(first, last):
                 row = matrix[j]
                 for i in range(above, min(end, j)):
@@ -40,7 +39,7 @@ def mirror(start, stop, matrix):
 
 @njit(**_LOOP, fastmath={"nsz", "contract"})
 def subtract_rows(start, stop, slab, slots, coef, target):
-    """``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
+    """Compute ``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
     total = np.empty(TILE)
     count = slots.shape[0]
     for s in range(start, stop, TILE):
@@ -69,7 +68,7 @@ def subtract_rows(start, stop, slab, slots, coef, target):
 
 @njit(**_LOOP)
 def gather(start, stop, slab, slots, columns, out_rows, out):
-    """``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
+    """Write ``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
     for p in range(start, stop):
         source = slab[slots[p]]
         target = out[out_rows[p]]
@@ -79,9 +78,9 @@ def gather(start, stop, slab, slots, columns, out_rows, out):
 
 @njit(**_LOOP)
 def look_up(start, stop, matrix, left, right, place):
-    """Values ``f[p] g[q] matrix[rows[p], columns[q]]`` for ``start <= p < stop``.
+    """Write values ``f[p] g[q] matrix[rows[p], columns[q]]`` for ``start <= p < stop``.
 
-    `left` is (rows, f), `right` is (columns, g), and `place` says where they are written.
+    `left` is (rows, f), `right` is (columns, g), and `place` is a ``Target`` of ``_mixing``.
     """
     rows, near = left
     columns, far = right
@@ -98,7 +97,7 @@ def look_up(start, stop, matrix, left, right, place):
 
 @njit(**_LOOP, fastmath={"nsz", "contract", "reassoc"})
 def weigh_columns(tile, starts, loads, out):
-    """``out[p, i, q] = <tile[p, columns of i], loads[q, columns of i]>``, summed in float64.
+    """Write ``out[p, i, q] = <tile[p, columns of i], loads[q, columns of i]>``, in float64.
 
     The columns of `i` are ``starts[i]:starts[i + 1]``.
     """
@@ -115,7 +114,7 @@ def weigh_columns(tile, starts, loads, out):
 
 @njit(**_LOOP, fastmath={"nsz", "contract"})
 def add_columns(tile, starts, coef, sums):
-    """``sums[q, columns of i] += coef[:, i, q] @ tile[:, columns of i]``, summed in float64."""
+    """Compute ``sums[q, columns of i] += coef[:, i, q] @ tile[:, columns of i]`` in float64."""
     count = tile.shape[0]
     for i in range(starts.shape[0] - 1):
         first, last = starts[i], starts[i + 1]

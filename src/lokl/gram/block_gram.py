@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from lokl._arrays import Array, column, read_only
-from lokl.gram.gated_gram import MEGABYTE, GatedGram
+from lokl.gram.gated_gram import GatedGram
 from lokl.gram.inner_products import InnerProducts, frozen
+from lokl.gram.memory import MEGABYTE
 from lokl.gram.plan import Points
 
 # Rows that the memory of a block holds at least, also where half of it is for inner products.

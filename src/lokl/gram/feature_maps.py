@@ -21,8 +21,7 @@ from lokl._threads import multiply, run_chunked
 from lokl._warnings import warn_once
 from lokl.gram import mixing
 from lokl.gram.mixing import sum_kernels_apart
-from lokl.gram.plan import Plan, Points
-from lokl.kernels.base import GAUSSIAN
+from lokl.gram.plan import GramPlan, Points
 
 # Pivots of a kernel's own factor, relative to its largest entry, below which features would be
 # rounding: their columns are known to so many digits only. By the bytes of a number.
@@ -46,13 +45,13 @@ class FeatureMap(ABC):
 
     Attributes
     ----------
-    plan : Plan
+    plan : GramPlan
         Kernels, and the precision in which columns are computed.
     residual : array of shape (n_kernels,)
         How far the features miss each kernel, relative.
     """
 
-    plan: Plan
+    plan: GramPlan
     residual: Array
 
     @property
@@ -65,7 +64,7 @@ class FeatureMap(ABC):
         """Write the columns of some samples, which trust every kernel fully."""
 
     @abstractmethod
-    def cast(self, plan: Plan) -> "FeatureMap":
+    def cast(self, plan: GramPlan) -> "FeatureMap":
         """Return the same map for samples in the precision of another plan of its kernels."""
 
     @abstractmethod
@@ -198,7 +197,7 @@ class LandmarkMap(FeatureMap):
     def landmarks(self) -> Array:
         return self.chosen
 
-    def cast(self, plan: Plan) -> "LandmarkMap":
+    def cast(self, plan: GramPlan) -> "LandmarkMap":
         if plan.dtype == self.plan.dtype:
             return self
         layouts = tuple(type(own)(own.X.astype(plan.dtype)) for own in self.points.layouts)
@@ -280,12 +279,12 @@ class FourierMap(FeatureMap):
     frequencies: tuple[Array, ...]
 
     @classmethod
-    def make(cls, plan: Plan, rank: int, points: Points, rng: np.random.RandomState) -> Any:
+    def make(cls, plan: GramPlan, rank: int, points: Points, rng: np.random.RandomState) -> Any:
         """Draw waves for Gaussian kernels."""
         drawn = []
         for i, kernel in enumerate(plan.kernels):
             term = kernel.term()
-            if term is None or term.formula.operation != GAUSSIAN:
+            if term is None or term.formula.operation != "gaussian":
                 raise ValueError(
                     f"features='fourier' are for RBF kernels, got {kernel.label!r}; use "
                     "features='landmarks', which are for all kernels"
@@ -299,7 +298,7 @@ class FourierMap(FeatureMap):
     def sizes(self) -> tuple[int, ...]:
         return tuple(2 * own.shape[1] for own in self.frequencies)
 
-    def cast(self, plan: Plan) -> "FourierMap":
+    def cast(self, plan: GramPlan) -> "FourierMap":
         own = tuple(waves.astype(plan.dtype) for waves in self.frequencies)
         return replace(self, plan=plan, frequencies=own)
 
@@ -309,7 +308,7 @@ class FourierMap(FeatureMap):
             angles = multiply(X[rows], waves)
             own, half = out[:, span], waves.shape[1]
             own[:, :half], own[:, half:] = np.cos(angles), np.sin(angles)
-            own *= (points.scales[rows, i, np.newaxis] / np.sqrt(half)).astype(out.dtype)
+            own *= (points.normalizers[rows, i, np.newaxis] / np.sqrt(half)).astype(out.dtype)
 
     def loads(self, weights: Array) -> Array:
         return weights
@@ -321,7 +320,7 @@ class FourierMap(FeatureMap):
         pass
 
 
-def _family_of(plan: Plan, kernel: int) -> int:
+def _family_of(plan: GramPlan, kernel: int) -> int:
     return next(k for k, family in enumerate(plan.families) if kernel in family.terms)
 
 

@@ -12,8 +12,9 @@ from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
 from lokl.gates.base import Gate
 from lokl.gram import mixing
-from lokl.gram.inner_products import GramMemory, InnerProducts, frozen
-from lokl.gram.layouts import TILE, RowCache
+from lokl.gram.inner_products import InnerProducts, frozen
+from lokl.gram.layouts import TILE
+from lokl.gram.memory import MEGABYTE, GramMemory, RowCache
 from lokl.gram.plan import Points
 from lokl.kernels.base import Kernel
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _rows = CompiledModule("lokl.gram._rows")
 
-MEGABYTE = 2**20
 # Rows that are worth a thread of their own where they are only copied.
 _FEW_ROWS = 64
 # Megabytes of a matrix that is held whole whatever the budget: one of 45 samples in float64.
@@ -126,7 +126,7 @@ class GatedGram:
     @property
     def _share(self) -> float:
         """Part of the memory that is for rows; inner products have the rest."""
-        keeps = any(family.view.keeps_products for family in self.plan.families)
+        keeps = any(family.view.stores_products for family in self.plan.families)
         return 0.5 if self.inner.keep and keeps else 1.0
 
     @property
@@ -365,7 +365,7 @@ def _explicit_features(points: Points) -> Any:
     for family, layout in zip(points.plan.families, points.layouts, strict=True):
         X: Any = layout.X.astype(np.float64)
         for i in family.terms:
-            for factor in (points.gates[:, i] * points.scales[:, [i]]).T:
+            for factor in (points.gates[:, i] * points.normalizers[:, [i]]).T:
                 scaled = (
                     sparse.diags_array(factor) @ X if is_sparse(X) else factor[:, np.newaxis] * X
                 )

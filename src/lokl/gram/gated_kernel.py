@@ -13,12 +13,12 @@ import numpy as np
 from lokl._arrays import Array, Samples, as_samples
 from lokl._threads import limit_blas_for
 from lokl.gates.base import Gate
-from lokl.gates.functions import Constant
+from lokl.gates.functions import ConstantGate
 from lokl.gram import mixing
 from lokl.gram.block_gram import in_rank, ranks_of
 from lokl.gram.gated_gram import GatedGram
 from lokl.gram.inner_products import InnerProducts
-from lokl.gram.plan import Plan, Points
+from lokl.gram.plan import GramPlan, Points
 from lokl.kernels.base import Kernel
 from lokl.kernels.samples import read_samples
 
@@ -97,7 +97,7 @@ class GatedKernel(Kernel):
 def average_kernel(kernels: Sequence[Kernel], names: Sequence[str] | None = None) -> GatedKernel:
     """Return the average of bound kernels; of one kernel, that kernel."""
     params = np.full(len(kernels), 1.0 / len(kernels))
-    return GatedKernel(kernels, Constant(), params, names=names)
+    return GatedKernel(kernels, ConstantGate(), params, names=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Expansion(ABC):
 
     @property
     @abstractmethod
-    def plan(self) -> Plan:
+    def plan(self) -> GramPlan:
         """How the kernels are computed between new samples and those that are kept."""
 
     @property
@@ -161,7 +161,7 @@ class Expansion(ABC):
         They do where layouts are equal and gates are: those of the same kernel, or constant ones.
         """
         mine, yours = self.kernel, other.kernel
-        constant = isinstance(mine.gate, Constant) and isinstance(yours.gate, Constant)
+        constant = isinstance(mine.gate, ConstantGate) and isinstance(yours.gate, ConstantGate)
         same = mine.gate is yours.gate or constant
         if not same or not np.array_equal(mine.params, yours.params):
             return False
@@ -186,7 +186,7 @@ class SupportExpansion(Expansion):
     coef: Array
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> GramPlan:
         return self.points.plan
 
     @property

@@ -1,15 +1,14 @@
-"""Rows of one matrix in one preallocated slab, the least recently used ones evicted.
+"""Layouts: samples of one view arranged for fast inner products.
 
-Views of samples, that is some of their columns, and how these are laid out for inner products.
-
-Three layouts give the same numbers; the training samples decide which is fastest.
+A view is some columns of the samples. Its samples are stored in one of three layouts, which give
+the same numbers; the training samples decide which is fastest.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -17,106 +16,45 @@ from scipy import sparse
 from lokl._arrays import Array, as_dense, is_sparse, squared_norms
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
-from lokl.kernels.columns import stretched, take_columns
+from lokl.kernels.columns import scale_columns, take_columns
 
-# More than one evicted row among this many missing rows opens more memory.
-_RETURNING = 3
-
-
-class RowCache:
-    """At most `capacity` rows of length `width`.
-
-    The slab is reserved at once, never allocated anew, and opened step by step: the first touch of
-    fresh memory costs more than computing a row, so more of it is used only once evicted rows are
-    asked for again.
-    """
-
-    def __init__(self, n_rows: int, width: int, capacity: int, dtype: Any):
-        self.capacity = min(capacity, n_rows)
-        self.slab = np.empty((self.capacity, width), dtype=dtype)
-        self._slot = np.full(n_rows, -1, dtype=np.intp)
-        self._owner = np.full(self.capacity, -1, dtype=np.intp)
-        self._used_at = np.zeros(self.capacity, dtype=np.int64)
-        self._evicted = np.zeros(n_rows, dtype=bool)
-        self._clock = 0
-        self._filled = 0
-        self._open = 0
-
-    def clear(self) -> None:
-        """Forget all rows; the slab stays."""
-        self._slot[:] = -1
-        self._owner[:] = -1
-        self._used_at[:] = 0
-        self._evicted[:] = False
-        self._filled = 0
-
-    def slots(self, index: Array) -> Array:
-        """Where rows are stored, -1 for those that are not."""
-        return np.asarray(self._slot[index])
-
-    def place(self, index: Array) -> tuple[Array, Array]:
-        """Give every row of `index` a slot; return the slots and which rows must be computed.
-
-        At most `capacity` distinct rows may be asked for in one call: they are all kept.
-        """
-        if len(index) > self.capacity:
-            raise ValueError(f"{len(index)} rows do not fit a slab of {self.capacity}")
-        self._clock += 1
-        slots = self._slot[index]
-        missing = slots < 0
-        self._used_at[slots[~missing]] = self._clock
-        rows = index[missing]
-        wanted = len(rows)
-        self._widen(len(index), wanted, int(self._evicted[rows].sum()))
-        fresh = min(wanted, self._open - self._filled)
-        free = np.arange(self._filled, self._filled + fresh)
-        self._filled += fresh
-        self._used_at[free] = self._clock
-        if fresh < wanted:
-            oldest = np.argsort(self._used_at[: self._open], kind="stable")[: wanted - fresh]
-            self._slot[self._owner[oldest]] = -1
-            self._evicted[self._owner[oldest]] = True
-            free = np.concatenate([free, oldest])
-        slots[missing] = free
-        self._slot[rows] = free
-        self._owner[free] = rows
-        self._used_at[free] = self._clock
-        return slots, missing
-
-    def _widen(self, asked: int, missing: int, returning: int) -> None:
-        """Open more of the slab for a larger request, or for evicted rows that come back."""
-        size = max(self._open, 2 * asked)
-        if returning * _RETURNING > missing:
-            size = max(size, 2 * self._open)
-        self._open = min(size, self.capacity)
-
+if TYPE_CHECKING:
+    from lokl.gram.memory import RowCache
 
 _mixing = CompiledModule("lokl.gram._mixing")
 
+# Columns that the compiled loops process at a time: they stay in the first-level cache.
 TILE = 512
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
-# and to be touched without many page faults; never fewer rows than a matrix product is good at.
-_BUFFER, _FEWEST_ROWS, _MOST_ROWS = 2**17, 32, 1024
-# Where every kernel is summed by itself, more is done with an entry than fetching it costs.
-_SUMS_BUFFER = 2**19
+# and to be touched without many page faults; never fewer rows than BLAS is efficient for. If every
+# kernel is summed by itself, more work is done per entry, and the buffer may be larger.
+_BUFFER, _SUMS_BUFFER, _FEWEST_ROWS, _MOST_ROWS = 2**17, 2**19, 32, 1024
 # Measured per entry of a Gram row on one thread, in nanoseconds: one BLAS multiply-add, one
 # multiply-add of the panel loop, and the detour of BLAS products through memory.
 _DENSE_COST, _PANEL_COST, _DETOUR_COST = 0.032, 0.095, 0.6
+# Bytes of the largest panels.
 _LARGEST_PANELS = 128 * 2**20
-# Entries that take as long as to wake a thread for them and to wait for it.
+# Entries whose computation takes as long as starting a thread and waiting for it.
 _THREAD_COST = 2**15
-# BLAS wakes its threads for every product; for few samples of few columns that never pays.
+# BLAS starts its threads for every product; for few samples of few columns that never pays.
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
+# Samples are centred if more than this share of their entries is not zero.
+_DENSE_SHARE = 0.5
 
 # Program, sides and target of the compiled loops.
 Work = tuple[Any, Any, Any]
-# Columns that kernels look at, None for all; and a number for each of them.
+# Columns that kernels use, None for all; and a number for each of them.
 Columns = tuple[int, ...] | None
 Numbers = tuple[float, ...] | None
 
 
 class Layout(ABC):
-    """Samples of one view, ready for inner products with others of the same layout."""
+    """Samples of one view, ready for inner products with others of the same layout.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_columns)
+    """
 
     # Whether `mix_half` computes only half of a symmetric matrix.
     halves: ClassVar[bool] = False
@@ -126,7 +64,7 @@ class Layout(ABC):
 
     @classmethod
     def of(cls, X: Any, dtype: Any) -> "Layout":
-        """Lay out samples, sparse ones as a CSR matrix."""
+        """Return samples in this layout, sparse ones as a CSR matrix."""
         if is_sparse(X):
             return cls(sparse.csr_matrix(X, dtype=dtype))
         return cls(np.ascontiguousarray(X, dtype=dtype))
@@ -135,7 +73,13 @@ class Layout(ABC):
     def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
         """Write the inner products of the samples `rows` with the samples of `right`.
 
-        Samples of `right` before `begin`, a multiple of `TILE`, may be left out.
+        Parameters
+        ----------
+        rows : array of int of shape (n_rows,)
+        right : Layout
+        out : array of shape (n_rows, n_right)
+        begin : int, default=0
+            Samples of `right` before it, a multiple of `TILE`, may be left out.
         """
 
     @property
@@ -144,12 +88,12 @@ class Layout(ABC):
 
     @property
     def width(self) -> int:
-        """Columns that one thread takes at a time; narrow where there are few, so that all work."""
+        """Columns that one thread takes at a time; fewer for few samples, so all threads work."""
         return TILE if self.n_samples > _FEW_SAMPLES else TILE // 4
 
     @cached_property
     def norms(self) -> Array:
-        """Squared norms, in the dtype of the samples."""
+        """Squared norms, (n_samples,), in the dtype of the samples."""
         return squared_norms(self.X).astype(self.X.dtype)
 
     def take(self, index: Array) -> "Layout":
@@ -159,57 +103,67 @@ class Layout(ABC):
         return part
 
     def products(
-        self, rows: Array, right: "Layout", half: bool = False, kept: RowCache | None = None
+        self, rows: Array, right: "Layout", half: bool = False, cache: "RowCache | None" = None
     ) -> Iterator[tuple[slice, Array]]:
-        """Inner products of the samples `rows` with those of `right`, some rows at a time.
+        """Yield inner products of the samples `rows` with all samples of `right`.
 
-        Yields which of the rows, and an array (n_rows, n_right) that the next step overwrites. With
-        `half`, columns before the tile of the first of the rows may be left out. `kept` stores
-        inner products among all samples, which are then those of `right`.
+        Parameters
+        ----------
+        rows : array of int of shape (n_rows,)
+        right : Layout
+        half : bool, default=False
+            Columns before the tile of the first row of a piece may be left out.
+        cache : RowCache, optional
+            Stored inner products among all samples; `right` are then the same samples.
+
+        Yields
+        ------
+        part : slice
+            Some of the rows.
+        dots : array of shape (n_part, n_right)
+            The next step may overwrite it.
         """
         pieces = in_pieces(len(rows), right.n_samples, half)
         buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), dtype=self.X.dtype)
         for part in pieces:
-            if kept is not None and part.stop - part.start <= kept.capacity:
-                yield part, self._kept_dots(rows[part], kept)
+            if cache is not None and part.stop - part.start <= cache.capacity:
+                yield part, self._cached_dots(rows[part], cache)
                 continue
             dots = buffer[: part.stop - part.start]
             self.dots(rows[part], right, dots, part.start // TILE * TILE if half else 0)
             yield part, dots
 
-    def _kept_dots(self, rows: Array, kept: RowCache) -> Array:
-        """Inner products of the samples `rows` with all samples, computed where not stored."""
-        slots, missing = kept.place(rows)
+    def _cached_dots(self, rows: Array, cache: "RowCache") -> Array:
+        """Return inner products of the samples `rows` with all samples; missing ones are stored."""
+        slots, missing = cache.place(rows)
         if missing.any():
             dots = np.empty((int(missing.sum()), self.n_samples), dtype=self.X.dtype)
             self.dots(rows[missing], self, dots)
-            kept.slab[slots[missing]] = dots
-        return np.asarray(kept.slab[slots])
+            cache.slab[slots[missing]] = dots
+        return np.asarray(cache.slab[slots])
 
-    def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
-        """Write all gated kernels between the samples `rows` and those of `right`."""
+    def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
+        """Write all gated kernels between the samples `rows` and the samples of `right`."""
         program, sides, target = work
         count = -(-right.n_samples // right.width)
         tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
-        for part, dots in self.products(rows, right, kept=kept):
+        for part, dots in self.products(rows, right, cache=cache):
             place = target._replace(rows=target.rows[part])
             products = _mixing.Products(dots, _no_pair(dots.dtype))
-            run_chunked(
-                *(_mixing.mix, count, 1),
-                *(program, products, rows[part], sides, place, tiles),
-            )
+            arguments = (program, products, rows[part], sides, place, tiles)
+            run_chunked(_mixing.mix, count, 1, *arguments)
 
     def mix_half(self, work: Work) -> None:
-        """Write the kernels among all samples, entries on and above the diagonal at least."""
+        """Write the kernels among all samples, at least on and above the diagonal."""
         self.mix(np.arange(self.n_samples), self, work)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Lists and panels are the samples once more.
+        # Lists and panels contain the samples once more.
         return {name: self.__dict__[name] for name in ("X", "norms") if name in self.__dict__}
 
 
 class Dense(Layout):
-    """Rows of an array, products by BLAS."""
+    """Rows of an array; products by BLAS."""
 
     @classmethod
     def of(cls, X: Any, dtype: Any) -> "Dense":
@@ -220,7 +174,7 @@ class Dense(Layout):
 
 
 class Sparse(Layout):
-    """Rows of a CSR matrix too wide for panels, products by scipy."""
+    """Rows of a CSR matrix too wide for panels; products by scipy."""
 
     @classmethod
     def of(cls, X: Any, dtype: Any) -> "Sparse":
@@ -231,7 +185,7 @@ class Sparse(Layout):
 
 
 class Panels(Layout):
-    """Sparse or very short rows against transposed pieces of the samples.
+    """Sparse or very short rows, multiplied with transposed pieces of the samples.
 
     Products are computed in the mixing pass itself, without a detour through memory.
     """
@@ -244,22 +198,21 @@ class Panels(Layout):
         if is_sparse(self.X):
             counts, columns, values = np.diff(self.X.indptr), self.X.indices, self.X.data
         else:
-            where = np.flatnonzero(self.X != 0)
-            rows, columns = np.divmod(where, self.X.shape[1])
-            counts, values = np.bincount(rows, minlength=self.n_samples), self.X.ravel()[where]
-        # Behind each row as many zeros as it takes.
+            nonzero = np.flatnonzero(self.X != 0)
+            rows, columns = np.divmod(nonzero, self.X.shape[1])
+            counts, values = np.bincount(rows, minlength=self.n_samples), self.X.ravel()[nonzero]
         padding = -counts % 4
         pointers = np.concatenate([[0], np.cumsum(counts + padding, dtype=np.int64)])
         indices = np.zeros(pointers[-1], dtype=np.int32)
         entries = np.zeros(pointers[-1], dtype=self.X.dtype)
-        place = np.arange(len(values)) + np.repeat(np.cumsum(padding) - padding, counts)
-        indices[place] = columns
-        entries[place] = values
+        positions = np.arange(len(values)) + np.repeat(np.cumsum(padding) - padding, counts)
+        indices[positions] = columns
+        entries[positions] = values
         return _mixing.Lists(pointers, indices, entries)
 
     @cached_property
     def panels(self) -> Array:
-        """Transposed samples in pieces: (n_panels, n_columns, width)."""
+        """Transposed samples in pieces, (n_panels, n_columns, width)."""
         n, d = self.X.shape
         width = self.width
         panels = np.zeros((max(-(-n // width), 1), d, width), dtype=self.X.dtype)
@@ -276,11 +229,11 @@ class Panels(Layout):
 
         run_chunked(task, right.n_samples - begin, right.width)
 
-    def mix(self, rows: Array, right: Any, work: Work, kept: RowCache | None = None) -> None:
+    def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
         self._mix(rows, right, work, np.arange(len(right.panels)), half=False)
 
     def mix_half(self, work: Work) -> None:
-        # Long and short columns in turn: equal shares of them are equal work.
+        # Long and short columns alternate, so that equal numbers of them are equal work.
         count = len(self.panels)
         order = np.empty(count, dtype=np.int64)
         order[::2] = np.arange((count + 1) // 2)
@@ -288,6 +241,7 @@ class Panels(Layout):
         self._mix(np.arange(self.n_samples), self, work, order, half=True)
 
     def _mix(self, rows: Array, right: Any, work: Work, order: Array, *, half: bool) -> None:
+        """Mix the panels in an order; with `half`, only entries on and above the diagonal."""
         program, sides, target = work
         pair = _mixing.SparsePair(self.lists, right.panels)
         products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
@@ -299,7 +253,7 @@ class Panels(Layout):
 
 @lru_cache(maxsize=2)
 def _no_pair(dtype: Any) -> Any:
-    """Return lists and panels of no samples, where inner products are stored."""
+    """Return empty lists and panels, for inner products that are stored."""
     lists = _mixing.Lists(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
     return _mixing.SparsePair(lists, np.empty((0, 0, 0), dtype))
 
@@ -316,102 +270,117 @@ def choose_layout(X: Any) -> type[Layout]:
 
 
 def in_pieces(n_rows: int, n_columns: int, half: bool = False) -> list[slice]:
-    """Cut rows into pieces that fit the buffer; `half` is for sums over half of the pairs."""
+    """Return slices of rows that fit the buffer; `half` is for sums over half of the pairs."""
     size = _SUMS_BUFFER if half else _BUFFER
     step = int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 @dataclass(frozen=True)
-class View:
-    """Columns that some kernels look at, and the layout of samples for them.
+class ViewSpec:
+    """Columns that some kernels use, and how their samples are laid out.
 
     Samples laid out for one view serve every view that equals it.
+
+    Attributes
+    ----------
+    columns : tuple of int or None
+        Positions; None for all.
+    column_scale : tuple of float or None
+        Multiplier of every column; None for 1.
+    layout : type of Layout
+    offset : tuple of float or None
+        Subtracted from every sample; None for 0.
     """
 
-    columns: Columns  # None for all
-    stretch: Numbers  # a factor of every column
+    columns: Columns
+    column_scale: Numbers
     layout: type[Layout]
-    offset: Numbers  # subtracted from every sample
+    offset: Numbers
 
-    def see(self, X: Any) -> Any:
-        """Return samples reduced to the columns, each times its factor."""
-        return _see(X, self.columns, self.stretch)
+    def select(self, X: Any) -> Any:
+        """Return samples reduced to the columns, each times its scale."""
+        return _select(X, self.columns, self.column_scale)
 
-    def moved(self, X: Any) -> Any:
-        """Return what it sees of samples, the offset subtracted."""
-        seen = self.see(X)
-        return seen if self.offset is None else as_dense(seen) - np.array(self.offset)
+    def centred(self, X: Any) -> Any:
+        """Return the selected columns of samples minus the offset."""
+        values = self.select(X)
+        return values if self.offset is None else as_dense(values) - np.array(self.offset)
 
     @property
-    def keeps_products(self) -> bool:
+    def stores_products(self) -> bool:
         """Whether inner products are worth storing.
 
-        Sparse rows are multiplied faster than their products are read back from memory, and
-        stretched views are not asked for again.
+        Sparse rows are multiplied faster than their products are read from memory, and views with
+        scaled columns are rarely used again.
         """
-        return self.layout is Dense and self.stretch is None
+        return self.layout is Dense and self.column_scale is None
 
 
-class Views:
-    """What is known of some samples: each view is decided on, and laid out, once.
+class SampleLayouts:
+    """Samples in all layouts that were needed so far: each view is laid out once.
 
-    Stretched views are not remembered: a search over the widths of columns makes hundreds of them.
+    Views with scaled columns are not stored, because a search over column widths makes hundreds of
+    them.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
     """
 
     def __init__(self, X: Any):
         self.X = X
-        self._decided: dict[Columns, tuple[type[Layout], Numbers]] = {}
-        self._norms: dict[View, tuple[float, float]] = {}
-        self._laid_out: dict[tuple[View, Any], Layout] = {}
+        self._choices: dict[Columns, tuple[type[Layout], Numbers]] = {}
+        self._norms: dict[ViewSpec, tuple[float, float]] = {}
+        self._layouts: dict[tuple[ViewSpec, Any], Layout] = {}
 
-    def view(self, columns: Columns, stretch: Numbers, movable: bool) -> View:
-        """Return the view of kernels, all of which allow samples to be moved together or not."""
-        decision = self._decided.get(columns) if stretch is None else None
-        if decision is None:
-            decision = _decide(_see(self.X, columns, stretch))
-            if stretch is None:
-                self._decided[columns] = decision
-        layout, centre = decision
-        # Distances do not change when all samples move, but lose fewer digits near zero.
-        return View(columns, stretch, layout, centre if movable else None)
+    def view(self, columns: Columns, column_scale: Numbers, can_centre: bool) -> ViewSpec:
+        """Return the view of kernels; `can_centre` if an offset does not change their values."""
+        choice = self._choices.get(columns) if column_scale is None else None
+        if choice is None:
+            values = _select(self.X, columns, column_scale)
+            choice = choose_layout(values), _centre(values)
+            if column_scale is None:
+                self._choices[columns] = choice
+        layout, centre = choice
+        # Distances between centred samples lose fewer digits.
+        return ViewSpec(columns, column_scale, layout, centre if can_centre else None)
 
-    def norms(self, view: View) -> tuple[float, float]:
+    def norms(self, view: ViewSpec) -> tuple[float, float]:
         """Return the smallest squared norm above zero and the largest; 0 without samples."""
         if view in self._norms:
             return self._norms[view]
-        norms = squared_norms(view.moved(self.X))
+        norms = squared_norms(view.centred(self.X))
         norms = norms[norms > 0]
-        found = (float(norms.min()), float(norms.max())) if len(norms) else (0.0, 0.0)
-        if view.stretch is None:
-            self._norms[view] = found
-        return found
+        limits = (float(norms.min()), float(norms.max())) if len(norms) else (0.0, 0.0)
+        if view.column_scale is None:
+            self._norms[view] = limits
+        return limits
 
-    def laid_out(self, view: View, dtype: Any) -> Layout:
+    def laid_out(self, view: ViewSpec, dtype: Any) -> Layout:
         """Return the samples laid out for a view."""
-        if (view, dtype) in self._laid_out:
-            return self._laid_out[view, dtype]
-        layout = view.layout.of(view.moved(self.X), dtype)
-        if view.stretch is None:
-            self._laid_out[view, dtype] = layout
+        if (view, dtype) in self._layouts:
+            return self._layouts[view, dtype]
+        layout = view.layout.of(view.centred(self.X), dtype)
+        if view.column_scale is None:
+            self._layouts[view, dtype] = layout
         return layout
 
-    def take(self, rows: Array) -> "Views":
-        """Return some of the samples; everything is as decided for all of them."""
-        part = Views(self.X[rows])
-        part._decided.update(self._decided)
-        part._laid_out.update({key: laid.take(rows) for key, laid in self._laid_out.items()})
+    def take(self, rows: Array, X: Any) -> "SampleLayouts":
+        """Return the layouts of the samples ``X = self.X[rows]``, chosen as for all samples."""
+        part = SampleLayouts(X)
+        part._choices.update(self._choices)
+        part._layouts.update({key: layout.take(rows) for key, layout in self._layouts.items()})
         return part
 
 
-def _see(X: Any, columns: Columns, stretch: Numbers) -> Any:
-    seen = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
-    return seen if stretch is None else stretched(seen, stretch)
+def _select(X: Any, columns: Columns, column_scale: Numbers) -> Any:
+    values = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
+    return values if column_scale is None else scale_columns(values, column_scale)
 
 
-def _decide(seen: Any) -> tuple[type[Layout], Numbers]:
-    """Return the layout of samples, and their mean where few enough entries are zero to centre."""
-    layout = choose_layout(seen)
-    if is_sparse(seen) or np.count_nonzero(seen) <= 0.5 * seen.size:
-        return layout, None
-    return layout, tuple(seen.mean(axis=0, dtype=np.float64).tolist())
+def _centre(X: Any) -> Numbers:
+    """Return the mean of samples, or None if too many entries are zero to centre them."""
+    if is_sparse(X) or np.count_nonzero(X) <= _DENSE_SHARE * X.size:
+        return None
+    return tuple(X.mean(axis=0, dtype=np.float64).tolist())

@@ -23,12 +23,13 @@ from lokl._threads import limit_blas_for, multiply
 from lokl.gates.base import Gate
 from lokl.gram import mixing
 from lokl.gram.feature_maps import FeatureMap, FourierMap, LandmarkMap, Visit
-from lokl.gram.gated_gram import MEGABYTE, GatedGram
+from lokl.gram.gated_gram import GatedGram
 from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.inner_products import InnerProducts
 from lokl.gram.landmarks import Landmarks, choose_landmarks
+from lokl.gram.memory import MEGABYTE
 from lokl.gram.mixing import add_up, square_norms, sum_kernels_apart
-from lokl.gram.plan import Plan, Points
+from lokl.gram.plan import GramPlan, Points
 from lokl.kernels.base import Kernel
 
 logger = logging.getLogger("lokl")
@@ -110,9 +111,8 @@ class LowRankProducts(InnerProducts):
 
     def take(self, rows: Array) -> "LowRankProducts":
         """Return some of the samples, with the features that were made for all of them."""
-        views = self._views.take(rows)
-        part = LowRankProducts(views.X, self.how, cache_size=self.cache_size, dtype=self.dtype)
-        part._views = views
+        part = LowRankProducts(self.X[rows], self.how, cache_size=self.cache_size, dtype=self.dtype)
+        part._layouts = self._layouts.take(rows, part.X)
         part._made = list(self._made)
         return part
 
@@ -150,7 +150,7 @@ class LowRankProducts(InnerProducts):
         rng = np.random.RandomState(self.how.seed)
         n, plan = points.n_samples, points.plan
         # Bound kernels are planned as before, in another precision.
-        double = Plan.make(plan.kernels, self._views, np.float64, plan.pair_normalized)
+        double = GramPlan.make(plan.kernels, self._layouts, np.float64, plan.pair_normalized)
         trusting = points.regated(np.ones((n, plan.n_kernels)))
         if self.how.kind == "fourier":
             precise: FeatureMap = FourierMap.make(double, self.how.rank, points, rng)
@@ -180,10 +180,10 @@ class LowRankProducts(InnerProducts):
         part = points.take(sample)
         # All kernels on one scale: landmarks shall tell the values of each of them.
         means = np.maximum(mixing.diag_apart(part).mean(axis=0), 0.0)
-        scales = np.divide(1.0, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
-        scaled = part.regated(np.broadcast_to(scales, (size, len(scales))))
+        factors = np.divide(1.0, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
+        scaled = part.regated(np.broadcast_to(factors, (size, len(factors))))
         found = choose_landmarks(scaled, rank, rng)
-        if size < n or len(scales) > 1:
+        if size < n or len(factors) > 1:
             return replace(found, rows=sample[found.rows], factor=none)
         found.factor[...] *= np.sqrt(means[0])
         return found
@@ -195,7 +195,7 @@ class LowRankProducts(InnerProducts):
             self._stored = (own, found.factor)
 
 
-def _serves(known: Plan, asked: Plan) -> bool:
+def _serves(known: GramPlan, asked: GramPlan) -> bool:
     """Whether features that were made for one plan are those of another."""
     views = [[family.view for family in plan.families] for plan in (known, asked)]
     same = known.kernels == asked.kernels and known.dtype == asked.dtype
@@ -307,7 +307,7 @@ class LowRankExpansion(Expansion):
     loads: Array
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> GramPlan:
         return self.features.plan
 
     @property

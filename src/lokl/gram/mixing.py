@@ -13,7 +13,8 @@ import numpy as np
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
-from lokl.gram.layouts import TILE, RowCache, View, Work, in_pieces
+from lokl.gram.layouts import TILE, ViewSpec, Work, in_pieces
+from lokl.gram.memory import RowCache
 from lokl.gram.plan import Points
 
 _rows = CompiledModule("lokl.gram._rows")
@@ -74,7 +75,7 @@ def fill(
     right: Points,
     out: Array,
     out_rows: Array,
-    kept: dict[View, RowCache] | None = None,
+    kept: dict[ViewSpec, RowCache] | None = None,
 ) -> None:
     """Write ``k(left[rows], right)`` into the rows `out_rows` of `out`.
 
@@ -123,7 +124,7 @@ def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Itera
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
     """Add the kernels that are no function of an inner product; normalise pairs."""
     plan = right.plan
-    stored = _look_up(left, rows, right, _rows.Place(out, out_rows, bool(plan.families)))
+    stored = _look_up(left, rows, right, _mixing.Target(out, out_rows, bool(plan.families)))
     if not plan.families and not stored:
         out[out_rows] = 0.0
     for piece in _other_pieces(left, rows, right, apart_from=stored):
@@ -146,7 +147,7 @@ def _look_up(left: Points, rows: Array, right: Points, place: Any) -> list[int]:
         sides = [
             (
                 found.rows[taken].astype(np.int32),
-                (found.factors * points.gates[:, i, 0])[taken].astype(dtype),
+                (found.normalizers * points.gates[:, i, 0])[taken].astype(dtype),
             )
             for found, points, taken in ((near, left, rows), (far, right, slice(None)))
         ]
@@ -173,7 +174,7 @@ def diag_apart(points: Points) -> Array:
         norms = layout.norms.astype(np.float64)
         for i, term in family.terms.items():
             values[:, i] = term.formula(norms, norms, norms)
-    values *= points.scales**2
+    values *= points.normalizers**2
     for i in plan.others:
         values[:, i] = plan.kernels[i].diag(points.X)
     return values
@@ -275,7 +276,7 @@ def kernel_sums(left: Points, rows: Array, right: Points, coef: Array) -> Array:
     for piece in _pieces(left, rows, right):
         damping = _damping(left, rows[piece.part], right)
         result[piece.part][:, piece.members] = piece.sums(loads[piece.members], damping)
-    result *= left.scales[rows, :, np.newaxis]
+    result *= left.normalizers[rows, :, np.newaxis]
     return result.reshape(len(rows), *right.gates.shape[1:], coef.shape[1])
 
 

@@ -1,4 +1,4 @@
-"""Kernels: what two samples share."""
+"""Kernels: similarities of two samples, and ways to combine them."""
 
 from lokl.kernels.algebra import Normalized, Product, Sum, View
 from lokl.kernels.base import Kernel

@@ -1,11 +1,14 @@
-"""What every kernel can do, and how kernels of one inner product say what they make of it."""
+"""The kernel protocol, and the two forms in which kernels share work.
+
+A kernel can be called like a function. A Gram matrix of many kernels first looks for a shared form:
+a :class:`Term` (a formula of one inner product) or a :class:`Lookup` (rows of a stored matrix).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array
@@ -13,69 +16,57 @@ from lokl._parameters import parameter_names
 
 if TYPE_CHECKING:
     from lokl.kernels.algebra import Normalized, Product, Sum, View
+    from lokl.kernels.dot import Formula
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
-
-# What is done with an inner product, as numbers, because compiled loops branch on them
-# (lokl.gram._mixing has the same list). SQUARE is for lists of Gaussians: where gamma is twice that
-# of the kernel before, squaring its values is cheaper than another exponential. No kernel asks for
-# it; the plan of a Gram matrix puts it in where it applies.
-LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
-
-
-@dataclass(frozen=True)
-class Formula:
-    """What a kernel makes of the inner product ``p = <x, z>`` and the squared norms of x and z.
-
-    Most time goes into inner products: a Gram matrix computes them once and applies the formulas
-    of all kernels to them. LINEAR is ``p``, POLYNOMIAL ``(gamma p + coef0) ** degree``, GAUSSIAN
-    ``exp(-gamma (|x|^2 + |z|^2 - 2 p))`` and TANH ``tanh(gamma p + coef0)``.
-    """
-
-    operation: int  # LINEAR, POLYNOMIAL, GAUSSIAN or TANH of this module
-    gamma: float = 1.0
-    coef0: float = 0.0
-    degree: int = 1
-
-    def __call__(self, dot: Array, left: Array, right: Array) -> Array:
-        """Kernel values from inner products and the squared norms of both sides."""
-        if self.operation == LINEAR:
-            return dot
-        if self.operation == POLYNOMIAL:
-            return np.asarray((self.gamma * dot + self.coef0) ** self.degree)
-        if self.operation == GAUSSIAN:
-            # Rounding can push a squared distance below zero, a kernel value above one.
-            return np.asarray(np.exp(-self.gamma * np.maximum(left + right - 2.0 * dot, 0.0)))
-        return np.asarray(np.tanh(self.gamma * dot + self.coef0))
 
 
 @dataclass(frozen=True)
 class Term:
-    """A formula and where it applies: ``k(x, z) = factor(x') factor(z') formula(x', z')``.
+    """A formula of one inner product, and the columns it applies to.
 
-    Here ``x'`` is the sample x reduced to some columns, each multiplied by its stretch. Kernels
-    with the same columns and stretch share one matrix of inner products.
+    ``k(x, z) = normalizer(x') normalizer(z') formula(<x', z'>, |x'|^2, |z'|^2)``, where ``x'`` is
+    the sample x reduced to some columns, each multiplied by its scale. Kernels with the same
+    columns and scales share one matrix of inner products.
+
+    Attributes
+    ----------
+    formula : Formula
+    columns : tuple of int, optional
+        Columns that the kernel uses; None for all.
+    column_scale : tuple of float, optional
+        Multiplier of each of these columns; None for 1.
+    normalizer : callable, optional
+        Returns one factor per reduced sample, (n_samples,); None for 1.
     """
 
-    formula: Formula
-    columns: tuple[int, ...] | None = None  # that the kernel looks at; None for all
-    stretch: tuple[float, ...] | None = None  # a multiplier for each column; None for 1
-    factor: Callable[[Any], Array] | None = None  # one number a sample, a normalisation; None for 1
+    formula: "Formula"
+    columns: tuple[int, ...] | None = None
+    column_scale: tuple[float, ...] | None = None
+    normalizer: Callable[[Any], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Samples of a stored matrix: ``k(x, z) = factor(x) factor(z) matrix[row(x), row(z)]``."""
+    """Samples as rows of a stored matrix: ``k(x, z) = f(x) f(z) matrix[row(x), row(z)]``.
 
-    matrix: Array  # (n_all, n_all)
-    rows: Array  # (n_samples,), of int
-    factors: Array  # (n_samples,)
+    Attributes
+    ----------
+    matrix : array of shape (n_stored, n_stored)
+    rows : array of int of shape (n_samples,)
+    normalizers : array of shape (n_samples,)
+        The factors ``f``.
+    """
+
+    matrix: Array
+    rows: Array
+    normalizers: Array
 
 
 class Kernel(BaseEstimator, ABC):
     """A positive semidefinite similarity ``k(x, z)``.
 
-    A kernel holds settings and learns nothing itself: :meth:`bind` returns a new kernel in which
+    A kernel stores settings and learns nothing itself: :meth:`bind` returns a new kernel in which
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
 
@@ -85,11 +76,18 @@ class Kernel(BaseEstimator, ABC):
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        """Kernel values of every row of `X` with every row of `Z` (`X` when None)."""
+        """Return kernel values of all pairs of rows, (n_samples_X, n_samples_Z).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples_X, n_features)
+        Z : {array-like, sparse matrix} of shape (n_samples_Z, n_features), optional
+            None is `X`.
+        """
 
     @abstractmethod
     def diag(self, X: Any) -> Array:
-        """Kernel value of every row of `X` with itself."""
+        """Return the kernel value of every row of `X` with itself, (n_samples,)."""
 
     @property
     @abstractmethod
@@ -97,7 +95,7 @@ class Kernel(BaseEstimator, ABC):
         """Short name for tables, plots and ``kernel_names_``."""
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> "Kernel":
-        """Return this kernel with data-dependent settings turned into numbers.
+        """Return this kernel with data-dependent settings replaced by numbers.
 
         Parameters
         ----------
@@ -111,15 +109,18 @@ class Kernel(BaseEstimator, ABC):
         return self
 
     def term(self) -> Term | None:
-        """Return the form that shares inner products, or None where the kernel has none."""
+        """Return the form that shares inner products, or None if the kernel has none."""
         return None
 
     def lookup(self, X: Any) -> Lookup | None:
-        """Where the values of a bound kernel are stored, or None where they are not."""
+        """Return the stored values of a bound kernel for samples, or None if it stores none."""
         return None
 
     def columns_used(self) -> tuple[int, ...] | None:
-        """Columns that a bound kernel looks at, None for all; a sample may lack all of them."""
+        """Return the positions of the columns that a bound kernel uses, None for all.
+
+        A sample may lack all of them, which is a missing view.
+        """
         return None
 
     @property
@@ -129,7 +130,7 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def is_stored(self) -> bool:
-        """Whether samples are row numbers of a stored matrix, so that their values say nothing."""
+        """Whether samples are row indices of a stored matrix and not features."""
         return False
 
     def on(self, columns: Any) -> "View":
@@ -139,7 +140,7 @@ class Kernel(BaseEstimator, ABC):
         return View(self, columns)
 
     def normalized(self, how: Normalization = "unit_diag") -> "Normalized":
-        """Return this kernel on a scale that training data fix; see :class:`Normalized`."""
+        """Return this kernel on a scale learned from training data; see :class:`Normalized`."""
         from lokl.kernels.algebra import Normalized
 
         return Normalized(self, how)

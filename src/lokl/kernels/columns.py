@@ -1,4 +1,4 @@
-"""Columns of a view: names, positions, slices, masks and selectors become positions."""
+"""Columns of a view: from names, positions, slices, masks and selectors to positions."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -12,7 +12,7 @@ from lokl._arrays import is_sparse
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Column names of a data frame, None for anything without names."""
+    """Return the column names of a data frame, None for data without names."""
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(c) for c in columns]
 
@@ -20,10 +20,20 @@ def column_names(X: Any) -> list[str] | None:
 def resolve_columns(
     columns: Any, n_features: int, names: Sequence[str] | None = None, X: Any = None
 ) -> NDArray[np.intp]:
-    """Positions of the selected columns, as a non-empty integer array.
+    """Return the positions of the selected columns, a non-empty array.
 
-    `columns` is a name, a position, a list of these, a slice, a boolean mask, or a selector of
-    scikit-learn: a function of the data frame `X`. `names` are those of all columns.
+    Parameters
+    ----------
+    columns : str, int, slice, sequence of them, boolean mask or callable
+        A callable is a column selector of scikit-learn, a function of the data frame `X`.
+    n_features : int
+    names : sequence of str, optional
+        Names of all columns.
+    X : data frame, optional
+
+    Returns
+    -------
+    positions : array of int of shape (n_columns,)
     """
     if callable(columns):
         if not hasattr(X, "columns"):
@@ -40,7 +50,7 @@ def resolve_columns(
     if isinstance(columns, str | Integral):
         columns = [columns]
     if isinstance(columns, slice):
-        positions = _of_slice(columns, n_features, names)
+        positions = _slice_positions(columns, n_features, names)
     elif (mask := np.asarray(columns)).dtype == bool:
         if mask.shape != (n_features,):
             raise ValueError(
@@ -48,7 +58,7 @@ def resolve_columns(
             )
         positions = np.flatnonzero(mask)
     else:
-        # An array as a list of Python's own numbers and names; a mixed list as it is.
+        # Arrays become lists of Python numbers and names; mixed lists stay as they are.
         listed = mask.ravel().tolist() if hasattr(columns, "dtype") else list(columns)
         positions = np.array([_position(c, n_features, names) for c in listed], dtype=np.intp)
     if positions.size == 0:
@@ -56,7 +66,9 @@ def resolve_columns(
     return positions
 
 
-def _of_slice(columns: slice, n_features: int, names: Sequence[str] | None) -> NDArray[np.intp]:
+def _slice_positions(
+    columns: slice, n_features: int, names: Sequence[str] | None
+) -> NDArray[np.intp]:
     start, stop = columns.start, columns.stop
     if not (isinstance(start, str) or isinstance(stop, str)):
         return np.arange(n_features, dtype=np.intp)[columns]
@@ -74,8 +86,8 @@ def _position(column: Any, n_features: int, names: Sequence[str] | None) -> int:
                 "pass a data frame or select by position"
             )
         if column not in names:
-            known = ", ".join(list(names)[:10])
-            raise ValueError(f"unknown column {column!r}; the data has {known}")
+            first_names = ", ".join(list(names)[:10])
+            raise ValueError(f"unknown column {column!r}; the data has {first_names}")
         return list(names).index(column)
     if isinstance(column, Integral):
         position = int(column)
@@ -86,14 +98,14 @@ def _position(column: Any, n_features: int, names: Sequence[str] | None) -> int:
 
 
 def take_columns(X: Any, positions: NDArray[np.intp]) -> Any:
-    """Return the chosen columns of an array, sparse matrix or data frame."""
+    """Return some columns of an array, sparse matrix or data frame."""
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]
     return X[:, positions] if is_sparse(X) else np.asarray(X)[:, positions]
 
 
-def stretched(X: Any, factors: Sequence[float]) -> Any:
-    """Return samples with every column multiplied by its factor."""
+def scale_columns(X: Any, factors: Sequence[float]) -> Any:
+    """Return samples with every column multiplied by its factor, (n_features,)."""
     if is_sparse(X):
         return X @ sparse.diags_array(np.asarray(factors, dtype=float), format="csr")
     return X * np.asarray(factors, dtype=float)

@@ -1,8 +1,7 @@
-"""What may be given as a kernel: kernels, words, functions, kernels of Gaussian processes.
+"""Lists of kernels: ready-made dictionaries, and the kernels that users pass to an estimator.
 
-Ready lists of kernels, and the names of those that are given to an estimator.
-
-Whether two bound kernels give the same values.
+A user may pass kernels, words such as "rbf", functions of two arrays, and kernels of scikit-learn's
+Gaussian processes. :func:`named_kernels` turns all of them into kernels with unique names.
 """
 
 from collections import Counter
@@ -20,7 +19,7 @@ from lokl.kernels.distances import Chi2, Laplacian
 from lokl.kernels.dot import RBF, Cosine, Linear, Polynomial, Sigmoid
 from lokl.kernels.stored import Callable, GaussianProcess, is_gaussian_process_kernel
 
-# Words stand for kernels that also suit columns which nobody scaled.
+# Words stand for kernels that also suit unscaled columns.
 _WORDS: dict[str, Function[[], Kernel]] = {
     "linear": Linear,
     "poly2": lambda: Polynomial(2, "scale"),
@@ -37,14 +36,14 @@ WORDS = (*_WORDS, *sorted(PAIRWISE_KERNEL_FUNCTIONS.keys() - _WORDS.keys()))
 
 
 def is_one_kernel(value: Any) -> bool:
-    """Whether a value stands for one kernel, not for a list or mapping of them."""
+    """Whether a value stands for one kernel and not for a list or mapping of kernels."""
     if isinstance(value, str | Kernel) or is_gaussian_process_kernel(value):
         return True
     return callable(value) and not isinstance(value, type | Mapping | Iterable)
 
 
 def as_kernel(value: Any) -> Kernel:
-    """Return the kernel that a value stands for."""
+    """Return the kernel that a value stands for; raise ValueError if it stands for none."""
     if isinstance(value, Kernel):
         return value
     if isinstance(value, str):
@@ -54,31 +53,37 @@ def as_kernel(value: Any) -> Kernel:
             return Callable(PAIRWISE_KERNEL_FUNCTIONS[value])
     if is_gaussian_process_kernel(value):
         return GaussianProcess(value)
-    refuse_matrix(value)
+    reject_matrix(value)
     if isinstance(value, type):
-        raise ValueError(f"unknown kernel {value!r}; give an object, {value.__name__}()")
+        raise ValueError(f"unknown kernel {value!r}; pass an object, {value.__name__}()")
     if callable(value):
         return Callable(value)
     raise ValueError(
-        f"unknown kernel {value!r}; give a Kernel or one of {', '.join(WORDS)}; "
-        "a function of two arrays is a kernel, too"
+        f"unknown kernel {value!r}; pass a Kernel, a function of two arrays, or one of "
+        f"{', '.join(WORDS)}"
     )
 
 
-def refuse_matrix(value: Any) -> None:
-    """Raise where a matrix stands in the place of kernels."""
+def reject_matrix(value: Any) -> None:
+    """Raise ValueError if a matrix is passed instead of kernels."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and not isinstance(value, Kernel):
         raise ValueError(
-            f"a kernel matrix of shape {shape} is no kernel; kernels, X = "
-            "lokl.kernels.precomputed([gram]) gives kernels, and the samples that go with them"
+            f"a kernel matrix of shape {shape} is not a kernel; kernels, X = "
+            "lokl.kernels.precomputed([gram]) returns kernels and the samples that go with them"
         )
 
 
 def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
-    """RBF kernels with gamma from ``2^low`` to ``2^high``, a factor of two apart.
+    """Return RBF kernels with gamma from ``2^low`` to ``2^high``, a factor of two apart.
 
-    Together they cost little more than one: each is the square of the one before.
+    Together they cost little more than one: the values of each are the squares of the values of
+    the one before.
+
+    Parameters
+    ----------
+    low, high : int
+        Exponents of the first and the last gamma.
     """
     if high < low:
         raise ValueError(f"rbf_ladder needs low <= high, got low={low}, high={high}")
@@ -91,23 +96,43 @@ def standard() -> list[Kernel]:
 
 
 def per_feature(kernel: Kernel, X: Any) -> dict[str, Kernel]:
-    """One copy of `kernel` for each column of `X`, under the column's name."""
+    """Return one copy of `kernel` for each column of `X`, by the column's name.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : {array, sparse matrix, data frame} of shape (n_samples, n_features)
+        Without column names, positions are the names.
+    """
     names = column_names(X) or [str(j) for j in range(X.shape[1])]
     return _unique([(name, clone(kernel).on([j])) for j, name in enumerate(names)])
 
 
 def per_view(kernel: Kernel, views: Mapping[str, Any]) -> dict[str, Kernel]:
-    """One copy of `kernel` for each named group of columns."""
+    """Return one copy of `kernel` for each named group of columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    views : mapping of str to columns
+        Columns as in :meth:`Kernel.on`, for example from :func:`lokl.join_views`.
+    """
     return {name: clone(kernel).on(columns) for name, columns in views.items()}
 
 
 def named_kernels(kernels: Any) -> dict[str, Kernel]:
-    """Kernels by unique name, from a list or mapping of what stands for kernels, one, or None."""
+    """Return kernels by unique name.
+
+    Parameters
+    ----------
+    kernels : list, mapping, one kernel, or None
+        Values are anything that :func:`as_kernel` takes; None is :func:`standard`.
+    """
     if kernels is None:
         kernels = standard()
     if is_one_kernel(kernels):
         kernels = [kernels]
-    refuse_matrix(kernels)
+    reject_matrix(kernels)
     if isinstance(kernels, Mapping):
         named = {str(name): as_kernel(kernel) for name, kernel in kernels.items()}
         if len(named) < len(kernels):
@@ -118,25 +143,26 @@ def named_kernels(kernels: Any) -> dict[str, Kernel]:
         raise ValueError(f"kernels must be a list or mapping of kernels, got {kernels!r}")
     if not named:
         raise ValueError(
-            "kernels is empty; give at least one kernel, or None for the standard three"
+            "kernels is empty; pass at least one kernel, or None for the standard three"
         )
     return named
 
 
 def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:
+    """Return kernels by their given name or label, numbered if several have the same."""
     labels = [given or kernel.label for given, kernel in kernels]
     counts, named = Counter(labels), {}
     for label, (_, kernel) in zip(labels, kernels, strict=True):
-        name, number = label, 0
-        while name in named or counts[label] > 1 > number or (number and name in counts):
-            number += 1
-            name = f"{label} #{number}"
+        name, suffix = label, 0
+        while name in named or counts[label] > 1 > suffix or (suffix and name in counts):
+            suffix += 1
+            name = f"{label} #{suffix}"
         named[name] = kernel
     return named
 
 
 def same_kernels(left: Sequence[Kernel], right: Sequence[Kernel]) -> bool:
-    """Whether kernels are of the same kinds and have the same settings, one by one."""
+    """Whether two lists have kernels of the same types with the same settings, in order."""
     return len(left) == len(right) and all(map(_same, left, right))
 
 
@@ -146,7 +172,7 @@ def _same(left: Any, right: Any) -> bool:
     if isinstance(left, Kernel):
         if type(left) is not type(right):
             return False
-        own, other = left.get_params(deep=False), right.get_params(deep=False)
-        return all(_same(own[name], other[name]) for name in own)
+        settings = left.get_params(deep=False)
+        return all(_same(value, getattr(right, name)) for name, value in settings.items())
     # Settings are numbers, words, or arrays of them.
     return bool(np.array_equal(left, right))

@@ -1,4 +1,4 @@
-"""Kernels of other distances: Laplacian and chi-squared."""
+"""Kernels of distances that are not functions of an inner product: Laplacian, chi-squared."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from lokl.kernels.base import Kernel
 
 
 class Laplacian(Kernel):
-    """Closeness in the sum of absolute differences: ``k(x, z) = exp(-gamma |x - z|_1)``.
+    """Exponential of the l_1 distance: ``k(x, z) = exp(-gamma |x - z|_1)``.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Laplacian(Kernel):
 
 
 class Chi2(Kernel):
-    """Closeness of histograms: ``k(x, z) = exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
+    """Similarity of histograms: ``k(x, z) = exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class Chi2(Kernel):
 
 
 def _histograms(X: Any) -> Array:
-    """Return samples as an array, or an error where a value is negative."""
-    # scikit-learn's compiled loop refuses arrays that are read-only.
+    """Return samples as an array; raise ValueError if a value is negative."""
+    # scikit-learn's compiled loop rejects read-only arrays.
     X = np.require(as_dense(as_samples(X)), requirements="W")
     lowest = float(X.min(initial=0.0))
     if lowest < 0:

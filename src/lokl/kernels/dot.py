@@ -1,9 +1,13 @@
-"""Kernels that are functions of one inner product: linear, polynomial, RBF, cosine, sigmoid."""
+"""Kernels that are functions of one inner product: linear, polynomial, RBF, cosine, sigmoid.
+
+Most time goes into inner products. A Gram matrix computes them once for all kernels of the same
+columns and applies the :class:`Formula` of each kernel to them.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
@@ -11,25 +15,65 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from lokl._arrays import Array, as_samples, is_sparse, squared_norms
 from lokl._parameters import check_not_negative, check_positive
-from lokl.kernels.base import GAUSSIAN, LINEAR, POLYNOMIAL, TANH, Formula, Kernel, Term
-from lokl.kernels.columns import stretched
+from lokl.kernels.base import Kernel, Term
+from lokl.kernels.columns import scale_columns
 
+# Operations on an inner product. The compiled loops in lokl.gram._mixing have a branch and a number
+# for each of them; kernels of a Gram matrix are computed in this order.
+Operation = Literal["linear", "polynomial", "gaussian", "tanh"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+
+# Rows among which a median distance is computed; all pairs of them are.
 _MEDIAN_ROWS = 1000
+# Squared distances below this share of the largest squared norm are rounding.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A kernel value from ``p = <x, z>`` and the squared norms of x and z.
+
+    Attributes
+    ----------
+    operation : {"linear", "polynomial", "gaussian", "tanh"}
+        ``p``, ``(gamma p + coef0) ** degree``, ``exp(-gamma (|x|^2 + |z|^2 - 2 p))``, or
+        ``tanh(gamma p + coef0)``.
+    gamma, coef0 : float
+    degree : int
+    """
+
+    operation: Operation
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 1
+
+    def __call__(self, dot: Array, left: Array, right: Array) -> Array:
+        """Return kernel values from inner products and the squared norms of both sides.
+
+        The three arrays have the same shape or broadcast to it.
+        """
+        if self.operation == "linear":
+            return dot
+        if self.operation == "polynomial":
+            return np.asarray((self.gamma * dot + self.coef0) ** self.degree)
+        if self.operation == "gaussian":
+            # Rounding can push a squared distance below zero, a kernel value above one.
+            return np.asarray(np.exp(-self.gamma * np.maximum(left + right - 2.0 * dot, 0.0)))
+        return np.asarray(np.tanh(self.gamma * dot + self.coef0))
 
 
 class DotKernel(Kernel):
-    """A kernel that is a function of ``<x, z>``, ``|x|^2`` and ``|z|^2``; the base of one's own.
+    """A kernel that is a function of ``<x, z>``, ``|x|^2`` and ``|z|^2``; a base for new kernels.
 
-    Kernels of this kind share their inner products, so that many cost little more than one. A
-    subclass gives a `label` and :meth:`formula`, which returns a ``Formula``. That one and its
-    operations are imported from ``lokl.kernels.base``.
+    Kernels of this kind share their inner products, so many cost little more than one. A subclass
+    provides a `label` and :meth:`formula`. ``Formula`` is imported from ``lokl.kernels.dot``.
 
     Examples
     --------
     A polynomial of products of two features, without single features and the constant:
 
     >>> from lokl.kernels import DotKernel
-    >>> from lokl.kernels.base import POLYNOMIAL, Formula
+    >>> from lokl.kernels.dot import Formula
     >>> class Pairs(DotKernel):
     ...     label = "pairs"
     ...
@@ -37,7 +81,7 @@ class DotKernel(Kernel):
     ...         self.gamma = gamma
     ...
     ...     def formula(self):
-    ...         return Formula(POLYNOMIAL, self.gamma, coef0=0.0, degree=2)
+    ...         return Formula("polynomial", self.gamma, coef0=0.0, degree=2)
     >>> Pairs(0.5)([[1.0, 1.0], [2.0, 0.0]])
     array([[1., 1.],
            [1., 4.]])
@@ -45,7 +89,7 @@ class DotKernel(Kernel):
 
     @abstractmethod
     def formula(self) -> Formula:
-        """Return what the kernel makes of an inner product; settings are checked here."""
+        """Return the formula of the kernel; settings are checked here."""
 
     def term(self) -> Term | None:
         return Term(self.formula())
@@ -63,16 +107,39 @@ class DotKernel(Kernel):
         return self.formula()(norms, norms, norms)
 
 
+class GammaKernel(DotKernel):
+    """Base of kernels whose `gamma` is a number or a word for a value learned from data."""
+
+    gamma: Any
+    gamma_words: ClassVar[tuple[str, ...]] = ("scale", "auto")
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if not isinstance(self.gamma, str):
+            self.formula()
+            return self
+        learned = _learned_gamma(self.gamma, X, weight, self.gamma_words)
+        return type(self)(**{**self.get_params(deep=False), "gamma": learned})
+
+    def bound_gamma(self) -> float:
+        """Return gamma as a number; raise ValueError if it still depends on training data."""
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"{type(self).__name__}(gamma={self.gamma!r}) depends on training data; call "
+                "bind(X) first or give a number"
+            )
+        return check_positive("gamma", self.gamma)
+
+
 class Linear(DotKernel):
     """Inner product: ``k(x, z) = <x, z>``."""
 
     label = "linear"
 
     def formula(self) -> Formula:
-        return Formula(LINEAR)
+        return Formula("linear")
 
 
-class Polynomial(DotKernel):
+class Polynomial(GammaKernel):
     """Products of up to `degree` features: ``k(x, z) = (gamma <x, z> + coef0) ** degree``.
 
     Parameters
@@ -89,92 +156,42 @@ class Polynomial(DotKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        return Polynomial(
-            self.degree, _learned_gamma(self.gamma, X, weight, "scale", "auto"), self.coef0
-        )
-
     def formula(self) -> Formula:
         if not isinstance(self.degree, Integral) or self.degree < 1:
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}")
         coef0 = check_not_negative("coef0", self.coef0)
-        return Formula(POLYNOMIAL, _known_gamma(self), coef0, int(self.degree))
+        return Formula("polynomial", self.bound_gamma(), coef0, int(self.degree))
 
     @property
     def label(self) -> str:
         return f"poly{self.degree}"
 
 
-class RBF(DotKernel):
-    """Closeness: ``k(x, z) = exp(-gamma |x - z|^2)``.
+class RBF(GammaKernel):
+    """Gaussian of the distance: ``k(x, z) = exp(-gamma |x - z|^2)``.
 
     Parameters
     ----------
     gamma : float, "scale", "auto" or "median", default="scale"
         "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features`` as in scikit-learn,
-        of the columns that the kernel reads; "median" is the reciprocal of the median squared
+        of the columns that the kernel uses; "median" is the reciprocal of the median squared
         distance between training samples (of at most 1000 of them).
     """
+
+    gamma_words = ("scale", "auto", "median")
 
     def __init__(self, gamma: Any = "scale"):
         self.gamma = gamma
 
-    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if not isinstance(self.gamma, str):
-            self.formula()
-            return self
-        return RBF(_learned_gamma(self.gamma, X, weight, "scale", "auto", "median"))
-
     def formula(self) -> Formula:
-        return Formula(GAUSSIAN, _known_gamma(self))
+        return Formula("gaussian", self.bound_gamma())
 
     @property
     def label(self) -> str:
         return f"rbf({self.gamma:.3g})" if isinstance(self.gamma, Real) else "rbf"
 
 
-class AnisotropicRBF(Kernel):
-    """Closeness with a width for each column: ``k(x, z) = exp(-sum_c gammas_c (x_c - z_c)^2)``.
-
-    The product of one-column RBF kernels; a column of gamma 0 does not count.
-
-    Parameters
-    ----------
-    gammas : array-like of shape (n_features,)
-    """
-
-    label = "anisotropic rbf"
-
-    def __init__(self, gammas: Any):
-        self.gammas = gammas
-
-    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        count = len(self._stretch())
-        if count != X.shape[1]:
-            raise ValueError(f"AnisotropicRBF has {count} gammas, the data {X.shape[1]} columns")
-        return self
-
-    def term(self) -> Term | None:
-        return Term(Formula(GAUSSIAN), stretch=self._stretch())
-
-    def __call__(self, X: Any, Z: Any = None) -> Array:
-        left = stretched(as_samples(X), self._stretch())
-        right = None if Z is None else stretched(as_samples(Z), self._stretch())
-        return RBF(1.0)(left, right)
-
-    def diag(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
-
-    def _stretch(self) -> tuple[float, ...]:
-        gammas = np.asarray(self.gammas, dtype=float)
-        if gammas.ndim != 1 or not np.isfinite(gammas).all() or (gammas < 0).any():
-            raise ValueError(f"gammas are finite numbers >= 0, one a column, got {self.gammas!r}")
-        return tuple(np.sqrt(gammas).tolist())
-
-
-class Sigmoid(DotKernel):
+class Sigmoid(GammaKernel):
     """Hyperbolic tangent: ``k(x, z) = tanh(gamma <x, z> + coef0)``.
 
     Not positive semidefinite in general; solvers warn and still terminate.
@@ -192,24 +209,60 @@ class Sigmoid(DotKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        return Sigmoid(_learned_gamma(self.gamma, X, weight, "scale", "auto"), self.coef0)
-
     def formula(self) -> Formula:
         if not isinstance(self.coef0, Real) or not np.isfinite(self.coef0):
             raise ValueError(f"coef0 must be finite, got {self.coef0!r}")
-        return Formula(TANH, _known_gamma(self), float(self.coef0))
+        return Formula("tanh", self.bound_gamma(), float(self.coef0))
+
+
+class AnisotropicRBF(Kernel):
+    """Gaussian with a width for each column: ``k(x, z) = exp(-sum_c gammas_c (x_c - z_c)^2)``.
+
+    It is the product of one-column RBF kernels; a column of gamma 0 has no effect.
+
+    Parameters
+    ----------
+    gammas : array-like of shape (n_features,)
+    """
+
+    label = "anisotropic rbf"
+
+    def __init__(self, gammas: Any):
+        self.gammas = gammas
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        count = len(self._column_scale())
+        if count != X.shape[1]:
+            raise ValueError(f"AnisotropicRBF has {count} gammas, the data {X.shape[1]} columns")
+        return self
+
+    def term(self) -> Term | None:
+        return Term(Formula("gaussian"), column_scale=self._column_scale())
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = scale_columns(as_samples(X), self._column_scale())
+        right = None if Z is None else scale_columns(as_samples(Z), self._column_scale())
+        return RBF(1.0)(left, right)
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    def _column_scale(self) -> tuple[float, ...]:
+        gammas = np.asarray(self.gammas, dtype=float)
+        if gammas.ndim != 1 or not np.isfinite(gammas).all() or (gammas < 0).any():
+            raise ValueError(
+                f"gammas must be finite numbers >= 0, one per column, got {self.gammas!r}"
+            )
+        return tuple(np.sqrt(gammas).tolist())
 
 
 class Cosine(Kernel):
-    """Angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 where a sample is the zero vector."""
+    """Cosine of the angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 if a sample is the zero vector."""
 
     label = "cosine"
 
     def term(self) -> Term | None:
-        return Term(Formula(LINEAR), factor=InverseNorm())
+        return Term(Formula("linear"), normalizer=InverseNorm())
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
@@ -223,9 +276,9 @@ class Cosine(Kernel):
 
 @dataclass(frozen=True)
 class InverseNorm:
-    """One over the norm of every sample, 0 for a sample of zeros.
+    """One over the norm of every sample, (n_samples,); 0 for a sample of zeros.
 
-    An object, not a function: models that are stored in files hold no code.
+    An object and not a function, because model files contain no code.
     """
 
     def __call__(self, X: Any) -> Array:
@@ -233,63 +286,69 @@ class InverseNorm:
         return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
 
 
-def _known_gamma(kernel: Any) -> float:
-    """Return the gamma of a kernel, or an error where it is still to be learned."""
-    if isinstance(kernel.gamma, str):
-        raise ValueError(
-            f"{type(kernel).__name__}(gamma={kernel.gamma!r}) depends on training data; call "
-            "bind(X) first or give a number"
-        )
-    return check_positive("gamma", kernel.gamma)
-
-
-def _learned_gamma(word: str, X: Any, weight: Array | None, *known: str) -> float:
+def _learned_gamma(word: str, X: Any, weight: Array | None, words: tuple[str, ...]) -> float:
     """Return the gamma that a word means on training samples."""
-    if word not in known:
-        words = " or ".join(repr(own) for own in known)
-        raise ValueError(f"gamma must be a number, {words}, got {word!r}")
+    if word not in words:
+        allowed = " or ".join(map(repr, words))
+        raise ValueError(f"gamma must be a number, {allowed}, got {word!r}")
     X = as_samples(X)
     if word == "auto":
         return 1.0 / max(X.shape[1], 1)
-    spread = _spread(X, weight) if word == "scale" else _median_distance(X, weight)
-    # Samples that do not differ leave the width open; scikit-learn takes 1 as well. Data whose
-    # squares overflow is refused where samples are read, with the number of the sample.
+    spread = _total_variance(X, weight) if word == "scale" else median_squared_distance(X, weight)
+    # If samples do not differ, gamma is 1, as in scikit-learn. Samples whose squares overflow are
+    # rejected where samples are checked, with the index of the sample.
     return max(1.0 / spread, np.finfo(float).tiny) if spread > 0 else 1.0
 
 
-def _spread(X: Any, weight: Array | None) -> float:
-    """Number of features times the (weighted) variance of all entries."""
+def _total_variance(X: Any, weight: Array | None) -> float:
+    """Return the number of features times the (weighted) variance of all entries."""
     n, d = X.shape
     if n == 0:
         return 0.0
     weight = np.ones(n) if weight is None else weight
     total = weight.sum() * d
     mean = float(weight @ np.asarray(X.sum(axis=1)).ravel()) / total
-    # Two passes: E[x^2] - E[x]^2 loses all digits where the mean is far from zero.
+    # Two passes: E[x^2] - E[x]^2 loses all digits if the mean is far from zero.
     if is_sparse(X):
-        moved = X.copy()
-        moved.data = (X.data - mean) ** 2
-        zeros = d - np.diff(X.indptr)
-        squares = np.asarray(moved.sum(axis=1)).ravel() + mean**2 * zeros
+        squared = X.copy()
+        squared.data = (X.data - mean) ** 2
+        n_zeros = d - np.diff(X.indptr)
+        squares = np.asarray(squared.sum(axis=1)).ravel() + mean**2 * n_zeros
     else:
         squares = ((X - mean) ** 2).sum(axis=1)
     variance = float(weight @ squares) / total
-    # Equal entries whose mean was rounded have no spread.
+    # Equal entries whose mean was rounded have no variance.
     return d * variance if variance > (8 * np.finfo(float).eps * mean) ** 2 * n else 0.0
 
 
-def _median_distance(X: Any, weight: Array | None) -> float:
-    """Weighted median of the squared distances of all pairs of rows, at most 1000 evenly spaced."""
+def median_squared_distance(
+    X: Any, weight: Array | None = None, max_rows: int = _MEDIAN_ROWS
+) -> float:
+    """Return the weighted median of the squared distances of all pairs of rows.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    weight : array of shape (n_samples,), optional
+        A weight of 2 counts like the row written twice.
+    max_rows : int, default=1000
+        Evenly spaced rows that are used at most.
+
+    Returns
+    -------
+    distance : float
+        0 if the median pair is equal up to rounding, or without samples.
+    """
     n = X.shape[0]
     if n == 0:
         return 0.0
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    if n > _MEDIAN_ROWS:
-        chosen = np.linspace(0, n - 1, _MEDIAN_ROWS).astype(np.intp)
-        X, weight = X[chosen], weight[chosen]
+    if n > max_rows:
+        rows = np.linspace(0, n - 1, max_rows).astype(np.intp)
+        X, weight = X[rows], weight[rows]
     distance = euclidean_distances(X, squared=True).ravel()
     # Equal rows far from zero are a rounding error apart.
-    distance[distance <= 1e-13 * float(squared_norms(X).max())] = 0.0
+    distance[distance <= _ROUNDING * float(squared_norms(X).max())] = 0.0
     order = np.argsort(distance, kind="stable")
     mass = np.cumsum(np.outer(weight, weight).ravel()[order])
     return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])

@@ -1,6 +1,7 @@
-"""Samples so large or so small that kernels cannot be computed: found where data enters.
+"""Checks of samples where they enter the library: missing views, and values that overflow.
 
-Which samples have which views: NaN in all columns of a view means it is missing.
+NaN in all columns of a view means that the sample lacks the view. Everything after this module
+works on samples without NaN and with norms that can be squared.
 """
 
 from collections.abc import Sequence
@@ -9,84 +10,13 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, Samples, is_sparse, squared_norms
-from lokl.kernels.base import Kernel
-from lokl.kernels.columns import stretched, take_columns
+from lokl.kernels.base import Kernel, Term
+from lokl.kernels.columns import scale_columns, take_columns
 
-# Squared norms and kernel values up to here leave room for sums over many samples. Where the
-# largest squared norm is below the other limit, squares of single values are no longer exact.
+# Squared norms and kernel values up to the first limit leave room for sums over many samples. If
+# the largest squared norm is below the second, squares of single values are no longer exact.
 _LARGEST, _SMALLEST = 1e280, 1e-280
 _REMEDY = "scale the data, for example with sklearn.preprocessing.StandardScaler"
-
-
-def check_magnitudes(
-    kernels: Sequence[Kernel],
-    names: Sequence[str],
-    X: Any,
-    *,
-    rows: Array | None = None,
-    training: bool = False,
-) -> None:
-    """Raise where a kernel overflows, or where all training samples vanish for it.
-
-    Norms are found once for all kernels of the same columns. A kernel is tried where the norm is
-    largest. `X` is without NaN, errors number the samples by `rows`.
-    """
-    if X.shape[0] == 0:
-        return
-    numbers = np.arange(X.shape[0]) if rows is None else rows
-    largest: dict[Any, tuple[int, float]] = {}
-    with np.errstate(all="ignore"):
-        for kernel, name in zip(kernels, names, strict=True):
-            term = kernel.term()
-            columns = kernel.columns_used() if term is None else term.columns
-            seen = (columns, None if term is None else term.stretch)
-            if seen not in largest:
-                largest[seen] = _largest_norm(X, *seen, name, training)
-            place, norm = largest[seen]
-            value = norm
-            if not kernel.is_stored and norm <= _LARGEST:
-                value = _value_at(kernel, term, X, place, norm)
-            if training and term is not None and 0.0 < norm < 1.0 and value < _SMALLEST:
-                raise ValueError(_too_small(name, "values of the kernel"))
-            if not value <= _LARGEST:
-                what = "values of the kernel" if norm <= _LARGEST else "squares of its values"
-                raise ValueError(
-                    f"sample {int(numbers[place])} is too large for kernel {name!r}: {what} "
-                    f"overflow; {_REMEDY}"
-                )
-
-
-def _largest_norm(
-    X: Any, columns: Any, stretch: Any, name: str, training: bool
-) -> tuple[int, float]:
-    """Place and size of the largest squared norm among samples reduced to some columns."""
-    seen = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
-    norms = squared_norms(seen if stretch is None else stretched(seen, stretch))
-    place = int(np.argmax(norms))
-    if training and squares_vanish(seen, norms):
-        raise ValueError(_too_small(name, "squares of their values"))
-    return place, float(norms[place])
-
-
-def _too_small(name: str, what: str) -> str:
-    return f"the samples are too small for kernel {name!r}: {what} vanish; {_REMEDY}"
-
-
-def squares_vanish(X: Any, norms: Array | None = None) -> bool:
-    """Whether samples that are not zero have squared norms too small to count with."""
-    norms = squared_norms(X) if norms is None else norms
-    if norms.max(initial=0.0) >= _SMALLEST:
-        return False
-    values = X.data if is_sparse(X) else np.asarray(X)
-    return bool((values != 0).any())
-
-
-def _value_at(kernel: Kernel, term: Any, X: Any, place: int, norm: float) -> float:
-    """Size of the kernel value of one sample with itself, before any normalisation."""
-    if term is not None:
-        square = np.array([norm])
-        return float(np.abs(term.formula(square, square, square))[0])
-    return float(np.abs(np.asarray(kernel.diag(X[place : place + 1]), dtype=float)[0]))
 
 
 def read_samples(
@@ -100,10 +30,17 @@ def read_samples(
     frame: Any = None,
     training: bool = False,
 ) -> Samples:
-    """Return rows as samples of these kernels; arguments are those of :func:`split_missing`.
+    """Return rows as samples of bound kernels, after all checks.
 
-    The only place that looks for NaN and for numbers that overflow: whatever comes after works on
-    the result. Samples of `training` must not vanish either.
+    Parameters
+    ----------
+    kernels, names, X, columns, rows
+        See :func:`split_missing`.
+    weight : array of shape (n_samples,), optional
+    frame : data frame, optional
+        `X` as it was given.
+    training : bool, default=False
+        Also raise if the samples are so small that all kernel values vanish.
     """
     filled, present = split_missing(kernels, names, X, columns, rows)
     check_magnitudes(kernels, names, filled, rows=rows, training=training)
@@ -117,10 +54,27 @@ def split_missing(
     columns: Any = None,
     rows: Array | None = None,
 ) -> tuple[Any, Array | None]:
-    """Return samples with 0 for NaN, and which kernels can see which sample, None where all can.
+    """Replace NaN by 0 and return which samples have the views of which kernels.
 
-    The zeros never count: a gate is 0 where a kernel cannot see a sample. Kernels are bound. Errors
-    call kernels by `names`, columns by `columns` and samples by their numbers in `rows`.
+    The zeros have no effect, because gates are 0 where a view is missing.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Bound kernels.
+    names : sequence of str
+        Names of the kernels in errors.
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    columns : sequence of str, optional
+        Names of the columns in errors; None for positions.
+    rows : array of int of shape (n_samples,), optional
+        Indices of the samples in errors; None for positions.
+
+    Returns
+    -------
+    filled : {array, CSR matrix} of shape (n_samples, n_features)
+    present : boolean array of shape (n_samples, n_kernels) or None
+        None if no value is missing.
     """
     if is_sparse(X):
         if np.isnan(X.data).any():
@@ -132,7 +86,7 @@ def split_missing(
     missing = np.isnan(X)
     if not missing.any():
         return X, None
-    numbers = np.arange(X.shape[0]) if rows is None else rows
+    rows = np.arange(X.shape[0]) if rows is None else rows
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)
     for i, kernel in enumerate(kernels):
         used = kernel.columns_used()
@@ -142,19 +96,96 @@ def split_missing(
                 "impute the values, or give each view its own kernel with .on(columns): samples "
                 "may then lack whole views"
             )
-        seen = missing[:, list(used)]
-        present[:, i] = ~seen.all(axis=1)
-        partly = np.flatnonzero(seen.any(axis=1) & present[:, i])
-        if len(partly):
-            column = int(np.array(used)[seen[partly[0]]][0])
+        in_view = missing[:, list(used)]
+        present[:, i] = ~in_view.all(axis=1)
+        partial = np.flatnonzero(in_view.any(axis=1) & present[:, i])
+        if len(partial):
+            column = int(np.array(used)[in_view[partial[0]]][0])
             label = column if columns is None else repr(str(columns[column]))
             raise ValueError(
-                f"Input X contains NaN: sample {int(numbers[partly[0]])} has a part of the view of "
+                f"Input X contains NaN: sample {int(rows[partial[0]])} has a part of the view of "
                 f"kernel {names[i]!r} but not column {label}; impute it, or set the whole view to "
                 "NaN"
             )
-    lost = np.flatnonzero(~present.any(axis=1))
-    if len(lost):
-        number = int(numbers[lost[0]])
-        raise ValueError(f"Input X contains NaN: sample {number} lacks every view; remove it")
+    without_view = np.flatnonzero(~present.any(axis=1))
+    if len(without_view):
+        row = int(rows[without_view[0]])
+        raise ValueError(f"Input X contains NaN: sample {row} lacks every view; remove it")
     return np.where(missing, 0.0, X), present
+
+
+def present_rows(X: Any) -> Array:
+    """Return which samples have a view, (n_samples,), from its columns: not if all are NaN."""
+    if is_sparse(X) or not np.issubdtype(np.asarray(X).dtype, np.floating):
+        return np.ones(X.shape[0], dtype=bool)
+    return np.asarray(~np.isnan(np.asarray(X)).all(axis=1))
+
+
+def check_magnitudes(
+    kernels: Sequence[Kernel],
+    names: Sequence[str],
+    X: Any,
+    *,
+    rows: Array | None = None,
+    training: bool = False,
+) -> None:
+    """Raise ValueError if a kernel overflows, or if all training samples vanish for it.
+
+    A kernel is evaluated at the sample of the largest norm. Norms are computed once for all kernels
+    of the same columns. `X` has no NaN; the other parameters are as in :func:`read_samples`.
+    """
+    if X.shape[0] == 0:
+        return
+    largest: dict[Any, tuple[int, float]] = {}
+    with np.errstate(all="ignore"):
+        for kernel, name in zip(kernels, names, strict=True):
+            term = kernel.term()
+            columns = kernel.columns_used() if term is None else term.columns
+            view = (columns, None if term is None else term.column_scale)
+            if view not in largest:
+                largest[view] = _largest_norm(X, *view, name, training)
+            position, norm = largest[view]
+            value = norm
+            if not kernel.is_stored and norm <= _LARGEST:
+                value = _value_at(kernel, term, X, position, norm)
+            if training and term is not None and 0.0 < norm < 1.0 and value < _SMALLEST:
+                raise ValueError(_too_small(name, "values of the kernel"))
+            if not value <= _LARGEST:
+                what = "values of the kernel" if norm <= _LARGEST else "squares of its values"
+                row = position if rows is None else int(rows[position])
+                raise ValueError(
+                    f"sample {row} is too large for kernel {name!r}: {what} overflow; {_REMEDY}"
+                )
+
+
+def _largest_norm(
+    X: Any, columns: Any, column_scale: Any, name: str, training: bool
+) -> tuple[int, float]:
+    """Return position and size of the largest squared norm among samples reduced to columns."""
+    view = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
+    norms = squared_norms(view if column_scale is None else scale_columns(view, column_scale))
+    position = int(np.argmax(norms))
+    if training and squares_vanish(view, norms):
+        raise ValueError(_too_small(name, "squares of their values"))
+    return position, float(norms[position])
+
+
+def _too_small(name: str, what: str) -> str:
+    return f"the samples are too small for kernel {name!r}: {what} vanish; {_REMEDY}"
+
+
+def squares_vanish(X: Any, norms: Array | None = None) -> bool:
+    """Whether samples that are not zero have squared norms too small to compute with."""
+    norms = squared_norms(X) if norms is None else norms
+    if norms.max(initial=0.0) >= _SMALLEST:
+        return False
+    values = X.data if is_sparse(X) else np.asarray(X)
+    return bool((values != 0).any())
+
+
+def _value_at(kernel: Kernel, term: Term | None, X: Any, position: int, norm: float) -> float:
+    """Return the size of the kernel value of one sample with itself, before normalisation."""
+    if term is not None:
+        square = np.array([norm])
+        return float(np.abs(term.formula(square, square, square))[0])
+    return float(np.abs(np.asarray(kernel.diag(X[position : position + 1]), dtype=float)[0]))

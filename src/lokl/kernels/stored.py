@@ -1,7 +1,4 @@
-"""Kernels given as numbers or as a function: stored matrices and callables.
-
-Kernels of scikit-learn's Gaussian processes.
-"""
+"""Kernels that users bring: stored matrices, functions, and scikit-learn's kernel objects."""
 
 import sys
 from collections.abc import Callable as Function
@@ -14,20 +11,20 @@ from sklearn.utils import check_array
 from lokl._arrays import Array, as_dense, as_samples
 from lokl.kernels.base import Kernel, Lookup
 
-# Difference of mirrored entries that passes for rounding, over the largest entry.
+# Difference of mirrored entries that counts as rounding, as a share of the largest entry.
 _ASYMMETRY = 1e-6
 
 
 class Precomputed(Kernel):
-    """A stored symmetric matrix over all samples; a sample is its row number.
+    """A stored symmetric matrix over all samples; a sample is its row index.
 
-    The data is the index column that :func:`precomputed` returns, so that splitters, pipelines
-    and grid searches work as with any other data. Copies share the matrix.
+    The data is the index column that :func:`precomputed` returns, so splitters, pipelines and grid
+    searches work as with any other data. Copies share the matrix.
 
     Parameters
     ----------
     gram : array of shape (n_all, n_all)
-        Kernel values of every sample, training and test, with every other.
+        Kernel values of all pairs of samples, training and test.
     """
 
     label = "precomputed"
@@ -49,45 +46,46 @@ class Precomputed(Kernel):
 
     def lookup(self, X: Any) -> Lookup:
         rows = self._rows(X)
-        return Lookup(np.asarray(self.gram), rows, np.ones(len(rows)))
+        return Lookup(np.asarray(self.gram), rows, normalizers=np.ones(len(rows)))
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._rows(X)
         right = left if Z is None else self._rows(Z)
         values = np.asarray(self.gram)[np.ix_(left, right)]
-        _refuse_not_finite(values, left, right)
+        _check_finite(values, left, right)
         return values
 
     def diag(self, X: Any) -> Array:
         rows = self._rows(X)
         values = np.asarray(self.gram)[rows, rows]
-        _refuse_not_finite(values[:, np.newaxis], rows)
+        _check_finite(values[:, np.newaxis], rows)
         return values
 
     def _rows(self, X: Any) -> Array:
+        """Return row indices (n_samples,) from the index column (n_samples, 1)."""
         X = as_dense(X)
         size = np.shape(self.gram)[0]
         if X.ndim != 2 or X.shape[1] != 1:
             raise ValueError(
-                f"a precomputed kernel reads one column of row numbers, got shape {X.shape}; "
+                f"a precomputed kernel takes one column of row indices, got shape {X.shape}; "
                 "use X from lokl.kernels.precomputed, or .on(column)"
             )
         rows = X[:, 0].astype(np.float64)
         bad = ~((rows >= 0) & (rows < size)) | (np.floor(rows) != rows)
         if bad.any():
             raise ValueError(
-                f"row number {rows[bad][0]:g} is not in the stored {size} x {size} kernel matrix"
+                f"row index {rows[bad][0]:g} is not in the stored {size} x {size} kernel matrix"
             )
         return rows.astype(np.intp)
 
 
 class Callable(Kernel):
-    """Any function of two blocks of samples: ``function(X, Z)`` gives the (n, p) values.
+    """Any function of two blocks of samples: ``function(X, Z)`` returns the (n, p) values.
 
     Parameters
     ----------
     function : callable
-        Symmetric and positive semidefinite. A model can be pickled if its functions can.
+        Symmetric and positive semidefinite. A model can be pickled if its functions can be.
     """
 
     def __init__(self, function: Function[[Any, Any], Any]):
@@ -114,18 +112,18 @@ class Callable(Kernel):
 
 
 def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
-    """Kernels of stored matrices and the index column that stands for the samples.
+    """Return kernels of stored matrices, and the index column that stands for the samples.
 
     Parameters
     ----------
     grams : sequence of arrays of shape (n, n)
-        One symmetric matrix a kernel, over all samples.
+        One symmetric matrix per kernel, over all samples.
 
     Returns
     -------
     kernels : list of Precomputed
     X : array of shape (n, 1)
-        Row numbers; split it like any data.
+        Row indices; split it like any data.
 
     Examples
     --------
@@ -136,12 +134,12 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
     array([0., 1., 2.])
     """
     if hasattr(grams, "shape") and len(grams.shape) == 2:
-        raise ValueError("give matrices as a list: precomputed([gram])")
+        raise ValueError("pass matrices as a list: precomputed([gram])")
     checked = [check_gram(gram) for gram in grams]
     sizes = {gram.shape[0] for gram in checked}
     if not sizes:
         raise ValueError(
-            "kernel matrices over the same samples have one size, but there is no matrix; give at "
+            "kernel matrices over the same samples have one size, but there is no matrix; pass at "
             "least one: precomputed([gram])"
         )
     if len(sizes) != 1:
@@ -150,28 +148,33 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
 
 
 def check_gram(gram: Any) -> Array:
-    """Return a stored matrix as an array, or an error: square, finite, symmetric."""
+    """Return a stored matrix as an array; raise ValueError unless square, finite, symmetric."""
     gram = check_array(
         gram, dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="gram"
     )
     if gram.shape[0] != gram.shape[1]:
         raise ValueError(
-            f"a precomputed kernel matrix is square over all samples, got shape {gram.shape}; "
-            "store training and test samples in one matrix and split the index column"
+            "a precomputed kernel matrix must be square over all samples, got shape "
+            f"{gram.shape}; store training and test samples in one matrix and split the index "
+            "column"
         )
-    _refuse_not_finite(gram, np.arange(len(gram)), np.arange(len(gram)))
+    _check_finite(gram, np.arange(len(gram)), np.arange(len(gram)))
     difference = np.abs(gram - gram.T).max()
     if difference > _ASYMMETRY * max(np.abs(gram).max(), np.finfo(float).tiny):
         raise ValueError(
-            f"a precomputed kernel matrix is symmetric, but entries differ by {difference:.3g}; "
+            f"a precomputed kernel matrix must be symmetric, entries differ by {difference:.3g}; "
             "use (gram + gram.T) / 2 if that is rounding"
         )
     return np.asarray(gram)
 
 
-def _refuse_not_finite(values: Array, rows: Array, columns: Array | None = None) -> None:
-    """Raise where a block of a stored matrix, or its diagonal, has NaN or infinity."""
-    # A sum is not finite where an entry is not, and much cheaper than looking at each of them.
+def _check_finite(values: Array, rows: Array, columns: Array | None = None) -> None:
+    """Raise ValueError if a block of a stored matrix, or its diagonal, has NaN or infinity.
+
+    `rows` and `columns` are the indices of the block in the matrix; without `columns`, `values` is
+    the diagonal as one column.
+    """
+    # A sum is not finite if an entry is not, and much cheaper than a test of each of them.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return
@@ -182,22 +185,22 @@ def _refuse_not_finite(values: Array, rows: Array, columns: Array | None = None)
     row = rows[i]
     column = row if columns is None else columns[j]
     raise ValueError(
-        f"a precomputed kernel matrix is finite, but row {row}, column {column} is "
+        f"a precomputed kernel matrix must be finite, but row {row}, column {column} is "
         f"{values[i, j]}; leave that sample out, or fill in its kernel values"
     )
 
 
 class GaussianProcess(Kernel):
-    """A kernel of ``sklearn.gaussian_process.kernels``, with the hyperparameters it has.
+    """A kernel of ``sklearn.gaussian_process.kernels`` with its hyperparameters.
 
     Nothing is learned from data: an anisotropic or fitted kernel is used as it is, and its
-    hyperparameters are searched like any other, as ``kernel__length_scale``.
+    hyperparameters can be searched like any others, as ``kernel__length_scale``.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Without ``WhiteKernel``, which is noise and no similarity of two samples. Estimators take
-        such a kernel also as it is.
+        Without ``WhiteKernel``, which is noise and not a similarity of two samples. Estimators
+        also take such a kernel without this class around it.
 
     Examples
     --------
@@ -227,7 +230,7 @@ class GaussianProcess(Kernel):
         return str(self.kernel)
 
     def _similarity(self) -> Any:
-        """Return the kernel, or an error where it is no similarity of two samples."""
+        """Return the kernel; raise ValueError if it is not a similarity of two samples."""
         if not is_gaussian_process_kernel(self.kernel):
             raise ValueError(
                 "GaussianProcess wraps a kernel of sklearn.gaussian_process.kernels, "
@@ -237,12 +240,12 @@ class GaussianProcess(Kernel):
             kind = type(part).__name__
             if kind == "WhiteKernel":
                 raise ValueError(
-                    f"{self.kernel} contains WhiteKernel, which is noise: it says nothing about "
-                    "the similarity of two samples. Leave it out; C stands for noise"
+                    f"{self.kernel} contains WhiteKernel, which is noise and not a similarity of "
+                    "two samples; leave it out, noise is modelled by C"
                 )
             if kind == "CompoundKernel":
                 raise ValueError(
-                    f"{self.kernel} is several kernels at once; give them as a list, "
+                    f"{self.kernel} is several kernels at once; pass them as a list, "
                     "kernels=compound.kernels"
                 )
         return self.kernel
@@ -250,6 +253,6 @@ class GaussianProcess(Kernel):
 
 def is_gaussian_process_kernel(value: Any) -> bool:
     """Whether an object is a kernel of scikit-learn's Gaussian processes."""
-    # Who has such a kernel has imported its module; nobody else pays for the import.
+    # Such a kernel exists only if its module is imported; other users do not pay for the import.
     module = sys.modules.get("sklearn.gaussian_process.kernels")
     return module is not None and isinstance(value, module.Kernel)

@@ -9,10 +9,10 @@ from lokl._arrays import Array, Samples
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, NORM, POSITIVE, or_none
-from lokl.gates import Weighted
-from lokl.gates.base import share_missing
+from lokl.gates import WeightedGate
+from lokl.gates.base import rescale_missing
 from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
-from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers import NormBall, alternating
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Memberships:
 
     def of(self, c: Array, present: Array | None) -> Array:
         """Gates from memberships."""
-        return share_missing(np.repeat(c[:, np.newaxis, :], self.n_kernels, axis=1), present)
+        return rescale_missing(np.repeat(c[:, np.newaxis, :], self.n_kernels, axis=1), present)
 
 
 @settings
@@ -78,10 +78,10 @@ class _CLMKL(IterativeEstimator):
             p=float(self.p),
             first=training.cache.warm_start("weights"),
         )
-        trace = self._run(closed_form(objective, self.learn_tol))
+        trace = self._run(alternating(objective, self.learn_tol))
         training.cache.store("weights", trace.last.params)
         return training.model(
-            Weighted(memberships, by_rank=True),
+            WeightedGate(memberships, by_rank=True),
             trace.last.params,
             trace.last.solution,
             weights_=trace.last.params,

@@ -10,8 +10,8 @@ from lokl.base import Classifier, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import Rule
 from lokl.base.training import chosen_solver
-from lokl.gates import Weighted
-from lokl.gates.base import Everywhere, weigh
+from lokl.gates import WeightedGate
+from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
 from lokl.solvers import squared_hinge
 from lokl.solvers.by_name import classification_loss
@@ -66,7 +66,7 @@ class EasyMKLClassifier(Classifier):
             classification_loss("squared_hinge", chosen_solver(self))
 
     def _learn(self, training: Training) -> GatedMachine:
-        gate = Weighted(Everywhere(training.n_kernels))
+        gate = WeightedGate(EqualGates(training.n_kernels))
         base = gate.base(training.samples)
         gram = training.gram(base)
         # The weights do not depend on the cost of the machine.
@@ -74,7 +74,9 @@ class EasyMKLClassifier(Classifier):
         total = float(forms.sum())
         weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
         params = weights[np.newaxis]
-        solution = training.machines(resume="machines").solve(gram.regated(weigh(base, params)))
+        solution = training.machines(resume="machines").solve(
+            gram.regated(apply_weights(base, params))
+        )
         return training.model(gate, params, solution, weights_=weights)
 
     def _forms(self, training: Training, gram: GatedGram) -> Array:

@@ -10,9 +10,8 @@ from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, one_of
 from lokl.base.templates import learn_weights
 from lokl.base.training import chosen_solver
-from lokl.gates import Constant
+from lokl.gates import ConstantGate
 from lokl.kernels import RBF, Kernel, per_feature
-from lokl.kernels.base import GAUSSIAN
 from lokl.optimizers import (
     Entropy,
     HalfSquaredNorm,
@@ -20,7 +19,7 @@ from lokl.optimizers import (
     ProductObjective,
     Regularizer,
     SumOfWeights,
-    spectral,
+    spectral_gradient,
 )
 
 
@@ -108,7 +107,7 @@ class _GMKL(IterativeEstimator):
         return learn_weights(
             self,
             training,
-            lambda **common: spectral(
+            lambda **common: spectral_gradient(
                 Penalised(**common, regularizer=self._penalty(), strength=float(self.lam)),
                 self.learn_tol,
             ),
@@ -125,11 +124,11 @@ class _GMKL(IterativeEstimator):
             self._penalty(),
             float(self.lam),
         )
-        trace = self._run(spectral(objective, self.learn_tol))
+        trace = self._run(spectral_gradient(objective, self.learn_tol))
         exponents = trace.last.params
         # What was learned is one kernel; the factors are no parts of a decision.
         return training.model(
-            Constant(),
+            ConstantGate(),
             np.ones(1),
             trace.last.solution,
             names=["product"],
@@ -143,14 +142,14 @@ def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
     gammas = np.zeros((len(kernels), n_features))
     for i, kernel in enumerate(kernels):
         term = kernel.term()
-        if term is None or term.formula.operation != GAUSSIAN or term.factor is not None:
+        if term is None or term.formula.operation != "gaussian" or term.normalizer is not None:
             raise ValueError(
                 f"combine='product' multiplies RBF kernels, got {names[i]!r}; leave kernels=None "
                 "for one RBF a column, or use combine='sum'"
             )
         columns = range(n_features) if term.columns is None else term.columns
-        stretch = np.ones(len(columns)) if term.stretch is None else np.array(term.stretch)
-        np.add.at(gammas[i], np.array(columns), term.formula.gamma * stretch**2)
+        scale = np.array(term.column_scale or np.ones(len(columns)))
+        np.add.at(gammas[i], np.array(columns), term.formula.gamma * scale**2)
     return gammas
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import POSITIVE
-from lokl.gates import Groups
+from lokl.gates import GroupGate, RepresentationGate
 from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, NearestCentre, find_clusters
-from lokl.optimizers import GateObjective, spectral
+from lokl.optimizers import GateObjective, spectral_gradient
 
 
 @settings
@@ -35,12 +35,12 @@ class _GSMKL(IterativeEstimator):
 
     def _learn(self, training: Training) -> GatedMachine:
         clusters, distances = find_clusters(self, training, np.inf)
-        gate = Groups(NearestCentre(clusters), clusters.n_clusters)
-        start = gate.init(training.samples.given, training.n_kernels, training.rng)
-        settled = gate.settled(distances.argmin(axis=1), training.samples.present)
-        gram = training.gram(settled.values(start), keep=True)
-        objective = GateObjective(training.machines(), gram, settled, start, gate.project)
-        trace = self._run(spectral(objective, self.learn_tol))
+        gate = RepresentationGate(GroupGate(clusters.n_clusters), NearestCentre(clusters))
+        groups, present = distances.argmin(axis=1), training.samples.present
+        start = gate.gate.init(groups, training.n_kernels, training.rng)
+        gram = training.gram(gate.values(groups, start, present), keep=True)
+        objective = GateObjective(training.machines(), gram, gate, groups, present, start)
+        trace = self._run(spectral_gradient(objective, self.learn_tol))
         return training.model(
             gate,
             trace.last.params,

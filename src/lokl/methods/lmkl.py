@@ -9,13 +9,13 @@ from lokl._parameters import check_choice, check_not_negative
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, POSITIVE, Rule, anything
-from lokl.gates import Gate, GateOn, Gaussian, Represented, Sigmoid, Softmax
+from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram.landmarks import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
 from lokl.optimizers import GateObjective, line_search
 
-_GATES: dict[str, Any] = {"softmax": Softmax, "sigmoid": Sigmoid, "gaussian": Gaussian}
+_GATES: dict[str, Any] = {"softmax": SoftmaxGate, "sigmoid": SigmoidGate, "gaussian": GaussianGate}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
 # Trust below this counts as none, where `snap` is on.
 _SNAP = 1e-3
@@ -37,7 +37,7 @@ class _LMKL(IterativeEstimator):
     gate: Any = setting(
         "softmax",
         anything('{"softmax", "sigmoid", "gaussian"} or Gate'),
-        "Kind of gate. ``Softmax().on(columns)`` looks at some columns only.",
+        "Kind of gate. ``SoftmaxGate().on(columns)`` looks at some columns only.",
     )
     gating: Any = setting(
         "auto",
@@ -84,14 +84,12 @@ class _LMKL(IterativeEstimator):
         kind, columns = self._kind()
         gating, positions = self._looks_at(training, columns)
         representation = self._representation(training, gating, positions)
-        gate = Represented(kind, representation, _SNAP if self.snap else 0.0)
+        gate = RepresentationGate(kind, representation, _SNAP if self.snap else 0.0)
         Z = representation(training.samples)
         start = kind.project(kind.init(Z, training.n_kernels, training.rng))
-        settled = gate.settled(Z, training.samples.present)
-        gram = training.gram(settled.values(start), keep=True)
-        objective = GateObjective(
-            training.machines(), gram, settled, start, kind.project, self._penalty(training, gating)
-        )
+        present, ridge = training.samples.present, self._penalty(training, gating)
+        gram = training.gram(gate.values(Z, start, present), keep=True)
+        objective = GateObjective(training.machines(), gram, gate, Z, present, start, ridge)
         trace = self._run(line_search(objective, self.learn_tol))
         return training.model(gate, trace.last.params, trace.last.solution, **trace.summary())
 

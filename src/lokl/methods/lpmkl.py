@@ -6,7 +6,7 @@ from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setti
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE
 from lokl.base.templates import learn_weights
-from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers import NormBall, alternating
 
 
 @settings
@@ -33,7 +33,7 @@ class _LpMKL(IterativeEstimator):
         return learn_weights(
             self,
             training,
-            lambda **common: closed_form(NormBall(**common, p=float(self.p)), self.learn_tol),
+            lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
         )
 
 

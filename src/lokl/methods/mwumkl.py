@@ -9,10 +9,10 @@ from lokl._arrays import Array
 from lokl.base import Classifier, IterativeEstimator, OptimizationTrace, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import SHARE, one_of
-from lokl.gates import Weighted
-from lokl.gates.base import Everywhere, weigh
+from lokl.gates import WeightedGate
+from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
-from lokl.optimizers import Step
+from lokl.optimizers import OptimizerStep
 from lokl.solvers import Dual, Problem, Solution, squared
 from lokl.solvers.exact import Distinct
 from lokl.solvers.mwu import RATES, kernel_shares
@@ -76,7 +76,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        gate = Weighted(Everywhere(training.n_kernels))
+        gate = WeightedGate(EqualGates(training.n_kernels))
         base = gate.base(training.samples)
         gram = training.gram(base)
         traces = [
@@ -93,7 +93,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
                 gate, last.params, last.solution, weights_=last.params[0], **facts
             )
         weights = np.mean([trace.last.params for trace in traces], axis=0)
-        shared = gram.regated(weigh(base, weights))
+        shared = gram.regated(apply_weights(base, weights))
         if is_squared:
             solution, lower, gap = _squared_machines(training, shared, traces)
         else:
@@ -106,7 +106,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
 
     def _path(
         self, training: Training, problem: Problem, gram: GatedGram, base: Array
-    ) -> Iterator[Step]:
+    ) -> Iterator[OptimizerStep]:
         distinct = Distinct.of(training.samples.filled, problem)
         rounds = kernel_shares(
             gram.inner.take(distinct.rows).gated(training.kernels, base[distinct.rows]),
@@ -118,8 +118,10 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         )
         for found in rounds:
             weights = found.shares[np.newaxis]
-            solution = Solution([distinct.spread(found.dual)], gram.regated(weigh(base, weights)))
-            yield Step(weights, found.lower, found.gap, solution)
+            solution = Solution(
+                [distinct.spread(found.dual)], gram.regated(apply_weights(base, weights))
+            )
+            yield OptimizerStep(weights, found.lower, found.gap, solution)
 
 
 def _squared_machines(

@@ -9,12 +9,12 @@ from lokl._arrays import Array, Samples, sample_weight
 from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE
-from lokl.gates import Weighted
-from lokl.gates.base import share_missing
+from lokl.gates import WeightedGate
+from lokl.gates.base import rescale_missing
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.optimizers import NormBall, closed_form
+from lokl.optimizers import NormBall, alternating
 from lokl.solvers import Solver
 
 # Of so many samples, evenly spaced, kernel values are looked at to see whether any is negative.
@@ -45,7 +45,7 @@ class ClassProbabilities:
         for i, density in enumerate(self.densities):
             means = density(samples.seen_by(i))
             p[samples.rows_seen_by(i), i] = _shares(means, self.signed[i])
-        return share_missing(p, samples.present)
+        return rescale_missing(p, samples.present)
 
 
 @settings
@@ -89,7 +89,7 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
             "probabilities", lambda: _learn_probabilities(training)
         )
         # A new sample has no part in its own density, so a training sample has none either.
-        base = share_missing(own, training.samples.present)
+        base = rescale_missing(own, training.samples.present)
         objective = NormBall(
             machines=training.machines(resume="weights"),
             gram=training.gram(base, keep=True),
@@ -97,11 +97,11 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
             p=float(self.p),
             first=training.cache.warm_start("weights"),
         )
-        trace = self._run(closed_form(objective, self.learn_tol))
+        trace = self._run(alternating(objective, self.learn_tol))
         params = trace.last.params
         training.cache.store("weights", params)
         return training.model(
-            Weighted(probabilities),
+            WeightedGate(probabilities),
             params,
             trace.last.solution,
             weights_=params[0],

@@ -17,11 +17,11 @@ from lokl.base import Classifier, IterativeEstimator, Training, setting, setting
 from lokl.base.model import WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
 from lokl.base.training import chosen_solver
-from lokl.gates import Constant, Weighted
-from lokl.gates.base import weigh
+from lokl.gates import ConstantGate, WeightedGate
+from lokl.gates.base import apply_weights
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.methods.success import RegressedSuccess, regress, success_machine
-from lokl.optimizers import NormBall, Step, closed_form
+from lokl.optimizers import NormBall, OptimizerStep, alternating
 from lokl.solvers import Machines
 from lokl.solvers.by_name import check_regression
 
@@ -246,11 +246,11 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
             regressors, known = _regressors(training, choices)
         chosen = Chosen(path.scores(trace.last), rule, regressors)
         return training.model(
-            Weighted(chosen),
+            WeightedGate(chosen),
             params,
             trace.last.solution,
             # The machines were trained on the choices before, or on those that labels made.
-            gates=weigh(chosen.of(known, training.samples.present), params),
+            gates=apply_weights(chosen.of(known, training.samples.present), params),
             weights_=params[0],
             choices_=choices,
             **trace.summary(),
@@ -287,7 +287,7 @@ class _Alternation:
         self.best_scores: Array = np.empty(0)  # of the training samples, under the best machines
         self.gram: GatedGram = training.gram(self.best_choice, keep=True)
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[OptimizerStep]:
         h, best, rounds = self.best_choice, None, 0
         while self.learner.latent == "label" or rounds < _CHOICES:
             rounds += 1
@@ -301,31 +301,31 @@ class _Alternation:
                 return
             h = new
 
-    def _weights(self, h: Array) -> Step:
+    def _weights(self, h: Array) -> OptimizerStep:
         """Learn weights for a choice of kernels."""
         objective = NormBall(
             machines=self.machines, gram=self.gram.regated(h), base=h, p=float(self.learner.p)
         )
-        for rounds, found in enumerate(closed_form(objective, self.learner.learn_tol), 1):
+        for rounds, found in enumerate(alternating(objective, self.learner.learn_tol), 1):
             step = found
             if rounds == _INNER_ROUNDS:
                 break
         return step
 
-    def scores(self, step: Step) -> Scores:
+    def scores(self, step: OptimizerStep) -> Scores:
         """Scores of any sample under the machines of a step."""
         training, solution = self.training, step.solution
         # Gates of new samples are not needed: what a kernel would say is asked under full trust.
-        kernel = GatedKernel(training.kernels, Constant(), step.params[0], names=training.names)
+        kernel = GatedKernel(training.kernels, ConstantGate(), step.params[0], names=training.names)
         machines = Expansion.make(kernel, solution.gram, solution.coef, solution.intercept)
         return Scores(machines, step.params[0])
 
-    def _scores_of_training(self, step: Step) -> Array:
+    def _scores_of_training(self, step: OptimizerStep) -> Array:
         solution = step.solution
         sums = solution.gram.kernel_sums(solution.coef)[:, :, 0]
         return np.asarray(sums * np.sqrt(step.params[0])[:, np.newaxis])
 
-    def _next(self, step: Step, h: Array, scores: Array) -> Array:
+    def _next(self, step: OptimizerStep, h: Array, scores: Array) -> Array:
         training, learner, rule = self.training, self.learner, self.rule
         solution, present = step.solution, training.samples.present
         if learner.latent != "label":

@@ -7,7 +7,7 @@ from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setti
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import POSITIVE
 from lokl.base.templates import learn_weights
-from lokl.optimizers import Simplex, Step, level, reduced_gradient
+from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
 
 
 @settings
@@ -28,9 +28,9 @@ class _SimpleMKL(IterativeEstimator):
     def _learn(self, training: Training) -> GatedMachine:
         return learn_weights(self, training, self._path)
 
-    def _path(self, **common: Any) -> Iterator[Step]:
+    def _path(self, **common: Any) -> Iterator[OptimizerStep]:
         objective = Simplex(**common)
-        search = reduced_gradient if objective.first is None else level
+        search = reduced_gradient if objective.first is None else level_method
         return search(objective, self.learn_tol)
 
 

@@ -10,7 +10,7 @@ from lokl.base import Classifier, Regressor, Training, setting, settings
 from lokl.base.model import AttributeDocs, GatedMachine
 from lokl.base.settings import one_of
 from lokl.base.training import chosen_solver
-from lokl.gates import Weighted
+from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
 from lokl.methods.success import (
@@ -48,12 +48,12 @@ class SuccessTrust:
         return g
 
 
-class SuccessGate(Weighted):
+class SuccessGate(WeightedGate):
     """Trust is the share of a kernel in the pair of the sample with itself; rows sum to one."""
 
     base: SuccessTrust
 
-    def trust(self, H: Array) -> Array:
+    def kernel_weights(self, H: Array) -> Array:
         share = H if self.base.psd == "pointwise" else H**2
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 

@@ -5,7 +5,7 @@ import numpy as np
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, FixedKernel, Regressor, Training, settings
 from lokl.base.model import GatedMachine
-from lokl.gates import Constant, Gate
+from lokl.gates import ConstantGate, Gate
 
 
 @settings
@@ -13,7 +13,7 @@ class _UniformMKL(FixedKernel):
     """One machine on the average of the kernels: ``k = (1/m) sum_i k_i``."""
 
     def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
-        return Constant(), np.full(n_kernels, 1.0 / n_kernels)
+        return ConstantGate(), np.full(n_kernels, 1.0 / n_kernels)
 
     def _learn(self, training: Training) -> GatedMachine:
         gate, params = self._gate(training.samples, training.n_kernels)

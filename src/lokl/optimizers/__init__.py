@@ -1,9 +1,9 @@
-"""How a gate moves: every optimiser takes an objective and yields steps."""
+"""Optimisers of gates and kernel weights: each takes an objective and yields steps."""
 
 from lokl.optimizers.gates import GateObjective, line_search
-from lokl.optimizers.objective import Evaluation, Objective, Step
-from lokl.optimizers.reduced_gradient import level, reduced_gradient
-from lokl.optimizers.spectral import spectral
+from lokl.optimizers.objective import Objective, ObjectiveValue, OptimizerStep
+from lokl.optimizers.reduced_gradient import level_method, reduced_gradient
+from lokl.optimizers.spectral import spectral_gradient
 from lokl.optimizers.weights import (
     Entropy,
     HalfSquaredNorm,
@@ -14,26 +14,26 @@ from lokl.optimizers.weights import (
     Simplex,
     SumOfWeights,
     WeightObjective,
-    closed_form,
+    alternating,
 )
 
 __all__ = [
     "Entropy",
-    "Evaluation",
     "GateObjective",
     "HalfSquaredNorm",
     "NormBall",
     "Objective",
+    "ObjectiveValue",
+    "OptimizerStep",
     "Penalised",
     "ProductObjective",
     "Regularizer",
     "Simplex",
-    "Step",
     "SumOfWeights",
     "WeightObjective",
-    "closed_form",
-    "level",
+    "alternating",
+    "level_method",
     "line_search",
     "reduced_gradient",
-    "spectral",
+    "spectral_gradient",
 ]

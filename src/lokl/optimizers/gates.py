@@ -1,40 +1,57 @@
-"""The optimal dual value as a function of a gate's parameters.
+"""Gates learned by gradient: the objective, and a line search along the normalised gradient."""
 
-Descent along the normalised gradient, with steps that double and halve.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.gates.base import SettledGate
+from lokl.gates import RepresentationGate
 from lokl.gram import GatedGram
-from lokl.optimizers.objective import Evaluation, Objective, Step
+from lokl.optimizers.objective import Objective, ObjectiveValue, OptimizerStep
 from lokl.solvers import Machines
+
+# A decrease of the objective by less than this share of it counts as none. Gates that are
+# saturated move no further, and such decreases would lead to ever longer steps.
+_NOISE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class GateObjective(Objective[Evaluation]):
-    """``J(V) + ridge / 2 |V|^2``: machines under the gates that parameters ``V`` give."""
+class GateObjective(Objective[ObjectiveValue]):
+    """``J(V) + ridge / 2 |V|^2``: the dual value of SVMs under the gate of parameters ``V``.
+
+    Attributes
+    ----------
+    machines : Machines
+    gram : GatedGram
+        The kernels on the training samples, under any gate values.
+    gate : RepresentationGate
+    Z : {array, CenteredSparse} of shape (n_samples, ...)
+        Representation of the training samples, computed once.
+    present : boolean array of shape (n_samples, n_kernels) or None
+        Which views the samples have.
+    first : array
+        Parameters to start from.
+    ridge : float, default=0.0
+    """
 
     machines: Machines
-    gram: GatedGram  # the kernels on the training samples, under any gates
-    gate: SettledGate
-    first: Array  # parameters to start from
-    nearest: Callable[[Array], Array]  # projects parameters onto those that are allowed
+    gram: GatedGram
+    gate: RepresentationGate
+    Z: Any
+    present: Array | None
+    first: Array
     ridge: float = 0.0
 
     def start(self) -> Array:
         return self.first
 
     def project(self, params: Array) -> Array:
-        return self.nearest(params)
+        return self.gate.project(params)
 
-    def at(self, params: Array, ceiling: float = float("inf")) -> Evaluation | None:
-        H = self.gate.values(params)
+    def at(self, params: Array, ceiling: float = float("inf")) -> ObjectiveValue | None:
+        H = self.gate.values(self.Z, params, self.present)
         penalty = 0.5 * self.ridge * float((params**2).sum())
         solution = self.machines.solve_below(self.gram.regated(H), ceiling - penalty)
         if solution is None:
@@ -42,28 +59,24 @@ class GateObjective(Objective[Evaluation]):
 
         def gradient() -> Array:
             slopes = solution.gram.gate_gradient(solution.coef)[:, :, 0]
-            return self.gate.pullback(params, H, slopes) + self.ridge * params
+            return self.gate.gate.pullback(self.Z, params, H, slopes) + self.ridge * params
 
-        return Evaluation(params, solution.objective + penalty, solution.gap, gradient, solution)
-
-
-# A fall of the objective by less than this share of it counts as none. Gates that are full or
-# none move no further, and such falls would lead to ever longer steps.
-_NOISE = 1e-6
+        objective = solution.objective + penalty
+        return ObjectiveValue(params, objective, solution.gap, gradient, solution)
 
 
-def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Step]:
-    """Yield points of strictly falling objective.
+def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[OptimizerStep]:
+    """Descend along the normalised gradient; the objective decreases strictly.
 
-    The first search starts with a step of length one, later ones with the length that was last
-    good; while the objective falls the step is doubled, else it is halved. Every trial solves the
-    machines, so few trials matter more than a good direction.
+    The first search starts with a step of length one, later ones with the last successful length.
+    While the objective decreases the step is doubled, otherwise it is halved. Every trial solves
+    the SVMs, so few trials matter more than a good direction.
 
     Parameters
     ----------
     objective : Objective
     tol : float, default=1e-3
-        Relative fall of the objective, and length of a step, that end the search.
+        Relative decrease of the objective, and length of a step, that end the search.
     """
     current, length = objective.evaluate(objective.start()), 1.0
     yield current.step()
@@ -76,22 +89,25 @@ def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Step]:
         best, length = _search(objective, current, gradient / norm, length, tol)
         if best is None:
             return
-        fall = current.objective - best.objective
+        decrease = current.objective - best.objective
         current = best
         yield current.step()
-        if fall <= tol * abs(current.objective + fall):
+        if decrease <= tol * abs(current.objective + decrease):
             return
 
 
 def _search(
-    objective: Objective[Any], current: Evaluation, direction: Array, length: float, tol: float
-) -> tuple[Evaluation | None, float]:
-    """Best point along a direction and its distance, None where none is better for certain."""
+    objective: Objective[Any], current: ObjectiveValue, direction: Array, length: float, tol: float
+) -> tuple[ObjectiveValue | None, float]:
+    """Return the best point along a direction and its distance; None if no point is better."""
 
-    def better(length: float, than: Evaluation) -> Evaluation | None:
-        params = objective.project(current.params - length * direction)
-        found = objective.at(params, than.objective)
-        return found if found is not None and _is_better(found, than) else None
+    def better(length: float, than: ObjectiveValue) -> ObjectiveValue | None:
+        trial = objective.at(objective.project(current.params - length * direction), than.objective)
+        if trial is None:
+            return None
+        # By more than the solver's tolerance and rounding can explain.
+        limit = than.objective - _NOISE * abs(than.objective)
+        return trial if trial.objective + trial.slack < limit else None
 
     best = better(length, current)
     if best is not None:
@@ -102,8 +118,3 @@ def _search(
         length *= 0.5
         best = better(length, current)
     return best, length
-
-
-def _is_better(new: Evaluation, old: Evaluation) -> bool:
-    """Whether the objective fell by more than the solver left open and rounding can explain."""
-    return new.objective + new.slack < old.objective - _NOISE * abs(old.objective)

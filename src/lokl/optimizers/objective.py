@@ -1,4 +1,11 @@
-"""What an optimiser needs to know, whatever it optimises, and what it tells about each step."""
+"""Objectives of parameters of a gate, and the one calling convention of all optimisers.
+
+An *objective* maps parameters to the optimal dual value of one or several SVMs, possibly plus a
+penalty. An *optimiser* is a generator function ``optimiser(objective, tol) -> iterator of steps``.
+It starts at ``objective.start()`` and yields an :class:`OptimizerStep` for every accepted point,
+the start included. It returns when the tolerance is met or no progress is possible. The caller
+limits the number of steps by not asking for more. Trial points that are rejected are not yielded.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,19 +17,19 @@ from lokl.solvers import Solution
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One accepted step of learning a gate.
+class OptimizerStep:
+    """One accepted point of an optimiser.
 
     Attributes
     ----------
     params : array
         Parameters of the gate.
     objective : float
-        What is minimised: the dual value of the machines, and regularisers where there are any.
+        The value that is minimised: the dual value of the SVMs, plus penalties if there are any.
     gap : float
-        Certified distance from the optimum of the whole problem; NaN where there is no certificate.
+        Certified distance from the optimum of the whole problem; NaN without a certificate.
     solution : Solution
-        The machines at these parameters.
+        The SVMs at these parameters.
     """
 
     params: Array
@@ -32,18 +39,18 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class ObjectiveValue:
     """An objective at some parameters.
 
     Attributes
     ----------
     params : array
-        What the optimiser moves.
+        Parameters that the optimiser moves.
     objective : float
     slack : float
-        How far the objective may lie below the true value, because the machines are not exact.
+        How far the objective may lie below the true value, because SVMs are solved to a tolerance.
     gradient : callable
-        Computes the gradient, which only accepted points need.
+        Computes the gradient, with the shape of `params`. Only accepted points need it.
     solution : Solution
     """
 
@@ -55,50 +62,50 @@ class Evaluation:
 
     @property
     def gate_params(self) -> Array:
-        """Parameters of the gate, mostly what the optimiser moves."""
+        """Parameters of the gate; by default the parameters that the optimiser moves."""
         return self.params
 
-    def step(self, gap: float = float("nan")) -> Step:
-        """Return the point as an accepted step; what the machines leave open adds to the gap."""
-        return Step(self.gate_params, self.objective, gap + self.slack, self.solution)
+    def step(self, gap: float = float("nan")) -> OptimizerStep:
+        """Return the point as an accepted step; the slack of the SVMs is added to the gap."""
+        return OptimizerStep(self.gate_params, self.objective, gap + self.slack, self.solution)
 
 
-E = TypeVar("E", bound=Evaluation)
+V = TypeVar("V", bound=ObjectiveValue)
 
 
-class Objective(ABC, Generic[E]):
-    """A function of parameters whose values are optimal dual values of machines.
+class Objective(ABC, Generic[V]):
+    """A function of parameters whose values are optimal dual values of SVMs.
 
     Attributes
     ----------
     is_certified : bool
-        Whether :meth:`gap` bounds the distance from the optimum, as it does for convex problems.
+        Whether :meth:`gap` bounds the distance from the optimum, as for convex problems.
     """
 
     is_certified = False
 
     @abstractmethod
     def start(self) -> Array:
-        """Return allowed parameters to start from."""
+        """Return feasible parameters to start from."""
 
     @abstractmethod
-    def at(self, params: Array, ceiling: float = float("inf")) -> E | None:
-        """Solve the machines at parameters; None where the objective is above the ceiling."""
+    def at(self, params: Array, ceiling: float = float("inf")) -> V | None:
+        """Solve the SVMs at parameters; return None if the objective exceeds the ceiling."""
 
     def project(self, params: Array) -> Array:
-        """Return the nearest allowed parameters."""
+        """Return the nearest feasible parameters."""
         return params
 
-    def gap(self, evaluation: E) -> float:
-        """Return how far the optimum may lie below a point, the machines there taken as exact."""
+    def gap(self, value: V) -> float:
+        """Return how far the optimum may lie below a point whose SVMs are taken as exact."""
         return float("nan")
 
     def refine(self, precision: float) -> bool:
-        """Be told how precise machines must be from now on; say whether that changes values."""
+        """Set the precision of the SVMs from now on; return whether that changes values."""
         return False
 
-    def evaluate(self, params: Array) -> E:
-        """Solve the machines at parameters, however high the objective."""
-        found = self.at(params)
-        assert found is not None
-        return found
+    def evaluate(self, params: Array) -> V:
+        """Solve the SVMs at parameters, however large the objective."""
+        value = self.at(params)
+        assert value is not None
+        return value

@@ -1,8 +1,8 @@
-"""Planes below an objective of weights, one for all machines that were solved together.
+"""SimpleMKL's weights on the simplex: reduced gradient and level method, on cutting planes.
 
-Reduced gradient on the simplex: SimpleMKL's descent.
-
-The level method on the simplex: for starts near the optimum, a few machines are enough.
+Every set of SVMs that was solved gives a plane below the convex objective. Both optimisers use
+these planes: the reduced gradient to save trials along a direction, the level method to choose the
+next point and to bound the optimum.
 """
 
 from collections.abc import Iterator
@@ -13,29 +13,42 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from lokl._arrays import Array
-from lokl.optimizers.objective import Step
-from lokl.optimizers.weights import Simplex, WeightEvaluation, best_weights
+from lokl.optimizers.objective import OptimizerStep
+from lokl.optimizers.weights import Simplex, WeightObjectiveValue, best_weights
+
+# A search along a direction ends with this share of the decrease that the planes allow, or after
+# this many trials.
+_SUFFICIENT, _TRIALS = 0.8, 12
+# Decreases below this share of the objective are rounding.
+_NOISE = 1e-10
+# Position of the level between the lower bound (0) and the best value (1).
+_LEVEL = 0.3
+# If one more point reduces the gap by less than this share, the reduced gradient takes over.
+_PROGRESS = 1e-3
 
 
 class Planes:
-    """What every machine solved so far says about all other weights.
+    """Cutting planes: lower bounds on the objective as a function of the weights.
 
-    Coefficients `u` that are feasible once are so always, so the optimum at weights ``d`` is at
-    least ``linear(u) - d'S(u) / 2``: a plane below a convex function.
+    Coefficients `u` that are feasible once stay feasible for all weights ``d``, so the optimum at
+    ``d`` is at least ``linear(u) - d'S(u) / 2``.
     """
 
     def __init__(self) -> None:
         self._linear: list[float] = []
-        self._forms: list[Array] = []
-        self._lowest: Array | None = None  # where the last bound was found
+        self._forms: list[Array] = []  # of shape (n_kernels,)
+        self._minimizer: Array | None = None  # weights at which the last bound is attained
 
     def add(self, objective: float, weights: Array, forms: Array) -> None:
-        """Remember the machines that were solved at some weights."""
+        """Add the plane of the SVMs that were solved at `weights`, (n_kernels,)."""
         self._linear.append(objective + 0.5 * float(weights @ forms))
         self._forms.append(forms)
 
     def along(self, start: Array, D: Array, longest: float) -> tuple[float, float]:
-        """Where on ``start + s D`` the planes are lowest, and how low."""
+        """Return the step ``0 <= s <= longest`` that is lowest on ``start + s D``, and the value.
+
+        The value at each point is the height of the highest plane.
+        """
         forms = np.array(self._forms)
         heights = np.array(self._linear) - 0.5 * forms @ start
         slopes = -0.5 * forms @ D
@@ -56,11 +69,11 @@ class Planes:
             s = float(crossing.min())
 
     def bound(self) -> float:
-        """Lowest value of the planes on the simplex; minus infinity where it was not found."""
+        """Return the minimum of the planes on the simplex; minus infinity if not found."""
         # Values are relative to the largest, so that tolerances are.
         unit = max(self._linear)
         forms, m = np.array(self._forms) / unit, len(self._forms[0])
-        found: Any = linprog(
+        result: Any = linprog(
             np.append(np.zeros(m), 1.0),
             A_ub=np.hstack([-0.5 * forms, -np.ones((len(forms), 1))]),
             b_ub=-np.array(self._linear) / unit,
@@ -68,17 +81,17 @@ class Planes:
             b_eq=[1.0],
             bounds=[(0.0, 1.0)] * m + [(None, None)],
         )
-        if not found.success:
+        if not result.success:
             return -np.inf
-        self._lowest = found.x[:-1]
-        # Any mixture of planes is below the objective, however exact the program was solved.
-        shares = np.maximum(-found.ineqlin.marginals, 0.0)
-        shares = shares / shares.sum()
-        return float(shares @ self._linear - 0.5 * (shares @ np.array(self._forms)).max())
+        self._minimizer = result.x[:-1]
+        # Any mixture of planes is below the objective, however exactly the program was solved.
+        mixture = np.maximum(-result.ineqlin.marginals, 0.0)
+        mixture = mixture / mixture.sum()
+        return float(mixture @ self._linear - 0.5 * (mixture @ np.array(self._forms)).max())
 
     def below(self, target: float, centre: Array) -> Array:
-        """Weights on the simplex nearest to some at which no plane is above the target."""
-        start = centre if self._lowest is None else self._lowest
+        """Return the weights on the simplex nearest to `centre` with all planes below a target."""
+        start = centre if self._minimizer is None else self._minimizer
         # In units of the target.
         room = 1.0 - np.array(self._linear) / target
         slopes = 0.5 * np.array(self._forms) / target
@@ -90,7 +103,7 @@ class Planes:
         def distance(d: Any) -> tuple[float, Any]:
             return 0.5 * float((d - centre) @ (d - centre)), d - centre
 
-        found = minimize(
+        result = minimize(
             distance,
             start,
             jac=True,
@@ -98,22 +111,15 @@ class Planes:
             bounds=[(0.0, 1.0)] * len(centre),
             constraints=constraints,
         )
-        d = np.maximum(found.x if np.isfinite(found.x).all() else start, 0.0)
+        d = np.maximum(result.x if np.isfinite(result.x).all() else start, 0.0)
         return np.asarray(d / d.sum())
 
 
-# The search along a direction ends with this share of what the planes say can be gained.
-_ENOUGH = 0.8
-_TRIALS = 12
-# Falls of the objective below this share of it are rounding.
-_NOISE = 1e-10
+def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[OptimizerStep]:
+    """Descend along the reduced gradient on the simplex, to a certified relative gap.
 
-
-def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Step]:
-    """Yield points of falling objective on the simplex, to a certified relative gap.
-
-    A step goes along the reduced gradient as far as the objective falls at the ends of the simplex,
-    then to where the slope along it is about zero.
+    A step follows the direction while the objective decreases at the ends of the simplex, then to
+    a point at which the slope along it is about zero.
 
     Parameters
     ----------
@@ -121,34 +127,34 @@ def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Step]:
     tol : float, default=0.01
         Relative duality gap that ends the search.
     """
-    search = _Search(objective)
+    search = _DirectionSearch(objective)
     current = search.explore(objective.start()[0])
     while True:
         gap = objective.gap(current)
         yield current.step(gap)
         if gap <= tol * abs(current.objective):
             return
-        found = search.descend(current)
-        if found.objective >= current.objective - _NOISE * abs(current.objective):
+        lower = search.descend(current)
+        if lower.objective >= current.objective - _NOISE * abs(current.objective):
             return
-        current = found
+        current = lower
 
 
-class _Search:
-    """Points explored so far, and the planes they gave."""
+class _DirectionSearch:
+    """Searches along directions, on the planes of all points that were evaluated."""
 
     def __init__(self, objective: Simplex):
         self.objective = objective
         self.planes = Planes()
 
-    def explore(self, weights: Array) -> WeightEvaluation:
-        """Solve the machines at weights, and remember their plane."""
+    def explore(self, weights: Array) -> WeightObjectiveValue:
+        """Solve the SVMs at weights, (n_kernels,), and add their plane."""
         point = self.objective.evaluate(self.objective.project(weights[np.newaxis]))
         self.planes.add(point.objective, point.weights[0], point.forms[0])
         return point
 
-    def descend(self, current: WeightEvaluation) -> WeightEvaluation:
-        """Lowest point along the reduced gradient, weights that reach zero leaving on the way."""
+    def descend(self, current: WeightObjectiveValue) -> WeightObjectiveValue:
+        """Return the lowest point along the reduced gradient; weights may drop to zero on it."""
         D, top = _direction(current.weights[0], -0.5 * current.forms[0])
         best = current
         while True:
@@ -157,45 +163,45 @@ class _Search:
                 return best
             ratios = np.where(falling, -best.weights[0] / np.where(falling, D, -1.0), np.inf)
             first = int(np.argmin(ratios))
-            found, reached = self._along(best, D, float(ratios[first]))
-            if found.objective >= best.objective:
+            lowest, at_end = self._along(best, D, float(ratios[first]))
+            if lowest.objective >= best.objective:
                 return best
-            best = found
-            if not reached or first == top:
+            best = lowest
+            if not at_end or first == top:
                 return best
-            # The weight is gone: the largest one takes over its part of the direction.
+            # The weight is zero now: the largest one takes over its part of the direction.
             D[top] += D[first]
             D[first] = 0.0
             if float(D @ best.forms[0]) <= 0.0:
                 return best
 
     def _along(
-        self, near: WeightEvaluation, D: Array, longest: float
-    ) -> tuple[WeightEvaluation, bool]:
-        """Lowest point of a segment, and whether it is the far end.
+        self, start: WeightObjectiveValue, D: Array, longest: float
+    ) -> tuple[WeightObjectiveValue, bool]:
+        """Return the lowest point of a segment, and whether it is the far end.
 
-        Each trial is where the planes are lowest, and adds a plane; most trials are spared because
-        machines of earlier rounds have already said that nothing is to be gained there.
+        Each trial is the point at which the planes are lowest, and adds a plane. Most trials are
+        saved, because planes of earlier rounds show that there is nothing to gain.
         """
-        best, reached = near, False
+        best, best_at_end = start, False
         for _ in range(_TRIALS):
-            s, lowest = self.planes.along(near.weights[0], D, longest)
-            promised = near.objective - lowest
-            if promised <= _NOISE * abs(near.objective):
+            s, lowest = self.planes.along(start.weights[0], D, longest)
+            possible = start.objective - lowest
+            if possible <= _NOISE * abs(start.objective):
                 break
-            if near.objective - best.objective >= _ENOUGH * promised:
+            if start.objective - best.objective >= _SUFFICIENT * possible:
                 break
             at_end = s >= longest
-            point = self.explore(near.weights[0] + s * D)
+            point = self.explore(start.weights[0] + s * D)
             if point.objective < best.objective:
-                best, reached = point, at_end
-            if at_end and point.objective < near.objective:
+                best, best_at_end = point, at_end
+            if at_end and point.objective < start.objective:
                 break
-        return best, reached
+        return best, best_at_end
 
 
 def _direction(d: Array, gradient: Array) -> tuple[Array, int]:
-    """Descent direction that keeps the sum, and the weight that pays for the others."""
+    """Return a descent direction that keeps the sum, and the weight that balances the others."""
     # Of equally large weights the most useful one, so that the order of kernels does not matter.
     top = int(np.lexsort((gradient, -d))[0])
     D = gradient[top] - gradient
@@ -205,18 +211,12 @@ def _direction(d: Array, gradient: Array) -> tuple[Array, int]:
     return D, top
 
 
-# Where between the lower bound and the best value the next point is looked for.
-_LEVEL = 0.3
-# A gap that one more machine reduces by less than this share is left to the reduced gradient.
-_PROGRESS = 1e-3
+def level_method(objective: Simplex, tol: float = 0.01) -> Iterator[OptimizerStep]:
+    """Minimise on the simplex by the level method, to a certified relative gap.
 
-
-def level(objective: Simplex, tol: float = 0.01) -> Iterator[Step]:
-    """Yield points of falling objective on the simplex, to a certified relative gap.
-
-    Every machine solved so far is a plane below the objective. The next point is the nearest to the
-    best one at which all planes are below a level; the lowest point of the planes bounds the
-    optimum. It is slow to begin with, when planes are few, and quick near the optimum.
+    The next point is the nearest to the best one at which all planes are below a level. The lowest
+    point of the planes bounds the optimum. It is slow at first, with few planes, and fast near the
+    optimum, so it serves warm starts.
 
     Parameters
     ----------
@@ -242,7 +242,8 @@ def level(objective: Simplex, tol: float = 0.01) -> Iterator[Step]:
             break
         smallest = gap
         target = best.objective - (1.0 - _LEVEL) * gap
-        # The guess of an alternation, which knows scales of kernels, corrected by the planes.
+        # The point of an alternating step, which accounts for the scales of the kernels, corrected
+        # by the planes.
         guess = best_weights(best.weights, best.forms, 1.0)
         current = objective.evaluate(objective.project(planes.below(target, guess[0])[np.newaxis]))
     path = reduced_gradient(replace(objective, first=best.weights), tol)

@@ -1,84 +1,97 @@
-"""Penalties on kernel weights, and what they say about the optimum.
+"""Objectives of kernel weights: penalties, constraints, and alternating minimisation.
 
-The dual value of machines on a weighted sum of kernels, as a function of the weights.
+The dual value of SVMs on a weighted sum of kernels is
 
-``J(w) = max_u linear(u) - sum_gi w_gi S_gi(u) / 2`` with ``S_gi(u) = sum_t (u_t o b_ig)' K_i (u_t o
-b_ig)``: convex in the weights, and its slopes are the forms ``S`` of the machines. Methods differ
-in which weights are allowed and what they cost.
+``J(w) = max_u linear(u) - sum_gi w_gi S_gi(u) / 2`` with
+``S_gi(u) = sum_t (u_t o b_ig)' K_i (u_t o b_ig)``.
 
-The dual value of machines on a product of Gaussian kernels with learned exponents.
-
-Alternation between machines and the weights that are best for them.
+It is convex in the weights, and its slopes are the quadratic forms ``S`` of the optimal ``u``.
+Methods differ in the feasible weights and in their penalty. Weights and forms are arrays of shape
+(n_groups, n_kernels); most methods have one group. Products of Gaussian kernels with learned
+exponents have an objective of the same kind (:class:`ProductObjective`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
 import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
 from lokl._arrays import Array
-from lokl.gates.base import weigh
+from lokl.gates.base import apply_weights
 from lokl.gates.functions import project_simplex
 from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import AnisotropicRBF
-from lokl.optimizers.objective import Evaluation, Objective, Step
+from lokl.optimizers.objective import Objective, ObjectiveValue, OptimizerStep
 from lokl.solvers import Machines, Solution
 
-# Smaller weights count as this much, so that their logarithm is finite.
-_LEAST_WEIGHT = 1e-300
+# Weights below this are raised to it, so that their logarithm is finite.
+_SMALLEST_WEIGHT = 1e-300
+# If all weights are smaller than this, no kernel is left.
+_ALL_ZERO = 1e-5
+# Weights on the simplex below this are set to zero.
+_ZERO_WEIGHT = 1e-8
+# Smallest start weight on the norm ball, as a share of equal weights. Rounds multiply the weights:
+# a weight near zero would take long to grow.
+_SMALLEST_START = 1e-2
 
 
 @dataclass(frozen=True)
 class Regularizer(ABC):
-    """``r(d)`` on weights ``d >= 0``, which with `simplex` also sum to one."""
+    """Penalty ``r(d)`` on weights ``d >= 0``, (n_kernels,).
+
+    Attributes
+    ----------
+    simplex : bool, default=False
+        Whether weights must also sum to one.
+    """
 
     simplex: bool = False
 
     @abstractmethod
     def value(self, d: Array) -> float:
-        """``r(d)``."""
+        """Return ``r(d)``."""
 
     @abstractmethod
     def gradient(self, d: Array) -> Array:
-        """``dr/dd``."""
+        """Return ``dr/dd``."""
 
     @abstractmethod
     def lowest(self, z: Array) -> float:
-        """``min_d r(d) - z'd`` over the allowed weights: minus the convex conjugate."""
+        """Return ``min_d r(d) - z'd`` over the feasible weights: minus the convex conjugate."""
 
     def start(self, n_kernels: int) -> Array:
-        """Parameters of equal weights that sum to one."""
+        """Return the parameters of equal weights that sum to one."""
         return np.full(n_kernels, 1.0 / n_kernels)
 
     def weights(self, params: Array) -> Array:
-        """Weights from what an optimiser moves, which is mostly the weights themselves."""
+        """Return weights from the parameters that an optimiser moves; by default the same."""
         return params
 
     def pullback(self, params: Array, slopes: Array) -> Array:
-        """Turn a gradient in the weights into one in the parameters."""
+        """Return the gradient in the parameters from the gradient in the weights."""
         return slopes
 
     def project(self, params: Array) -> Array:
-        """Nearest allowed parameters."""
+        """Return the nearest feasible parameters."""
         if self.simplex:
             return project_simplex(params[np.newaxis])[0]
         return np.maximum(params, 0.0)
 
     def bound(self, linear: float, S: Array, strength: float) -> float:
-        """Lower bound on ``min_d max_u`` that coefficients with these forms certify.
+        """Return the lower bound on ``min_d max_u`` that coefficients with these forms certify.
 
         ``linear(u) - d'S(u) / 2 + strength r(d)`` is a bound for every feasible `u`, so its minimum
-        over `d` is one for the optimum.
+        over `d` bounds the optimum.
         """
         return linear + strength * self.lowest(0.5 * S / strength)
 
 
 @dataclass(frozen=True)
 class SumOfWeights(Regularizer):
-    """``r(d) = sum_i d_i``, the l_1 norm: few kernels."""
+    """``r(d) = sum_i d_i``, the l_1 norm, which selects few kernels."""
 
     def value(self, d: Array) -> float:
         return float(d.sum())
@@ -94,7 +107,7 @@ class SumOfWeights(Regularizer):
     def bound(self, linear: float, S: Array, strength: float) -> float:
         if self.simplex or S.max() <= 2.0 * strength:
             return super().bound(linear, S, strength)
-        # Shorter coefficients are feasible too: those that just satisfy S_i <= 2 strength.
+        # Shorter coefficients are also feasible: those that just satisfy S_i <= 2 strength.
         return linear * float(np.sqrt(2.0 * strength / S.max()))
 
 
@@ -123,7 +136,7 @@ class HalfSquaredNorm(Regularizer):
         if self.p == 1.0:
             return 0.5 - float(z.max())
         # A convex function lies above its tangent, and the tangent is lowest at a corner of the
-        # simplex: that is a bound even where the search below has not ended.
+        # simplex: that is a bound even if the search below has not converged.
         d = project_simplex(z[np.newaxis])[0]
         if self.p != 2.0:
             for _ in range(100):
@@ -134,10 +147,10 @@ class HalfSquaredNorm(Regularizer):
 
 @dataclass(frozen=True)
 class Entropy(Regularizer):
-    """``r(d) = sum_i d_i log d_i`` on the simplex: no kernel is left out.
+    """``r(d) = sum_i d_i log d_i`` on the simplex, which keeps all kernels.
 
-    Its slope is infinite where a weight is zero, so that gradients in the weights lead nowhere near
-    the boundary; parameters are logarithms of the weights, up to a constant.
+    Its slope is infinite at a weight of zero, so gradients in the weights fail near the boundary.
+    Parameters are logarithms of the weights, up to a constant.
     """
 
     simplex: bool = True
@@ -159,26 +172,25 @@ class Entropy(Regularizer):
         return float(xlogy(d, d).sum())
 
     def gradient(self, d: Array) -> Array:
-        return np.log(np.maximum(d, _LEAST_WEIGHT)) + 1.0
+        return np.log(np.maximum(d, _SMALLEST_WEIGHT)) + 1.0
 
     def lowest(self, z: Array) -> float:
         return -float(logsumexp(z))
 
 
-# Where all weights are smaller there is no kernel left.
-_NOTHING = 1e-5
-# Weights on the simplex below this are set to zero.
-_ABSENT = 1e-8
-# Share of even weights that a weight on the norm ball starts from at least.
-_LEAST = 1e-2
-
-
 @dataclass(frozen=True, eq=False)
-class WeightEvaluation(Evaluation):
-    """An evaluation that knows the weights and the forms ``S`` of its machines."""
+class WeightObjectiveValue(ObjectiveValue):
+    """An objective at some weights, with the quadratic forms of the kernels.
 
-    weights: Array  # (n_groups, n_kernels)
-    lazy: "_Forms"
+    Attributes
+    ----------
+    weights : array of shape (n_groups, n_kernels)
+    compute_forms : callable
+        Computes the forms at the first call.
+    """
+
+    weights: Array
+    compute_forms: Callable[[], Array]
 
     @property
     def gate_params(self) -> Array:
@@ -186,39 +198,35 @@ class WeightEvaluation(Evaluation):
 
     @property
     def forms(self) -> Array:
-        """``S`` under the known gates alone, (n_groups, n_kernels).
+        """Forms ``S`` under the known gates alone, (n_groups, n_kernels).
 
-        They also say what a kernel of weight zero would be worth.
+        They also give the slope of a kernel whose weight is zero.
         """
-        return self.lazy.values
-
-
-class _Forms:
-    """Forms of some machines, computed when they are first needed.
-
-    Apart from the evaluation, so that its gradient need not refer back to it: in a circle of
-    references, the rows of a Gram matrix would stay in memory until the garbage collector runs.
-    """
-
-    def __init__(self, gram: GatedGram, by_rank: bool, coef: Array):
-        self._work = gram, by_rank, coef
-
-    @cached_property
-    def values(self) -> Array:
-        gram, by_rank, coef = self._work
-        forms = gram.kernel_forms(coef)
-        return np.maximum(forms.T if by_rank else forms.sum(axis=1)[np.newaxis], 0.0)
+        return self.compute_forms()
 
 
 @dataclass(eq=False, kw_only=True)
-class WeightObjective(Objective[WeightEvaluation]):
-    """Machines on ``sum_i sum_r w_gi (b_ir b_ir') o K_i`` with known gates ``b``."""
+class WeightObjective(Objective[WeightObjectiveValue]):
+    """SVMs on ``sum_i sum_r w_gi (b_ir b_ir') o K_i`` with known gates ``b``.
+
+    Attributes
+    ----------
+    machines : Machines
+    gram : GatedGram
+        The kernels under the known gates alone.
+    base : array of shape (n_samples, n_kernels) or (n_samples, n_kernels, rank)
+        The known gates.
+    by_rank : bool, default=False
+        Whether each rank has its own group of weights. Otherwise all ranks share one group.
+    first : array of shape (n_groups, n_kernels), optional
+        Weights of a similar problem to start from.
+    """
 
     machines: Machines
-    gram: GatedGram  # the kernels under the known gates alone
-    base: Array  # the known gates, (n_samples, n_kernels[, rank])
-    by_rank: bool = False  # whether each rank has weights of its own; else all share one group
-    first: Array | None = None  # weights of a similar problem to start from, (n_groups, n_kernels)
+    gram: GatedGram
+    base: Array
+    by_rank: bool = False
+    first: Array | None = None
 
     is_certified = True
 
@@ -228,62 +236,65 @@ class WeightObjective(Objective[WeightEvaluation]):
         return self.base.shape[2] if self.by_rank else 1, self.base.shape[1]
 
     def weights(self, params: Array) -> Array:
-        """Weights (n_groups, n_kernels) that parameters stand for."""
+        """Return the weights, (n_groups, n_kernels), of parameters."""
         return params
 
     def penalty(self, weights: Array) -> float:
-        """What the weights themselves cost."""
+        """Return the penalty on the weights."""
         return 0.0
 
     def slopes(self, params: Array, weights: Array, forms: Array) -> Array:
-        """Gradient in the parameters."""
+        """Return the gradient in the parameters."""
         return -0.5 * forms
 
-    def at(self, params: Array, ceiling: float = float("inf")) -> WeightEvaluation | None:
+    def at(self, params: Array, ceiling: float = float("inf")) -> WeightObjectiveValue | None:
         weights = self.weights(params)
         penalty = self.penalty(weights)
         if penalty > ceiling:
             return None
-        gram = self.gram.regated(weigh(self.base, weights))
+        gram = self.gram.regated(apply_weights(self.base, weights))
         limit = ceiling - penalty if np.isfinite(penalty) else ceiling
         solution = self.machines.solve_below(gram, limit)
         if solution is None:
             return None
-        forms = _Forms(self.gram, self.by_rank, solution.coef)
+
+        # These functions do not refer to the value that holds them: in a reference cycle, the rows
+        # of a Gram matrix would stay in memory until the garbage collector runs.
+        @cache
+        def forms() -> Array:
+            S = self.gram.kernel_forms(solution.coef)
+            return np.maximum(S.T if self.by_rank else S.sum(axis=1)[np.newaxis], 0.0)
 
         def gradient() -> Array:
-            return self.slopes(params, weights, forms.values)
+            return self.slopes(params, weights, forms())
 
-        value = solution.objective + penalty
-        return WeightEvaluation(params, value, solution.gap, gradient, solution, weights, forms)
+        objective = solution.objective + penalty
+        return WeightObjectiveValue(
+            params, objective, solution.gap, gradient, solution, weights, forms
+        )
 
 
 @dataclass(eq=False, kw_only=True)
 class NormBall(WeightObjective):
-    """``w >= 0``, ``|w_g|_p <= 1`` for every group: l_p-norm MKL with one, C-LMKL with several.
+    """``w >= 0``, ``|w_g|_p <= 1`` for every group: l_p-norm MKL (one group), C-LMKL (several).
 
-    The dual ``max_u linear(u) - sum_g |S_g(u)|_p* / 2`` is convex as well and certifies the gap.
+    The dual ``max_u linear(u) - sum_g |S_g(u)|_p* / 2`` is also convex and certifies the gap.
     """
 
     p: float = 2.0
 
     def start(self) -> Array:
         groups, m = self.shape
-        even = np.full((groups, m), m ** (-1.0 / self.p))
+        equal = np.full((groups, m), m ** (-1.0 / self.p))
         if self.first is None:
-            return even
-        # Rounds multiply the weights: what is nearly zero would take long to come back.
-        weights = np.maximum(self.first, _LEAST * even)
+            return equal
+        weights = np.maximum(self.first, _SMALLEST_START * equal)
         return np.asarray(weights / np.linalg.norm(weights, ord=self.p, axis=1, keepdims=True))
 
-    def gap(self, evaluation: WeightEvaluation) -> float:
-        S = evaluation.forms
-        distance = dual_norm(S, self.p) - (evaluation.weights * S).sum(axis=1)
+    def gap(self, value: WeightObjectiveValue) -> float:
+        S = value.forms
+        distance = dual_norm(S, self.p) - (value.weights * S).sum(axis=1)
         return max(0.5 * float(distance.sum()), 0.0)
-
-    def best(self, evaluation: WeightEvaluation) -> Array:
-        """Return the best weights for the machines of an evaluation, which are in closed form."""
-        return best_weights(evaluation.weights, evaluation.forms, self.p)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -295,12 +306,12 @@ class Simplex(WeightObjective):
         return np.full((groups, m), 1.0 / m) if self.first is None else self.first
 
     def project(self, params: Array) -> Array:
-        params = np.where(params < _ABSENT, 0.0, params)
+        params = np.where(params < _ZERO_WEIGHT, 0.0, params)
         return np.asarray(params / params.sum(axis=1, keepdims=True))
 
-    def gap(self, evaluation: WeightEvaluation) -> float:
-        S = evaluation.forms
-        return max(0.5 * float((S.max(axis=1) - (evaluation.weights * S).sum(axis=1)).sum()), 0.0)
+    def gap(self, value: WeightObjectiveValue) -> float:
+        S = value.forms
+        return max(0.5 * float((S.max(axis=1) - (value.weights * S).sum(axis=1)).sum()), 0.0)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -323,8 +334,8 @@ class Penalised(WeightObjective):
         return self.regularizer.weights(params)[np.newaxis]
 
     def penalty(self, weights: Array) -> float:
-        if weights.max() < _NOTHING:
-            # A search that loses all kernels shall turn back.
+        if weights.max() < _ALL_ZERO:
+            # Infinite, so that a search that loses all kernels turns back.
             return float("inf")
         return self.strength * self.regularizer.value(weights[0])
 
@@ -332,15 +343,15 @@ class Penalised(WeightObjective):
         slopes = self.strength * self.regularizer.gradient(weights[0])
         return self.regularizer.pullback(params, slopes - 0.5 * forms[0])
 
-    def gap(self, evaluation: WeightEvaluation) -> float:
-        weights, forms = evaluation.weights[0], evaluation.forms[0]
-        linear = evaluation.solution.objective + 0.5 * float(weights @ forms)
+    def gap(self, value: WeightObjectiveValue) -> float:
+        weights, forms = value.weights[0], value.forms[0]
+        linear = value.solution.objective + 0.5 * float(weights @ forms)
         bound = self.regularizer.bound(linear, forms, self.strength)
-        return max(evaluation.objective - bound, 0.0)
+        return max(value.objective - bound, 0.0)
 
 
 def dual_norm(S: Array, p: float) -> Array:
-    """``|S_g|_p*`` of every row, ``1/p + 1/p* = 1``."""
+    """Return ``|S_g|_p*`` of every row, with ``1/p + 1/p* = 1``."""
     if p == 1.0:
         return np.asarray(S.max(axis=1))
     if np.isinf(p):
@@ -349,9 +360,15 @@ def dual_norm(S: Array, p: float) -> Array:
 
 
 def best_weights(weights: Array, S: Array, p: float) -> Array:
-    """Minimisers of ``sum_i |w_i|^2 / weight_i`` on the l_p sphere, ``|w_i| = weight_i sqrt(S_i)``.
+    """Return the minimisers of ``sum_i |v_i|^2 / w_i`` on the l_p sphere, in closed form.
 
-    Groups without any norm keep their weights: nothing speaks for others.
+    ``|v_i| = weights_i sqrt(S_i)`` is the norm of the solution in the space of kernel ``i``. Groups
+    in which all norms are zero keep their weights.
+
+    Parameters
+    ----------
+    weights, S : arrays of shape (n_groups, n_kernels)
+    p : float
     """
     norms = weights * np.sqrt(S)
     top = norms.max(axis=1, keepdims=True)
@@ -365,9 +382,30 @@ def best_weights(weights: Array, S: Array, p: float) -> Array:
     return np.where(top > 0, new, weights)
 
 
+def alternating(objective: NormBall, tol: float = 1e-3) -> Iterator[OptimizerStep]:
+    """Alternate between the SVMs and the weights that are best for them, in closed form.
+
+    Parameters
+    ----------
+    objective : NormBall
+    tol : float, default=1e-3
+        Relative duality gap that ends the alternation.
+    """
+    params = objective.start()
+    while True:
+        current = objective.evaluate(params)
+        gap = objective.gap(current)
+        yield current.step(gap)
+        # The gap of the SVMs is left out: it depends on the solver's tolerance, and more rounds do
+        # not reduce it.
+        if gap <= tol * abs(current.objective):
+            return
+        params = best_weights(current.weights, current.forms, objective.p)
+
+
 @dataclass(frozen=True, eq=False)
-class ProductEvaluation(Evaluation):
-    """An evaluation that knows the exponents its parameters stand for."""
+class ProductObjectiveValue(ObjectiveValue):
+    """An objective at some exponents, (n_factors,)."""
 
     exponents: Array
 
@@ -377,12 +415,23 @@ class ProductEvaluation(Evaluation):
 
 
 @dataclass(frozen=True, eq=False)
-class ProductObjective(Objective[Evaluation]):
-    """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances."""
+class ProductObjective(Objective[ObjectiveValue]):
+    """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances.
+
+    Attributes
+    ----------
+    machines : Machines
+    inner : InnerProducts
+        Of dense training samples.
+    gammas : array of shape (n_factors, n_features)
+        ``D_i(x, z) = sum_c gammas_ic (x_c - z_c)^2``.
+    regularizer : Regularizer
+    strength : float
+    """
 
     machines: Machines
-    inner: InnerProducts  # of dense training samples
-    gammas: Array  # (n_factors, n_features): D_i(x, z) = sum_c gammas_ic (x_c - z_c)^2
+    inner: InnerProducts
+    gammas: Array
     regularizer: Regularizer
     strength: float
 
@@ -393,10 +442,10 @@ class ProductObjective(Objective[Evaluation]):
         return self.regularizer.project(params)
 
     def kernel(self, d: Array) -> AnisotropicRBF:
-        """Return the kernel of some exponents."""
+        """Return the kernel of exponents."""
         return AnisotropicRBF(np.maximum(d, 0.0) @ self.gammas)
 
-    def at(self, params: Array, ceiling: float = float("inf")) -> Evaluation | None:
+    def at(self, params: Array, ceiling: float = float("inf")) -> ObjectiveValue | None:
         d = self.regularizer.weights(params)
         penalty = self.strength * self.regularizer.value(d)
         gram = self.inner.gated([self.kernel(d)])
@@ -410,38 +459,16 @@ class ProductObjective(Objective[Evaluation]):
             return self.regularizer.pullback(params, np.asarray(slopes))
 
         objective = solution.objective + penalty
-        return ProductEvaluation(params, objective, solution.gap, gradient, solution, d)
+        return ProductObjectiveValue(params, objective, solution.gap, gradient, solution, d)
 
     def _column_slopes(self, gram: GatedGram, solution: Solution) -> Array:
-        """``sum_jk u_j u_k K_jk (x_jc - x_kc)^2 / 2`` of every column, by one product with K."""
-        # Differences do not change when all samples move, but lose fewer digits.
+        """Return ``sum_jk u_j u_k K_jk (x_jc - x_kc)^2 / 2`` of every column, (n_features,)."""
+        # Centring does not change differences, and saves digits.
         X = self.inner.X - self.inner.X.mean(axis=0)
         slopes = np.zeros(X.shape[1])
         for u in solution.coef.T:
-            products = gram.dot(np.column_stack([u, u[:, np.newaxis] * X]))
             loads = u[:, np.newaxis] * X
+            products = gram.dot(np.column_stack([u, loads]))
             slopes += (loads * X * products[:, :1]).sum(axis=0)
             slopes -= (loads * products[:, 1:]).sum(axis=0)
         return slopes
-
-
-def closed_form(objective: NormBall, tol: float = 1e-3) -> Iterator[Step]:
-    """Yield points of falling objective, to a certified relative gap.
-
-    Parameters
-    ----------
-    objective : NormBall
-        Weights whose best values are known once the machines are.
-    tol : float, default=1e-3
-        Relative duality gap that ends the alternation.
-    """
-    params = objective.start()
-    while True:
-        current = objective.evaluate(params)
-        gap = objective.gap(current)
-        yield current.step(gap)
-        # The gap that machines leave is a matter of the solver's tolerance: more rounds do not
-        # help against it.
-        if gap <= tol * abs(current.objective):
-            return
-        params = objective.best(current)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lokl._arrays import Array, column
 from lokl._threads import run_calls, single_threaded
-from lokl.gates.base import shares
+from lokl.gates.base import normalized_weights
 from lokl.kernels.samples import split_missing
 from lokl.regions.tree import RegionTree
 
@@ -217,7 +217,7 @@ class PartitionedModel:
         present = None
         if self.kernels:
             present = split_missing(self.kernels, self.kernel_names, X)[1]
-        return shares(values, present)
+        return normalized_weights(values, present)
 
     def shape(self, output: Output) -> tuple[int, ...]:
         """Return the shape of an output for one sample."""

@@ -47,7 +47,7 @@ from lokl.base.estimator import KernelEstimator
 from lokl.base.fit_cache import WarmStartExchange, params_equal
 from lokl.base.training import chosen_solver
 from lokl.gram import InnerProducts
-from lokl.gram.gated_gram import MEGABYTE
+from lokl.gram.memory import MEGABYTE
 from lokl.kernels import Kernel, Normalized, Precomputed
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples

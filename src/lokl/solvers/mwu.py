@@ -17,7 +17,7 @@ from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
-from lokl.gram.layouts import RowCache
+from lokl.gram.memory import RowCache
 from lokl.solvers.base import Solver, enough_fetches, enough_patience, is_indefinite
 from lokl.solvers.exact import Exact
 from lokl.solvers.problem import Dual, Problem

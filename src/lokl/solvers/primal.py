@@ -41,7 +41,7 @@ from lokl._parameters import check_choice, check_count, check_positive
 from lokl._threads import multiply
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
-from lokl.gram.gated_gram import MEGABYTE
+from lokl.gram.memory import MEGABYTE
 from lokl.solvers.base import TolerantSolver
 from lokl.solvers.exact import Exact
 from lokl.solvers.problem import Dual, Problem

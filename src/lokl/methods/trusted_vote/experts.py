@@ -10,7 +10,7 @@ from lokl._arrays import Array
 from lokl._threads import effective_jobs, run_calls
 from lokl.base.fit_cache import FitCache
 from lokl.base.training import Training
-from lokl.gates import Constant
+from lokl.gates import ConstantGate
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.trusted_vote.model import TrustedExpert
@@ -58,7 +58,7 @@ def deduplicate(training: Training) -> Training:
 def _weighted_kernel_sums(training: Training) -> Array:
     """Weighted row sums of the averaged kernels, (n_samples,)."""
     params = np.full(training.n_kernels, 1.0 / training.n_kernels)
-    gram = training.gram(Constant().at(training.samples, params))
+    gram = training.gram(ConstantGate().at(training.samples, params))
     return gram.dot(training.weight)
 
 
@@ -90,7 +90,7 @@ class JointModel:
     def fit(cls, training: Training, folds: Sequence[Fold]) -> "JointModel":
         """Solve all SVMs on one Gram matrix."""
         params = np.full(training.n_kernels, 1.0 / training.n_kernels)
-        gates = Constant().at(training.samples, params)
+        gates = ConstantGate().at(training.samples, params)
         gram = training.gram(gates)
         whole = training.machines().solve(gram)
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
