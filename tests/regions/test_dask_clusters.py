@@ -12,6 +12,7 @@ import dask.array as da
 import joblib
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from distributed_cases import (
     FRESH,
     TARGET,
@@ -200,7 +201,7 @@ def test_blocks_stay_small_however_many_rows_there_are():
 
     def noted(plan, index, parts):
         batch = join(plan, index, parts)
-        largest.append(batch.__sizeof__())
+        largest.append(sizeof(batch))
         return batch
 
     model = classifier(UniformMKLClassifier(["rbf"], tol=1e-2), max_region_size=1000)
@@ -213,7 +214,7 @@ def test_blocks_stay_small_however_many_rows_there_are():
         fitted = distributed.fit(model, made, y)
     whole = 100_000 * 4 * 8
     assert sum(largest) > whole
-    # Places of rows and labels are counted, too.
+    # Positions of rows and labels are also counted.
     assert max(largest) < 2 * 2**18
     assert fitted.region_sizes_[0].sum() == 100_000
 

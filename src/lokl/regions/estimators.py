@@ -3,7 +3,6 @@
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -227,10 +226,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin):
                 grower = TreeGrower(self.max_region_size, seed=(seed, 0))
                 scale = learn_feature_scale(X, data, grower, self.n_jobs)
                 self._log(f"feature scale: {np.array2string(scale, precision=3, threshold=20)}")
-                X, data = (
-                    scale_columns(X, scale),
-                    replace(data, samples=scale_columns(samples, scale)),
-                )
+                X = scale_columns(X, scale)
+                data = data._replace(samples=scale_columns(samples, scale))
             divide = partial(LocalRegions, X, data, self.n_jobs)
             learned = self._learn(divide, seed, _target_spread(data), data.n_classes, y.shape[1:])
         publish(self, {**attributes, **learned, "feature_scale_": scale})

@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -26,8 +25,7 @@ _MEGABYTE = 2**20
 _MATRICES = 2
 
 
-@dataclass(frozen=True, eq=False)
-class RegionData:
+class RegionData(NamedTuple):
     """Training samples of one region, or of all of them.
 
     Attributes

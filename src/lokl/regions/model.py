@@ -1,6 +1,5 @@
 """Fitted models of regions, and their combined outputs for samples."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -30,40 +29,13 @@ class Output(Enum):
         return cls.DECISION if method == "predict" else cls(method)
 
 
-class RegionModel(ABC):
-    """Model of one region. Its methods take samples of this region.
-
-    `names` are the names of all kernels of all regions. Kernels that the region does not have get
-    zeros.
-    """
-
-    @abstractmethod
-    def decide(self, X: Any) -> Array:
-        """Return decision values or predicted targets, (n_samples, n_tasks)."""
-
-    @abstractmethod
-    def bounded_decide(self, X: Any) -> Array:
-        """Return decision values on a scale that all regions share, so that they can be averaged.
-
-        Predicted targets are returned as they are.
-        """
-
-    @abstractmethod
-    def probabilities(self, X: Any) -> Array:
-        """Return probabilities of all classes, (n_samples, n_classes)."""
-
-    @abstractmethod
-    def contributions(self, X: Any, names: Sequence[str]) -> Array:
-        """Return contributions of the kernels to the decision, (n_samples, n_tasks, n_kernels)."""
-
-    @abstractmethod
-    def weights(self, X: Any, names: Sequence[str]) -> Array:
-        """Return weights of the kernels, (n_samples, n_kernels); all zeros if there is no model."""
-
-
 @dataclass(frozen=True, eq=False)
-class ConstantRegion(RegionModel):
-    """Region with a single sample or a single class, which is predicted everywhere."""
+class ConstantRegion:
+    """Region with a single sample or a single class, which is predicted everywhere.
+
+    Its methods have the same meaning as those of :class:`ClassifierRegion`; weights and
+    contributions of all kernels are zero.
+    """
 
     decision: Array  # (n_tasks,)
     probability: Array  # (n_classes,), empty for regression
@@ -84,24 +56,28 @@ class ConstantRegion(RegionModel):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressorRegion(RegionModel):
-    """Region with a fitted regressor."""
+class RegressorRegion:
+    """Region with a fitted regressor.
+
+    `names` are the names of all kernels of all regions. Kernels that this region does not have get
+    zeros.
+    """
 
     fitted: Any
 
     def decide(self, X: Any) -> Array:
+        """Return decision values or predicted targets, (n_samples, n_tasks)."""
         return column(np.asarray(self.fitted.predict(X), dtype=float))
 
     bounded_decide = decide
 
-    def probabilities(self, X: Any) -> Array:
-        raise TypeError("regressors have no probabilities")
-
     def contributions(self, X: Any, names: Sequence[str]) -> Array:
+        """Return contributions of the kernels to the decision, (n_samples, n_tasks, n_kernels)."""
         values = np.asarray(self.fitted.contributions(X))
         return self._by_name(values[:, np.newaxis] if values.ndim == 2 else values, names)
 
     def weights(self, X: Any, names: Sequence[str]) -> Array:
+        """Return weights of the kernels, (n_samples, n_kernels)."""
         return self._by_name(np.asarray(self.fitted.weights(X)), names)
 
     def _by_name(self, values: Array, names: Sequence[str]) -> Array:
@@ -131,12 +107,14 @@ class ClassifierRegion(RegressorRegion):
         return self._all_classes(decision, lowest)
 
     def bounded_decide(self, X: Any) -> Array:
+        """Return decision values between -1 and 1, which can be averaged over regions."""
         if hasattr(self.fitted, "predict_proba"):
             signed = 2.0 * self.probabilities(X) - 1.0
             return signed[:, 1:] if self.n_classes == 2 else signed
         return np.clip(self.decide(X), -1.0, 1.0)
 
     def probabilities(self, X: Any) -> Array:
+        """Return probabilities of all classes, (n_samples, n_classes)."""
         return self._all_classes(np.asarray(self.fitted.predict_proba(X), dtype=float), 0.0)
 
     def contributions(self, X: Any, names: Sequence[str]) -> Array:
@@ -153,6 +131,9 @@ class ClassifierRegion(RegressorRegion):
         expanded[:] = absent
         expanded[:, self.codes] = values
         return expanded
+
+
+RegionModel = ConstantRegion | RegressorRegion | ClassifierRegion
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +234,7 @@ class PartitionedModel:
                 total[region.rows] += values
         return total / len(self.partitions) if len(self.partitions) > 1 else total
 
-    def _region_output(
-        self, output: Output, model: RegionModel, samples: Any, rows: Array
-    ) -> Array:
+    def _region_output(self, output: Output, model: Any, samples: Any, rows: Array) -> Array:
         samples = take(samples, rows)
         match output:
             case Output.PROBABILITIES:

@@ -7,7 +7,7 @@ that uninformative columns get small factors (Weinberger and Tesauro, Metric lea
 regression, 2007). On the scaled columns, ``RBF(1.0)`` is then the best kernel for such predictions.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,7 @@ def learn_feature_scale(X: Any, data: RegionData, grower: TreeGrower, n_jobs: in
         Ones if all regions have too few samples.
     """
     unit = standard_factors(X)
-    backend = LocalRegions(scale_columns(X, unit), replace(data, samples=X), n_jobs, grower)
+    backend = LocalRegions(scale_columns(X, unit), data._replace(samples=X), n_jobs, grower)
     errors = backend.map(KernelRegressionError.in_region, backend.tuning_regions())
     if not errors:
         return np.ones(len(unit))

@@ -65,8 +65,14 @@ def tune_regions(
         grid = _default_grid(estimator, backend.map(_total_variance, regions))
     if tune == "each":
         return TunedFit(estimator, partial(_fit_tuned, grid))
-    scores = backend.map(partial(_search_region, estimator, grid, backend.n_jobs), regions)
-    best = _best_params(scores, warn=is_given)
+    searched = backend.map(partial(_search_region, estimator, grid, backend.n_jobs), regions)
+    if not searched:
+        return TunedFit(estimator)
+    candidates, scores, sizes = zip(*searched, strict=True)
+    mean = np.average(scores, axis=0, weights=sizes)
+    if is_given:
+        warn_of_edges(candidates[0], mean)
+    best = dict(candidates[0][int(np.argmax(mean))])
     return TunedFit(clone(estimator).set_params(**best), best_params=best)
 
 
@@ -87,38 +93,17 @@ def _total_variance(data: RegionData, seed: int) -> float:
     return variance if np.isfinite(variance) else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class RegionScores:
-    """Cross-validation scores of candidates in one region."""
-
-    candidates: list[dict[str, Any]]
-    scores: Array  # (n_candidates,)
-    n_samples: int
-
-
 def _search_region(
     estimator: Any, grid: Any, n_jobs: int | None, data: RegionData, seed: int
-) -> RegionScores:
-    """Cross-validate all candidates of a grid in one region."""
+) -> tuple[list[dict[str, Any]], Array, int]:
+    """Cross-validate a grid in one region; return candidates, scores and number of samples."""
     results = _search(estimator, grid, data, seed, n_jobs, refit=False).cv_results_
     mean, size = results["mean_test_score"], len(data.y)
     # Skipped candidates were clearly behind, by a standard error at least. If all folds of the best
     # candidate have the same score, half a sample is larger.
     error = results["std_test_score"][np.nanargmax(mean)] / np.sqrt(N_FOLDS)
     behind = np.nanmin(mean) - max(float(error), 0.5 / size)
-    return RegionScores(results["params"], np.where(np.isnan(mean), behind, mean), size)
-
-
-def _best_params(searched: Sequence[RegionScores], *, warn: bool) -> dict[str, Any]:
-    """Return the parameters with the best mean score, with a warning at the edge of the grid."""
-    if not searched:
-        return {}
-    sizes = [region.n_samples for region in searched]
-    mean = np.average([region.scores for region in searched], axis=0, weights=sizes)
-    candidates = searched[-1].candidates
-    if warn:
-        warn_of_edges(candidates, mean)
-    return dict(candidates[int(np.argmax(mean))])
+    return results["params"], np.where(np.isnan(mean), behind, mean), size
 
 
 def _fit_tuned(grid: Any, estimator: Any, data: RegionData, seed: int) -> Any:

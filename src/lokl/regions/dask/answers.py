@@ -8,7 +8,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,7 @@ from lokl._arrays import Array, column, is_sparse
 from lokl._threads import single_threaded
 from lokl.regions.dask.blocks import (
     RowBlocks,
+    SizedValue,
     align_rows,
     as_row_blocks,
     check_samples_collection,
@@ -141,24 +142,11 @@ def _example_row(X: Any) -> Any:
     return sparse.csr_matrix(row) if is_sparse(X._meta) else row
 
 
-@dataclass(frozen=True, eq=False)
-class RegionRange:
-    """Regions from `first` to before `stop` of one partition, whose models are in one shard."""
+class RegionRange(NamedTuple):
+    """Regions of one partition whose models are in one shard."""
 
     partition: int
-    first: int
-    stop: int
-
-
-@dataclass(frozen=True, eq=False)
-class ModelShard:
-    """Models of some regions; ``__sizeof__`` reports their size to Dask."""
-
-    model: PartitionedModel
-    n_bytes: int
-
-    def __sizeof__(self) -> int:
-        return self.n_bytes
+    regions: slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +174,7 @@ class ShardedCall:
         return Output.of_method(self.method)
 
 
-@dataclass(frozen=True, eq=False)
-class ShardSamples:
+class ShardSamples(NamedTuple):
     """Samples of a block for one shard: their rows, and the samples for trees and estimators."""
 
     rows: Array
@@ -210,7 +197,7 @@ def _call_on_shards(cluster: Cluster, model: Any, method: str, X: Any, empty: Ar
     array = need_dask().array
     ranges, shards = split_model(model._model)
     estimator = copy.copy(model)
-    vars(estimator).update(estimators_=[], _model=_only(model._model, None))
+    vars(estimator).update(estimators_=[], _model=_shard(model._model, 0, slice(0)))
     call = shared(ShardedCall(estimator, ranges, method, empty))
     # One after the other, since a worker may not have room to receive two at once. The tasks keep
     # the futures, and thereby the shards, alive.
@@ -227,27 +214,22 @@ def _call_on_shards(cluster: Cluster, model: Any, method: str, X: Any, empty: Ar
     return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
 
 
-def split_model(model: PartitionedModel) -> tuple[list[RegionRange], list[ModelShard]]:
+def split_model(model: PartitionedModel) -> tuple[list[RegionRange], list[SizedValue]]:
     """Divide the models of neighbouring regions into shards of bounded size."""
     ranges = [
-        RegionRange(index, first, stop)
+        RegionRange(index, slice(*group))
         for index, partition in enumerate(model.partitions)
-        for first, stop in group_neighbours(map(pickled_size, partition.models), _SHARD_BYTES)
+        for group in group_neighbours(map(pickled_size, partition.models), _SHARD_BYTES)
     ]
-    models = [_only(model, regions) for regions in ranges]
-    return ranges, [ModelShard(part, pickled_size(part)) for part in models]
+    return ranges, [SizedValue.of(_shard(model, *regions)) for regions in ranges]
 
 
-def _only(model: PartitionedModel, regions: RegionRange | None) -> PartitionedModel:
-    """Return a model without the region models outside of `regions`; None removes all."""
-    partitions = []
-    for index, partition in enumerate(model.partitions):
-        models: list[Any] = [None] * len(partition.models)
-        if regions is not None and regions.partition == index:
-            kept = slice(regions.first, regions.stop)
-            models[kept] = partition.models[kept]
-        partitions.append(Partition(partition.tree, models))
-    return replace(model, partitions=partitions)
+def _shard(model: PartitionedModel, partition: int, regions: slice) -> PartitionedModel:
+    """Return a model with the models of some regions of one partition only."""
+    models: list[list[Any]] = [[None] * len(p.models) for p in model.partitions]
+    models[partition][regions] = model.partitions[partition].models[regions]
+    trees = [p.tree for p in model.partitions]
+    return replace(model, partitions=list(map(Partition, trees, models)))
 
 
 def _sort_samples(call: ShardedCall, X: Any) -> list[ShardSamples | None]:
@@ -259,7 +241,7 @@ def _sort_samples(call: ShardedCall, X: Any) -> list[ShardSamples | None]:
         members = [partition.tree.divide(X) for partition in call.estimator._model.partitions]
     result: list[ShardSamples | None] = []
     for regions in call.ranges:
-        selected = members[regions.partition][regions.first : regions.stop]
+        selected = members[regions.partition][regions.regions]
         rows = np.unique(np.concatenate([rows for rows, _ in selected]))
         chosen = take(X, rows)
         # The same object is sent to another worker only once.
@@ -269,12 +251,12 @@ def _sort_samples(call: ShardedCall, X: Any) -> list[ShardSamples | None]:
 
 
 def _compute_shard(
-    call: ShardedCall, shard: ModelShard, selected: ShardSamples | None
+    call: ShardedCall, shard: SizedValue, selected: ShardSamples | None
 ) -> Array | None:
     if selected is None:
         return None
     with single_threaded():
-        return shard.model.mean(call.output, selected.X, selected.samples, 1)
+        return shard.value.mean(call.output, selected.X, selected.samples, 1)
 
 
 def _combine_shards(

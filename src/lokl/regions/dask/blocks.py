@@ -157,6 +157,21 @@ def group_neighbours(sizes: Iterable[float], limit: float) -> list[tuple[int, in
     return [*groups, (first, index + 1)]
 
 
+@dataclass(frozen=True, eq=False)
+class SizedValue:
+    """Value that reports its pickled size, which Dask cannot see in objects, to the workers."""
+
+    value: Any
+    n_bytes: int
+
+    @classmethod
+    def of(cls, value: Any) -> "SizedValue":
+        return cls(value, pickled_size(value))
+
+    def __sizeof__(self) -> int:
+        return self.n_bytes
+
+
 def pickled_size(value: Any) -> int:
     """Return the bytes of a model when it is sent to another process, without copying arrays."""
     buffers: list[pickle.PickleBuffer] = []

@@ -11,6 +11,7 @@ def need_dask() -> Any:
     try:
         import dask.array
         import dask.dataframe
+        import dask.sizeof
     except ImportError as error:
         raise ImportError(
             "lokl.distributed needs Dask; install it with: pip install 'lokl[dask]'"
@@ -89,11 +90,9 @@ class Cluster:
 def _current_client() -> Any:
     try:
         from distributed import default_client
-    except ImportError:
-        return None
-    try:
+
         return default_client()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
 
 

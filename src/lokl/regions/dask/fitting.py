@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -17,11 +17,11 @@ from lokl.base.estimator import publish
 from lokl.base.settings import check_settings
 from lokl.base.validation import ALL_ZERO
 from lokl.regions.dask.blocks import (
+    SizedValue,
     align_rows,
     as_row_blocks,
     count_rows,
     group_neighbours,
-    pickled_size,
 )
 from lokl.regions.dask.cluster import Cluster, shared, task
 from lokl.regions.dask.summary import (
@@ -29,7 +29,6 @@ from lokl.regions.dask.summary import (
     DataSummary,
     TrainingBlocks,
     first_pass,
-    n_bytes,
     stack_rows,
     validate_block,
 )
@@ -172,9 +171,6 @@ def _encode_targets(
     return model._stated(np.repeat(summary.labels, 2), weight)[2], 1.0
 
 
-# Objects that tasks return define __sizeof__, from which Dask knows when to spill to disk.
-
-
 @dataclass(frozen=True, eq=False)
 class ShufflePlan:
     """Assignment of samples to batches of regions.
@@ -198,16 +194,16 @@ class ShufflePlan:
     classes: Array | None
 
 
-@dataclass(frozen=True, eq=False)
-class BatchRows:
+# Results of tasks are tuples because Dask can measure their items. It needs their sizes to decide
+# when to spill to disk.
+
+
+class BatchRows(NamedTuple):
     """Rows of one block that belong to one batch, in order."""
 
     samples: Any
     y: Array
     weight: Array | None
-
-    def __sizeof__(self) -> int:
-        return n_bytes(self.samples) + n_bytes(self.y) + n_bytes(self.weight)
 
 
 def split_block(
@@ -228,8 +224,7 @@ def split_block(
     return parts
 
 
-@dataclass(frozen=True, eq=False)
-class RegionBatch:
+class RegionBatch(NamedTuple):
     """All samples of some regions, in the order of their rows.
 
     Attributes
@@ -245,11 +240,6 @@ class RegionBatch:
     data: RegionData
     branches: list[RegionTree]
     members: list[Membership]
-
-    def __sizeof__(self) -> int:
-        arrays = (self.data.samples, self.data.y, self.data.codes, self.data.weight)
-        members = (values for region in self.members for values in region)
-        return sum(n_bytes(values) for values in (*arrays, *members))
 
 
 def join_batch(plan: ShufflePlan, index: int, parts: Sequence[BatchRows | None]) -> RegionBatch:
@@ -282,8 +272,7 @@ def join_batch(plan: ShufflePlan, index: int, parts: Sequence[BatchRows | None])
     )
 
 
-@dataclass(frozen=True, eq=False)
-class BatchSummary:
+class BatchSummary(NamedTuple):
     """Branches of a batch, and sizes of its regions."""
 
     branches: list[RegionTree]
@@ -306,25 +295,16 @@ def call_in_region(
         return capture_warnings(function, batch.data.select(batch.members[region]), seed)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedBatch:
-    """Models of the regions of a batch, and their warnings."""
-
-    models: list[RegionModel]
-    notices: dict[str, CountedWarning]
-    n_bytes: int
-
-    def __sizeof__(self) -> int:
-        return self.n_bytes
-
-
 def fit_batch(
     function: Callable[[RegionData, int], RegionModel],
     seed: tuple[int, ...],
     batch: RegionBatch,
     first: int,
-) -> FittedBatch:
-    """Fit the models of a batch; `first` is the index of its first region among all regions."""
+) -> SizedValue:
+    """Return the models of a batch, with their warnings.
+
+    `first` is the index of the first region of the batch among all regions.
+    """
 
     def fit_all() -> list[RegionModel]:
         return [
@@ -333,8 +313,7 @@ def fit_batch(
         ]
 
     with single_threaded():
-        models, notices = capture_warnings(fit_all)
-    return FittedBatch(models, notices, pickled_size(models))
+        return SizedValue.of(capture_warnings(fit_all))
 
 
 class DaskRegions(RegionBackend):
@@ -411,7 +390,7 @@ class DaskRegions(RegionBackend):
         del tasks
         for index, result in completed:
             fitted[index] = result
-        return [model for batch in fitted for model in reissue((batch.models, batch.notices))]
+        return [model for batch in fitted for model in reissue(batch.value)]
 
 
 def batches_of(sizes: Sequence[float], n_threads: int) -> list[tuple[int, int]]:

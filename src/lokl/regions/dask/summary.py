@@ -15,7 +15,7 @@ from lokl._arrays import Array, column, is_sparse
 from lokl.base.classifier import sorted_classes
 from lokl.base.validation import check_samples, check_weights
 from lokl.regions.dask.blocks import RowBlocks
-from lokl.regions.dask.cluster import Cluster, shared, task
+from lokl.regions.dask.cluster import Cluster, need_dask, shared, task
 from lokl.regions.estimators import RegionEstimator
 from lokl.regions.model import take
 
@@ -223,7 +223,7 @@ def _summarize_block(
     ends = (position.first_counted, position.first_counted + position.n_counted)
     first, last = np.searchsorted(subsample, ends)
     points = take(block.X, subsample[first:last] - position.first_counted)
-    size = n_bytes(block.samples)
+    size = need_dask().sizeof.sizeof(block.samples)
     return DataSummary(X.shape[1], block.columns, labels, label_weights, moments, size, points)
 
 
@@ -272,14 +272,3 @@ def stack_rows(parts: Sequence[Any]) -> Any:
     if is_sparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
-
-
-def n_bytes(samples: Any) -> int:
-    """Return the bytes of an array, a CSR matrix or a data frame; 0 for None."""
-    if samples is None:
-        return 0
-    if hasattr(samples, "memory_usage"):
-        return int(samples.memory_usage(index=True).sum())
-    if is_sparse(samples):
-        return int(samples.data.nbytes + samples.indices.nbytes + samples.indptr.nbytes)
-    return int(samples.nbytes)
