@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import lokl
 from lokl.datasets import make_views
-from lokl.explain import Explanation, explain, most_alike
+from lokl.explain import Explanation, explain, nearest_samples
 from lokl.kernels import RBF, Linear, per_view
 from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
@@ -253,14 +253,14 @@ def test_shapes_ids_and_targets_must_match():
 
 @settings(max_examples=10)
 @given(row=st.integers(0, 89), count=st.integers(1, 5))
-def test_most_alike_are_the_largest_values_of_the_kernel(row, count):
+def test_nearest_samples_are_the_largest_values_of_the_kernel(row, count):
     Z = np.nan_to_num(X)
     model = lokl.UniformMKLClassifier(["rbf", "poly2"], C=2).fit(Z, y)
-    found = most_alike(model, Z, row, count)
+    found = nearest_samples(model, Z, row, count)
     K = model.kernel_(Z)
-    likeness = K[row] / np.sqrt(K[row, row] * K.diagonal())
-    expected = sorted(np.delete(likeness, row))[::-1][:count]
+    similarity = K[row] / np.sqrt(K[row, row] * K.diagonal())
+    expected = sorted(np.delete(similarity, row))[::-1][:count]
     np.testing.assert_allclose([value for _, value in found], expected, rtol=1e-6)
     assert row not in [k for k, _ in found]
     vote = CLASSIFIERS["vote"].fit(X, y)
-    assert len(most_alike(vote, X, row, count)) == count
+    assert len(nearest_samples(vote, X, row, count)) == count

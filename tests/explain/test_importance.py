@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.datasets import make_views
 from lokl.explain import view_importance
-from lokl.explain.view_value import _exchanged
+from lokl.explain.view_scores import _exchanged
 from lokl.kernels import RBF, per_view
 
 X, Y, VIEWS, _ = make_views(160, random_state=0)

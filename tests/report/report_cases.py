@@ -10,56 +10,73 @@ from pathlib import Path
 import numpy as np
 from study_cases import like_a_study
 
-from lokl.report import Candidate, Cases, Finding, Interval, Report, Subset, ViewWorth, write
+from lokl.explain import Explanation
+from lokl.report import (
+    Finding,
+    Interval,
+    LeaderboardRow,
+    Report,
+    SampleMap,
+    ViewSubset,
+    ViewSummary,
+    write,
+)
 
 
-def cases(n=60, n_views=3, n_classes=3, seed=0, names="P{:03d}"):
-    """Answers without rhyme or reason, for laws that hold of any."""
+def explanation(n=60, n_views=3, n_classes=3, seed=0, names="P{:03d}"):
+    """Random predictions, for laws that hold for any."""
     rng = np.random.RandomState(seed)
     chances = rng.dirichlet(np.full(n_classes, 0.3), size=n)
     present = rng.uniform(size=(n, n_views)) > 0.1
     present[:, 0] = True
-    return Cases(
+    classes = np.array([f"class {k}" for k in range(n_classes)], dtype=object)
+    second, first = np.argsort(chances, axis=1)[:, -2:].T
+    alone = classes[rng.randint(n_classes, size=(n, n_views))]
+    alone[~present] = None
+    return Explanation(
         ids=[names.format(k) for k in range(n)],
-        truth=rng.randint(n_classes, size=n),
-        predicted=chances.argmax(axis=1),
+        views=[f"view {k}" for k in range(n_views)],
+        classes=classes,
+        truth=classes[rng.randint(n_classes, size=n)],
+        predictions=classes[first],
+        runner_up=classes[second],
         probabilities=chances,
         trust=np.where(present, rng.uniform(size=(n, n_views)), 0.0),
-        parts=rng.normal(size=(n, n_views)),
-        start=rng.normal(size=n),
-        says=np.where(present, rng.randint(n_classes, size=(n, n_views)), -1),
-        sure=rng.uniform(size=(n, n_views)),
+        contributions=rng.normal(size=(n, n_views)),
+        base_values=rng.normal(size=n),
+        alone=alone,
+        alone_probabilities=rng.uniform(size=(n, n_views)),
         disagreement=rng.uniform(size=n),
-        present=present,
-        place=rng.normal(size=(n, 2)),
-        near=[[int(k) for k in rng.choice(n, min(3, n), replace=False)] for _ in range(n)],
+        presence=present,
     )
 
 
+def random_map(n, seed=0):
+    rng = np.random.RandomState(seed)
+    near = [[int(k) for k in rng.choice(n, min(3, n), replace=False)] for _ in range(n)]
+    return SampleMap(rng.normal(size=(n, 2)), near)
+
+
 def report(found=None, words="mrna", classes=None):
-    found = cases() if found is None else found
-    n_views = found.trust.shape[1]
-    names = [f"{words} {k}" for k in range(n_views)]
+    found = explanation() if found is None else found
+    names = [f"{words} {k}" for k in range(len(found.views))]
     score = Interval(0.95, 0.91, 0.98)
-    views = [
-        ViewWorth(name, 20, score, Interval(0.01, -0.01, 0.03), 0.5, 0.8, 0.1) for name in names
-    ]
-    n_classes = 3 if found.probabilities is None else found.probabilities.shape[1]
     return Report(
         title=f"Subtypes by {words}",
         verdict="The vote reaches 95.0 % (91.0 to 98.0). A forest reaches 92.0 %.",
         score_name="accuracy",
-        classes=[f"class {k}" for k in range(n_classes)] if classes is None else classes,
-        views=views,
+        classes=found.classes.tolist() if classes is None else classes,
+        views=[ViewSummary(name, 20, score, Interval(0.01, -0.01, 0.03), 0.1) for name in names],
         leaderboard=[
-            Candidate("trusted vote", score, 2.1, 0.5, chosen=True),
-            Candidate("uniform mix", Interval(0.93, 0.9, 0.96), 0.3, 0.6),
-            Candidate("forest", Interval(0.92, 0.88, 0.95), 12.0, baseline=True),
-            Candidate("broken", None, 0.1, note=f"ValueError: {words}"),
+            LeaderboardRow("trusted vote", score, 2.1, 0.5, chosen=True),
+            LeaderboardRow("uniform mix", Interval(0.93, 0.9, 0.96), 0.3, 0.6),
+            LeaderboardRow("forest", Interval(0.92, 0.88, 0.95), 12.0, baseline=True),
+            LeaderboardRow("broken", None, 0.1, note=f"ValueError: {words}"),
         ],
         findings=[Finding("LOKL003", f"the mix is not clearly better than {words} alone")],
-        subsets=[Subset((names[0], names[-1]), score)],
-        cases=found,
+        subsets=[ViewSubset((names[0], names[-1]), score)],
+        explanation=found,
+        sample_map=random_map(len(found)),
         audit={"rows": "60", "words": words},
         command=f"lokl compare {words}.csv",
     )
@@ -72,7 +89,7 @@ def regression(n=200):
 
     from lokl import TrustedVoteRegressor
     from lokl.kernels import RBF, per_view
-    from lokl.report import about
+    from lokl.report import report_from_model
 
     X, y = load_diabetes(return_X_y=True)
     X = scale(X)
@@ -80,7 +97,7 @@ def regression(n=200):
     kernels = per_view(RBF(), {"body": slice(0, 4), "blood serum": slice(4, 10)})
     model = TrustedVoteRegressor(kernels, C=50, random_state=0).fit(X[n:], y[n:])
     ids = [f"patient {k}" for k in range(len(y))]
-    return about(
+    return report_from_model(
         model,
         X[:n],
         y[:n],
@@ -98,7 +115,7 @@ def fitted(n=150):
     from lokl import TrustedVoteClassifier
     from lokl.explain import view_value
     from lokl.kernels import RBF, per_view
-    from lokl.report import about
+    from lokl.report import report_from_model
 
     X, y = load_wine(return_X_y=True)
     X, y = scale(X), np.array(["Barolo", "Grignolino", "Barbera"])[y]
@@ -108,33 +125,32 @@ def fitted(n=150):
     )
     model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
     value = view_value(model, X[::2], y[::2])
-    return about(
+    return report_from_model(
         model, X[1::2], y[1::2], training=(X[::2], y[::2]), value=value, title="Wines by laboratory"
     )
 
 
 def without_truth(found):
+    plain = replace(found.explanation, truth=None)
+    return replace(found, explanation=plain, leaderboard=[], verdict="")
+
+
+def with_equal_weights(found):
+    """A model with the same weights for all samples, and without probabilities."""
+    own = found.explanation
+    plain = replace(
+        own,
+        trust=None,
+        weights=own.presence / own.presence.sum(axis=1, keepdims=True),
+        alone_probabilities=np.full(own.presence.shape, np.nan),
+        probabilities=None,
+        disagreement=np.full(len(own), np.nan),
+    )
     return replace(
         found,
-        cases=replace(found.cases, truth=np.full(len(found.cases.ids), -1)),
-        leaderboard=[],
-        verdict="",
+        explanation=plain,
+        sample_map=replace(found.sample_map, support=None, explained=None),
     )
-
-
-def without_trust_and_chances(found):
-    cases = found.cases
-    blank = np.full(cases.trust.shape, np.nan)
-    told = replace(
-        cases,
-        trust=blank,
-        sure=blank,
-        probabilities=None,
-        disagreement=np.full(len(cases.ids), np.nan),
-        support=None,
-        explained=None,
-    )
-    return replace(found, cases=told)
 
 
 def examples():
@@ -157,10 +173,12 @@ def examples():
         ),
         "awkward-names": lambda: like_a_study(60, 3, 3, 9, names=awkward, classes=awkward[::-1]),
         "no-truth": lambda: without_truth(like_a_study()),
-        "no-trust": lambda: without_trust_and_chances(like_a_study()),
+        "no-trust": lambda: with_equal_weights(like_a_study()),
         "one-model": lambda: replace(like_a_study(), leaderboard=[], subsets=[], findings=[]),
         "one-sample": lambda: replace(like_a_study(1, 3, 3, 2), leaderboard=[]),
-        "only-a-comparison": lambda: replace(like_a_study(), cases=None, alignment=None),
+        "only-a-comparison": lambda: replace(
+            like_a_study(), explanation=None, sample_map=None, alignment=None
+        ),
         "regression": regression,
         "fitted": fitted,
     }

@@ -2,17 +2,18 @@
 
 import numpy as np
 
+from lokl.explain import Explanation
 from lokl.report import (
-    Alignment,
-    Candidate,
-    Cases,
     Finding,
     Interval,
+    KernelAlignment,
+    LeaderboardRow,
     Report,
-    Source,
-    Subset,
-    Support,
-    ViewWorth,
+    SampleMap,
+    SourceFile,
+    SupportSamples,
+    ViewSubset,
+    ViewSummary,
 )
 
 NAMES = ["mrna", "mirna", "protein", "methylation", "clinical"]
@@ -20,14 +21,15 @@ NAMES = ["mrna", "mirna", "protein", "methylation", "clinical"]
 
 def like_a_study(n=150, n_views=3, n_classes=3, seed=0, missing=0.15, names=None, classes=None):
     """The report of a comparison about made-up patients."""
-    found = answers(n, n_views, n_classes, seed, missing)
     classes = classes or ["LumA", "Basal", "Her2", *(f"type {k}" for k in range(3, n_classes))]
-    return study(found, names or NAMES[:n_views], classes[:n_classes])
+    found = predictions(n, names or NAMES[:n_views], classes[:n_classes], seed, missing)
+    return study(*found, classes[:n_classes])
 
 
-def answers(n, n_views, n_classes, seed, missing):
+def predictions(n, names, classes, seed, missing):
     """Views vote for the true class, or for another one where they are fooled."""
     rng = np.random.RandomState(seed)
+    n_views, n_classes = len(names), len(classes)
     shares = np.arange(n_classes, 0, -1) / np.arange(n_classes, 0, -1).sum()
     truth = rng.choice(n_classes, size=n, p=shares)
     present = rng.uniform(size=(n, n_views)) > missing * np.arange(n_views) / max(n_views - 1, 1)
@@ -52,38 +54,43 @@ def answers(n, n_views, n_classes, seed, missing):
     place += 0.2 * rng.normal(size=(n, 2))
     near = [[int(j) for j in own] for own in np.argsort(place @ place[:400].T, axis=1)[:, -3:]]
     ids = [f"P{k:03d}" for k in range(n)]
-    return Cases(
+    labels = np.array(classes, dtype=object)
+    alone = labels[says]
+    alone[~present] = None
+    explanation = Explanation(
         ids=ids,
-        truth=truth,
-        predicted=first,
+        views=list(names),
+        classes=labels,
+        truth=labels[truth],
+        predictions=labels[first],
+        runner_up=labels[second],
         probabilities=chances,
         trust=trust,
-        parts=votes[rows, :, first] - votes[rows, :, second],
-        start=prior[first] - prior[second],
-        says=np.where(present, says, -1),
-        sure=np.where(present, sure, np.nan),
+        contributions=votes[rows, :, first] - votes[rows, :, second],
+        base_values=prior[first] - prior[second],
+        alone=alone,
+        alone_probabilities=np.where(present, sure, np.nan),
         disagreement=apart / np.maximum(both.sum(axis=(1, 2)), 1),
-        present=present,
-        place=place,
-        near=near,
-        support=Support(ids, truth, near, [[0.91, 0.84, 0.8][: len(own)] for own in near]),
-        familiar=np.where(present, np.clip(trust + 0.3, 0, 1), 0.0),
-        explained=0.46,
+        presence=present,
+        familiarity=np.where(present, np.clip(trust + 0.3, 0, 1), 0.0),
+    )
+    similarities = [[0.91, 0.84, 0.8][: len(own)] for own in near]
+    return explanation, SampleMap(
+        place, near, SupportSamples(ids, truth, near, similarities), explained=0.46
     )
 
 
-def study(found, names, classes):
-    """The report of a comparison about these answers."""
+def study(explanation, sample_map, classes):
+    """The report of a comparison about these predictions."""
+    names = explanation.views
     m = len(names)
     views = [
-        ViewWorth(
+        ViewSummary(
             name,
             200 - 15 * k,
             Interval(0.933 - 0.03 * k, 0.896 - 0.035 * k, 0.969 - 0.02 * k),
             Interval(0.031 - 0.016 * k, 0.004 - 0.02 * k, 0.058 - 0.01 * k),
-            float(np.abs(found.parts[:, k]).mean()),
-            float(found.trust[found.present[:, k], k].mean()),
-            float(1 - found.present[:, k].mean()),
+            float(1 - explanation.presence[:, k].mean()),
         )
         for k, name in enumerate(names)
     ]
@@ -97,33 +104,38 @@ def study(found, names, classes):
         leaderboard=leaderboard(names),
         findings=[Finding("LOKL003", f"The mix is not clearly better than {alone}.")],
         subsets=subsets(names) if m <= 5 else [],
-        cases=found,
+        explanation=explanation,
+        sample_map=sample_map,
         audit={
-            "rows": f"{len(found.ids)} joined on patient",
+            "rows": f"{len(explanation)} joined on patient",
             "duplicates across the split": "none",
             "folds": "5 folds x 2 repeats",
             "seed": 0,
             "versions": {"lokl": "0.1.0", "Python": "3.12.4", "numpy": "2.3.1"},
         },
         command="lokl compare mrna.csv mirna.csv --on patient --target clinical.csv:subtype -o run",
-        alignment=Alignment(np.full((m, m), 0.35) + 0.65 * np.eye(m), np.linspace(0.5, 0.2, m)),
-        sources=[Source(f"{name}.csv", 150, 200, 0.013, "3f79bb7b435b0532" * 4) for name in names],
+        alignment=KernelAlignment(
+            np.full((m, m), 0.35) + 0.65 * np.eye(m), np.linspace(0.5, 0.2, m)
+        ),
+        sources=[
+            SourceFile(f"{name}.csv", 150, 200, 0.013, "3f79bb7b435b0532" * 4) for name in names
+        ],
     )
 
 
 def leaderboard(names):
     def row(name, mean, low, high, seconds, behind, **more):
         score = Interval(mean, low, high)
-        return Candidate(name, score, seconds, behind=Interval(*behind), **more)
+        return LeaderboardRow(name, score, seconds, behind=Interval(*behind), **more)
 
     vote, alone = f"trusted vote, {len(names)} views", f"{names[0]} alone"
     return [
-        Candidate(vote, Interval(0.953, 0.921, 0.98), 2.1, 0.62, chosen=True),
+        LeaderboardRow(vote, Interval(0.953, 0.921, 0.98), 2.1, 0.62, chosen=True),
         row("uniform mix", 0.947, 0.912, 0.976, 0.3, (0.006, -0.012, 0.024), support=0.71),
         row(alone, 0.933, 0.896, 0.969, 0.12, (0.02, -0.008, 0.049), support=0.55),
         row("logistic", 0.933, 0.893, 0.966, 0.05, (0.02, -0.004, 0.044), baseline=True),
         row("random forest", 0.92, 0.876, 0.957, 1.4, (0.033, 0.006, 0.06), baseline=True),
-        Candidate("LMKL", None, 0.4, note="stopped after 60 s"),
+        LeaderboardRow("LMKL", None, 0.4, note="stopped after 60 s"),
         row("majority class", 0.5, 0.48, 0.52, 0.001, (0.453, 0.41, 0.49), baseline=True),
     ]
 
@@ -134,5 +146,5 @@ def subsets(names):
     for code in range(1, 2 ** len(names)):
         own = tuple(name for k, name in enumerate(names) if code >> k & 1)
         mean = 0.84 + 0.1 * len(own) / len(names) + 0.015 * rng.normal()
-        found.append(Subset(own, Interval(mean, mean - 0.04, min(mean + 0.03, 1.0))))
+        found.append(ViewSubset(own, Interval(mean, mean - 0.04, min(mean + 0.03, 1.0))))
     return sorted(found, key=lambda subset: -subset.score.mean)

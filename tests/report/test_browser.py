@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
 from looks import CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
-from report_cases import cases, examples, report
+from report_cases import examples, explanation, report
 from study_cases import like_a_study
 
 from lokl.report import render
@@ -103,22 +103,18 @@ def test_tables_are_sorted_by_a_click_and_by_a_key(browser, study):
 
 def test_a_sample_is_found_by_its_id(browser, study):
     content = like_a_study()
-    found = content.cases
+    found = content.explanation
     browser.open(study)
     browser.click("#pick")
     browser.write("P007")
     assert browser.text("#card-name") == "P007"
-    assert browser.text("#card-says").startswith(
-        content.classes[found.predicted[7]] + ", probability"
-    )
-    assert browser.text("#card-truth") == content.classes[found.truth[7]]
+    assert browser.text("#card-says").startswith(found.predictions[7] + ", probability")
+    assert browser.text("#card-truth") == found.truth[7]
     browser.click("#pick")
     browser.write("p0")
     assert browser.count("#all-ids option") == 20
     browser.press("Enter")
-    assert browser.text("#pick-words").startswith(
-        "No sample is called p0. There are P000, P001, P002"
-    )
+    assert browser.text("#pick-words").startswith("No sample p0. There are P000, P001, P002")
     browser.see("document.getElementById('pick').select()")
     browser.write("149")
     browser.press("Tab")
@@ -158,20 +154,21 @@ def check_selected(browser, numbers, words):
 
 
 def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
-    found = like_a_study().cases
-    lead = np.where(found.present, found.parts, -np.inf).argmax(axis=1)
-    lacks = ~found.present
-    both, differ = found.truth + found.predicted, found.disagreement
+    found = like_a_study().explanation
+    lead = np.where(found.presence, found.contributions, -np.inf).argmax(axis=1)
+    lacks = ~found.presence
+    truth = found.truth_codes
+    both, differ = truth + found.predicted_codes, found.disagreement
     browser.open(study)
     before = browser.see(STATE)
     for selector, chosen, words in [
         ('#where-legend button[data-select="lead=1"]', lead == 1, "led by mirna"),
-        ('.legend button[data-select="truth=2"]', found.truth == 2, "class Her2"),
-        ('#trust-groups button[data-select="truth=1"]', found.truth == 1, "class Basal"),
-        ('#verdict button[data-select="views=disagree"]', differ >= 0.5, "samples where"),
+        ('.legend button[data-select="truth=2"]', truth == 2, "class Her2"),
+        ('#trust-groups button[data-select="truth=1"]', truth == 1, "class Basal"),
+        ('#verdict button[data-select="views=disagree"]', differ >= 0.5, "samples whose"),
         ('#verdict button[data-select="lacks=any"]', lacks.any(axis=1), "samples that lack"),
-        ('#confusion button[data-select="truth=0&predicted=0"]', both == 0, "LumA taken for LumA"),
-        ('#patterns button[data-select="lacks=2"]', lacks[:, 2] & ~lacks[:, 1], "lacks protein"),
+        ('#confusion button[data-select="truth=0&predicted=0"]', both == 0, "LumA predicted"),
+        ('#patterns button[data-select="lacks=2"]', lacks[:, 2] & ~lacks[:, 1], "without protein"),
     ]:  # fmt: skip
         browser.click(selector)
         check_selected(browser, np.flatnonzero(chosen), words)
@@ -190,7 +187,7 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
 
 
 def test_a_step_of_the_calibration_selects_its_samples(browser, study):
-    found = like_a_study().cases
+    found = like_a_study().explanation
     sure = found.probabilities.max(axis=1)
     browser.open(study)
     browser.see('document.querySelectorAll("details").forEach((own) => { own.open = true; })')
@@ -306,7 +303,7 @@ def test_tables_stay_tables_on_a_phone(browser, study, width):
 
 
 def test_colours_tell_the_class_or_the_error(browser, study):
-    found = like_a_study().cases
+    found = like_a_study().explanation
     browser.open(study)
     browser.click("input[value=error]")
     assert browser.count("#where-marks use.bad") == found.wrong.sum()
@@ -316,13 +313,13 @@ def test_colours_tell_the_class_or_the_error(browser, study):
     browser.press("Escape")
     browser.click("input[value=class]")
     for code in range(3):
-        assert browser.count(f"#where-marks use.c{code}") == (found.truth == code).sum()
+        assert browser.count(f"#where-marks use.c{code}") == (found.truth_codes == code).sum()
     browser.click("input[value=lead]")
     assert browser.count("#where-marks use.v0, #where-marks use.v1, #where-marks use.v2") == 150
     is_quiet(browser)
 
 
-@pytest.mark.parametrize("button", ["leaderboard", "views", "answers", "chosen"])
+@pytest.mark.parametrize("button", ["leaderboard", "views", "predictions", "chosen"])
 def test_tables_are_saved_as_files(browser, tmp_path, button):
     content = like_a_study(names=['mrna "a", b', "mirna\nc", "<b>"])
     browser.open(render(content))
@@ -339,8 +336,8 @@ def test_tables_are_saved_as_files(browser, tmp_path, button):
     rows = {
         "leaderboard": 7,
         "views": 3,
-        "answers": 150,
-        "chosen": int((content.cases.truth == 1).sum()),
+        "predictions": 150,
+        "chosen": int((content.explanation.truth_codes == 1).sum()),
     }
     assert len(table) == rows[button] + 1
     assert len({len(row) for row in table}) == 1
@@ -349,16 +346,16 @@ def test_tables_are_saved_as_files(browser, tmp_path, button):
     elif button == "views":
         assert table[1][0] == 'mrna "a", b'
     else:
-        kept = np.flatnonzero(content.cases.truth == 1)[0] if button == "chosen" else 0
+        kept = np.flatnonzero(content.explanation.truth_codes == 1)[0] if button == "chosen" else 0
         first = dict(zip(table[0], table[1], strict=True))
         assert first["id"] == f"P{kept:03d}"
         assert float(first['trust mrna "a", b']) == pytest.approx(
-            content.cases.trust[kept, 0], abs=1e-3
+            content.explanation.trust[kept, 0], abs=1e-3
         )
-        assert float(first['part mrna "a", b']) == pytest.approx(
-            content.cases.parts[kept, 0], abs=1e-3
+        assert float(first['contribution mrna "a", b']) == pytest.approx(
+            content.explanation.contributions[kept, 0], abs=1e-3
         )
-        assert first["predicted"] == content.classes[content.cases.predicted[kept]]
+        assert first["prediction"] == content.explanation.predictions[kept]
     is_quiet(browser)
 
 
@@ -372,7 +369,7 @@ def read_csv(path):
 def test_many_samples(browser):
     content = like_a_study(10_000, 5, 4)
     browser.open(render(content))
-    found = content.cases
+    found = content.explanation
     browser.click("#pick")
     browser.write("P9999")
     assert browser.text("#card-name") == "P9999"
@@ -387,7 +384,7 @@ def test_many_samples(browser):
     is_quiet(browser)
 
 
-def test_nobody_may_be_selected(browser):
+def test_an_empty_selection(browser):
     browser.open(render(examples()["one-sample"]()))
     browser.click('.legend button[data-select="truth=2"]')
     assert browser.text("#choice-words").startswith("0 of 1 samples selected: class Her2")
@@ -409,7 +406,7 @@ def test_a_long_table_shows_its_first_rows_until_asked(browser):
 
 def test_names_are_never_code(browser):
     words = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-    found = cases(12, names=words + "{:03d}")
+    found = explanation(12, names=words + "{:03d}")
     browser.open(render(report(found, words=words, classes=[words + c for c in "abc"])))
     browser.click("#next")
     assert browser.count("img") == 0

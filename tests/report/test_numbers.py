@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import cases
+from report_cases import explanation
 from scipy.stats import binomtest
 from study_cases import like_a_study
 
 import lokl.report
-from lokl.report import Candidate, Interval, Report
+from lokl.report import Interval, LeaderboardRow, Report
 from lokl.report.figures import Axis, ramp
 from lokl.report.formatting import (
+    Formatter,
     Scale,
-    Words,
-    attention,
     decimals,
     fixed,
+    format_seconds,
     mean_interval,
-    seconds,
+    rank_by_interest,
+    share_interval,
     short,
     significant,
-    wilson,
 )
 from lokl.report.reliability import reliability
 from lokl.report.sections import verdict
@@ -35,7 +35,7 @@ from lokl.search import expected_calibration_error
 @given(n=st.integers(1, 500), part=st.floats(0, 1))
 def test_intervals_of_shares_are_wilsons(n, part):
     right = round(part * n)
-    found = wilson(right, n)
+    found = share_interval(right, n)
     expected = binomtest(right, n).proportion_ci(method="wilson")
     assert found.low == pytest.approx(expected.low, abs=1e-5)
     assert found.high == pytest.approx(expected.high, abs=1e-5)
@@ -65,7 +65,7 @@ def test_words_of_numbers():
     assert fixed(1e300, 1).startswith("1000000000")
     assert significant(1234.5) == "1235"
     assert significant(0.000123) == "0.00012"
-    assert [seconds(s) for s in (0.001, 0.05, 0.42, 7.35, 61.2, 600)] == [
+    assert [format_seconds(s) for s in (0.001, 0.05, 0.42, 7.35, 61.2, 600)] == [
         "< 0.01",
         "0.05",
         "0.42",
@@ -73,9 +73,10 @@ def test_words_of_numbers():
         "61",
         "10 min",
     ]
-    assert Scale().span(Interval(0.953, 0.921, 0.98)) == "95.3 (92.1 to 98.0)"
-    assert Scale().span(Interval(0.953)) == "95.3"
-    assert Scale(False).span(Interval(0.8731, 0.81, 0.92)) == "0.87 (0.81 to 0.92)"
+    assert Scale().with_limits(Interval(0.953, 0.921, 0.98)).startswith("95.3 % (92.1 to 98.0")
+    assert Scale().with_limits(Interval(0.953)) == "95.3 %"
+    narrow = Scale(False).with_limits(Interval(0.8731, 0.81, 0.92))
+    assert narrow.startswith("0.87 (0.81 to 0.92")
     assert Scale(False).mean(Interval(float("nan"))) == ""
     assert short("a class of a kind 12", 12) == "a class…d 12"
 
@@ -90,8 +91,8 @@ def test_axes_hold_their_values_and_have_ticks(values, whole):
 
 
 def test_reliability_counts():
-    found = cases(200)
-    judged = reliability(found, ["a", "b", "c"])
+    found = explanation(200)
+    judged = reliability(found)
     assert np.sum(judged.confusion) == 200
     right = np.trace(judged.confusion) / 200
     assert judged.score.mean == pytest.approx(right)
@@ -105,81 +106,82 @@ def test_reliability_counts():
 
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 60))
 def test_the_calibration_error_is_that_of_the_library(seed, n):
-    found = cases(n, seed=seed)
-    judged = reliability(found, ["a", "b", "c"])
-    expected = expected_calibration_error(found.truth, found.probabilities, classes=[0, 1, 2])
+    found = explanation(n, seed=seed)
+    judged = reliability(found)
+    expected = expected_calibration_error(found.truth_codes, found.probabilities, classes=[0, 1, 2])
     assert judged.error == pytest.approx(expected)
 
 
 def test_the_surest_answers_are_used_first():
-    found = like_a_study(400).cases
-    judged = reliability(found, ["a", "b", "c"])
+    found = like_a_study(400).explanation
+    judged = reliability(found)
     sure = found.probabilities.max(axis=1)
     kept = np.argsort(-sure, kind="stable")[:200]
     assert dict(judged.risk)[0.5].mean == pytest.approx(found.wrong[kept].mean())
 
 
 def test_samples_without_truth_are_not_judged():
-    found = cases(50)
+    found = explanation(50)
     truth = found.truth.copy()
-    truth[:20] = -1
-    judged = reliability(replace(found, truth=truth), ["a", "b", "c"])
+    truth[:20] = None
+    judged = reliability(replace(found, truth=truth))
     assert judged.n_samples == np.sum(judged.confusion) == 30
-    assert reliability(replace(found, truth=np.full(50, -1)), ["a", "b", "c"]) is None
+    assert reliability(replace(found, truth=None)) is None
 
 
 def test_models_without_probabilities_are_ranked_by_their_decisions():
-    found = replace(cases(50), probabilities=None)
-    judged = reliability(found, ["a", "b", "c"])
+    found = replace(explanation(50), probabilities=None)
+    judged = reliability(found)
     assert judged.calibration == []
     assert judged.error is None
-    margin = found.start + found.parts.sum(axis=1)
+    margin = found.base_values + found.contributions.sum(axis=1)
     kept = np.argsort(-margin, kind="stable")[:25]
     assert dict(judged.risk)[0.5].mean == pytest.approx(
-        (found.truth != found.predicted)[kept].mean()
+        (found.truth != found.predictions)[kept].mean()
     )
 
 
 def test_numbers_are_judged_by_their_errors():
-    found = cases(50)
-    numbers = replace(
-        found, truth=np.arange(50.0), predicted=np.arange(50.0) + 2, probabilities=None
+    found = explanation(50)
+    values = replace(
+        found,
+        classes=None,
+        truth=np.arange(50.0),
+        predictions=np.arange(50.0) + 2,
+        probabilities=None,
     )
-    judged = reliability(numbers, [])
+    judged = reliability(values)
     assert judged.score.mean == pytest.approx(2)
-    assert judged.confusion == []
-    assert not numbers.wrong.any()
+    assert judged.confusion.size == 0
+    assert not values.wrong.any()
 
 
 def sentences(**more):
     content = Report("t", "", "accuracy", ["a", "b"], [], **more)
-    return verdict(content, Words.of(content), None)
+    return verdict(content, Formatter.of(content), None)
 
 
 def test_the_verdict_has_two_sentences_an_interval_and_a_baseline():
-    best = Candidate("vote", Interval(0.953, 0.921, 0.98), 1.0, chosen=True)
-    forest = Candidate("forest", Interval(0.92, 0.88, 0.95), 1.0, baseline=True)
-    coin = Candidate("coin", Interval(0.5, 0.4, 0.6), 1.0, baseline=True)
-    assert sentences(leaderboard=[best, forest, coin]) == (
-        "The chosen model (vote) reaches 95.3 % accuracy (92.1 to 98.0, 95 % interval) on samples "
-        "that it has not learned from. The best baseline (forest) reaches 92.0 %."
-    )
+    best = LeaderboardRow("vote", Interval(0.953, 0.921, 0.98), 1.0, chosen=True)
+    forest = LeaderboardRow("forest", Interval(0.92, 0.88, 0.95), 1.0, baseline=True)
+    coin = LeaderboardRow("coin", Interval(0.5, 0.4, 0.6), 1.0, baseline=True)
+    found = sentences(leaderboard=[best, forest, coin])
+    for part in ("vote", "95.3 %", "92.1 to 98.0", "forest", "92.0 %"):
+        assert part in found
+    assert "coin" not in found
     for behind, words in [
-        (
-            Interval(0.03, 0.01, 0.05),
-            "which is clearly less (difference 3.0, interval 1.0 to 5.0).",
-        ),
-        (Interval(0.03, -0.01, 0.07), "which is not clearly less (difference"),
-        (Interval(-0.03, -0.05, -0.01), "which is clearly more (difference"),
+        (Interval(0.03, 0.01, 0.05), "clearly less (difference 3.0, interval 1.0 to 5.0)"),
+        (Interval(0.03, -0.01, 0.07), "not clearly less (difference"),
+        (Interval(-0.03, -0.05, -0.01), "clearly more (difference"),
     ]:
         assert words in sentences(leaderboard=[best, replace(forest, behind=behind)])
     assert "not compared" in sentences(leaderboard=[best])
 
 
 def test_attention_goes_to_the_sure_and_wrong_first():
-    found = cases(40)
+    found = explanation(40)
     calm = replace(found, disagreement=np.zeros(40))
-    order, much = attention(calm)
+    order, much = rank_by_interest(calm)
     assert calm.wrong[order[0]]
     assert (np.diff(much) <= 0).all()
     sure = calm.probabilities.max(axis=1)
@@ -188,11 +190,11 @@ def test_attention_goes_to_the_sure_and_wrong_first():
 
 def test_samples_whose_views_disagree_most_are_named_first():
     report = like_a_study()
-    differ = np.linspace(0.0, 1.0, len(report.cases.ids))
-    page = lokl.report.render(replace(report, cases=replace(report.cases, disagreement=differ)))
-    worst = ", ".join(report.cases.ids[-1:-4:-1])
-    assert worst in page
-    assert ", ".join(report.cases.ids[-3:]) not in page
+    own = report.explanation
+    differ = replace(own, disagreement=np.linspace(0.0, 1.0, len(own)))
+    page = lokl.report.render(replace(report, explanation=differ))
+    assert ", ".join(own.ids[-1:-4:-1]) in page
+    assert ", ".join(own.ids[-3:]) not in page
 
 
 # Matrices of Machado, Oliveira and Fernandes (2009) for full protanopia, deuteranopia, tritanopia.

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_cases import cases, examples, report
-from script_data import data_of
+from report_cases import examples, explanation, report, with_equal_weights
+from script_data import data_of, unpacked
 from study_cases import like_a_study
 
 from lokl.report import Interval, Report, render, write
-from lokl.report.data import counts, numbers, shares, unpacked
+from lokl.report.page import pack_counts, pack_shares, pack_values
 
 VOID = {"meta", "input", "link", "br"}
 
@@ -127,14 +127,14 @@ def test_nothing_is_asked_of_anybody():
 @settings(max_examples=10, deadline=None)
 @given(words=st.text(min_size=1, max_size=20))
 def test_any_name_is_only_a_name(words):
-    page = render(report(cases(5), words=words, classes=[words, words + "!", words + "?"]))
+    page = render(report(explanation(5), words=words, classes=[words, words + "!", words + "?"]))
     Reader(page)
     assert data_of(page)["views"][0] == f"{words} 0"
 
 
 def test_names_cannot_become_code():
     words = "</script><script>alert(1)</script><b onclick=x>\u2028"
-    page = render(report(cases(5), words=words))
+    page = render(report(explanation(5), words=words))
     assert page.count("<script") == 2
     assert "<b onclick" not in page
 
@@ -142,24 +142,24 @@ def test_names_cannot_become_code():
 @settings(max_examples=50, deadline=None)
 @given(values=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30), codes=st.data())
 def test_packed_numbers_come_back(values, codes):
-    found = unpacked(numbers(np.array(values)))
+    found = unpacked(pack_values(np.array(values)))
     # A forty-thousandth of the range, and what floating point leaves of it.
     reach = np.ptp(values) / 40_000 + 1e-9 * np.abs(values).max()
     np.testing.assert_allclose(found, values, atol=0.51 * reach + 1e-12)
     whole = codes.draw(st.lists(st.integers(-1, 50_000), min_size=1, max_size=30))
     expected = [np.nan if code < 0 else code for code in whole]
-    np.testing.assert_array_equal(unpacked(counts(np.array(whole))), expected)
+    np.testing.assert_array_equal(unpacked(pack_counts(np.array(whole))), expected)
     parts = np.array(codes.draw(st.lists(st.floats(0, 1), min_size=1, max_size=30)))
-    np.testing.assert_allclose(unpacked(shares(parts)), parts, atol=0.000501)
+    np.testing.assert_allclose(unpacked(pack_shares(parts)), parts, atol=0.000501)
 
 
-def test_numbers_of_the_cases_are_those_of_the_page():
-    found = cases(30)
+def test_values_of_the_explanation_are_those_of_the_page():
+    found = explanation(30)
     columns = data_of(render(report(found)))["columns"]
     np.testing.assert_allclose(unpacked(columns["trust"]), found.trust.ravel(), atol=6e-4)
-    np.testing.assert_allclose(unpacked(columns["parts"]), found.parts.ravel(), atol=1e-4)
-    np.testing.assert_array_equal(unpacked(columns["predicted"]), found.predicted)
-    np.testing.assert_array_equal(unpacked(columns["absent"]), np.flatnonzero(~found.present))
+    np.testing.assert_allclose(unpacked(columns["parts"]), found.contributions.ravel(), atol=1e-4)
+    np.testing.assert_array_equal(unpacked(columns["predicted"]), found.predicted_codes)
+    np.testing.assert_array_equal(unpacked(columns["absent"]), np.flatnonzero(~found.presence))
 
 
 @pytest.mark.parametrize(("n", "n_classes", "most"), [(500, 4, 400_000), (10_000, 10, 1_500_000)])
@@ -170,35 +170,40 @@ def test_size(n, n_classes, most):
 def test_large_data_is_sampled_and_said_so():
     page = render(like_a_study(2000))
     words = Reader(page).words
-    assert "400 of 2000 samples are drawn, evenly chosen." in words
-    assert "1500 of 2000 samples are drawn, evenly chosen." in words
+    assert "400 of 2000 samples are drawn, evenly spaced." in words
+    assert "1500 of 2000 samples are drawn, evenly spaced." in words
     assert page.count("<use ") < 1500 + 30
 
 
-def test_a_page_without_cases():
+def test_a_page_without_an_explanation():
     Reader(render(Report("title", "verdict", "accuracy", [], [])))
 
 
 def test_parts_that_do_not_fit_are_named():
     content = report()
-    with pytest.raises(ValueError, match=r"60 samples and 2 views, but cases\.trust has shape"):
-        render(replace(content, views=content.views[:2]))
-    with pytest.raises(ValueError, match=r"cases\.probabilities has shape"):
-        render(replace(content, classes=["a", "b"]))
-    with pytest.raises(ValueError, match=r"cases\.near is about 3"):
-        render(replace(content, cases=replace(content.cases, near=content.cases.near[:3])))
+    with pytest.raises(ValueError, match="3 views, but views has 2"):
+        replace(content, views=content.views[:2])
+    with pytest.raises(ValueError, match="classes has 2"):
+        replace(content, classes=["a", "b"])
+    near = replace(content.sample_map, neighbours=content.sample_map.neighbours[:3])
+    for wrong in (None, near):
+        with pytest.raises(ValueError, match="sample_map of 60"):
+            replace(content, sample_map=wrong)
 
 
-def test_trust_that_is_divided_or_the_same_for_all_is_told():
+def test_weights_that_are_equal_for_all_samples_have_no_map():
     content = like_a_study()
-    words = Reader(render(content)).words
-    assert "shares of a sample sum to one" not in words
-    assert "alike for all samples" not in words
-    present = content.cases.present
-    alike = replace(content.cases, trust=present / present.sum(axis=1, keepdims=True))
-    words = Reader(render(replace(content, cases=alike))).words
-    assert "shares of a sample sum to one" in words
-    assert "alike for all samples" in words
+    assert 'id="trust-map"' in render(content)
+    equal = with_equal_weights(content)
+    page = render(equal)
+    assert 'id="trust-map"' not in page
+    assert "weights of the views are the same" in Reader(page).words
+    weights = equal.explanation.weights.copy()
+    full = np.flatnonzero(equal.explanation.presence.all(axis=1))
+    weights[full[:2]] = [[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]]
+    page = render(replace(equal, explanation=replace(equal.explanation, weights=weights)))
+    assert 'id="trust-map"' in page
+    assert "weights of a sample sum to one" in Reader(page).words
 
 
 def test_intervals_of_shares_end_at_a_hundred():

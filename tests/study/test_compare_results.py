@@ -91,7 +91,7 @@ def test_tables_have_a_line_for_everything(table, bench):
     assert len(lines) == 1 + 2 * 45
     assert lines[0] == (
         "id,repeat,fold,class,prediction,probability high,probability low,probability mid,"
-        "trust left,trust right,disagreement"
+        "weight left,weight right,disagreement,status"
     )
     assert [line.split(",")[0] for line in lines[1:46]] == table.ids
 
@@ -101,9 +101,9 @@ def test_samples_whose_views_disagree(table, bench):
     assert disagreeing(results) == []
     for split in range(6):
         record = results.records["uniform mix", split]
-        rest = len(record["says"]) - 2
+        rest = len(record["alone"]) - 2
         record["disagreement"] = [0.9, 0.6, *[0.1] * rest]
-        record["says"] = [[0, 1], [1, 1], *[[0, -1]] * rest]
+        record["alone"] = [[0, 1], [1, 1], *[[0, -1]] * rest]
     firsts = {table.ids[bench.splits[split][1][0]] for split in range(3)}
     assert set(disagreeing(results)) == firsts
 
@@ -165,7 +165,7 @@ def test_a_gate_that_a_second_repeat_does_not_confirm(table, bench):
     assert text_of(results, "LOKL006") == ""
     for split in range(6):
         record = results.records["trusted vote", split]
-        record["trust"] = [[0.9, 0.1] if split < 3 else [0.1, 0.9]] * len(record["trust"])
+        record["trust"] = [[0.9, 0.1] if split < 3 else [0.1, 0.9]] * len(record["weights"])
     assert "another one for 100% of the samples" in text_of(results, "LOKL006")
 
 

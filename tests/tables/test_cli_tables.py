@@ -54,7 +54,7 @@ def test_predictions_are_those_of_the_model(folder):
     found = rows(done.stdout)
     assert list(found[0]) == [
         *("id", "prediction", "probability high", "probability low", "probability mid"),
-        *("trust left", "trust right"),
+        *("trust left", "trust right", "disagreement", "status"),
     ]
     frame = pd.read_csv(folder / "left.csv").merge(
         pd.read_csv(folder / "right.csv"), on="id", how="left"
@@ -86,18 +86,21 @@ def test_one_sample_in_words(folder):
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0].startswith("S10: mid, probability 0.")
-    assert lines[1].split() == ["prior", "mid", "40", "%"]
-    assert lines[2].split()[:2] == ["left", "says"]
-    assert "trust 0." in lines[3]
-    assert " pulls ▏" in lines[3]
-    assert lines[4].startswith("views disagree by 0.")
-    assert re.fullmatch(r"most like: S\d\d \(\w+\), S\d\d \(\w+\), S\d\d \(\w+\)", lines[-1])
+    assert "40 %" in lines[1]
+    assert lines[2].split()[:3] == ["alone", "trust", "contribution"]
+    assert lines[3].split()[0] == "left"
+    assert lines[4].split()[0] == "right"
+    assert "█" in lines[3] + lines[4]
+    assert re.search(r"[Dd]isagreement 0\.\d\d", lines[5])
+    assert re.fullmatch(r"most similar: S\d\d \(\w+\), S\d\d \(\w+\), S\d\d \(\w+\)", lines[-1])
     assert max(map(len, lines)) <= 80
     done = run("explain", model(folder), *files, "--sample", "S02")
-    assert "  right  is missing" in done.stdout.splitlines()
-    told = json.loads(run("explain", model(folder), *files, "--sample", "S02", "--json").stdout)
-    assert told["voices"][1]["trust"] is None
-    assert told["voices"][0]["says"] == told["prediction"]
+    assert "  right  missing" in done.stdout.splitlines()
+    found = json.loads(run("explain", model(folder), *files, "--sample", "S02", "--json").stdout)
+    assert found["views"][1]["trust"] is None
+    assert not found["views"][1]["present"]
+    assert found["views"][0]["predicts"] == found["prediction"]
+    assert found["status"] in {"agree", "unsure"}
 
 
 def test_what_a_file_contains(folder):
@@ -121,7 +124,7 @@ def test_numbers_and_views_by_pattern(folder, tmp_path):
     assert told["input"]["views"] == {"x": ["a", "b"], "y": ["c", "colour", "class"]}
     done = run("explain", tmp_path / "m.lokl", tmp_path / "one.csv", "--sample", "S01")
     assert done.exit_code == 0, done.output
-    assert "towards more" in done.stdout or "towards less" in done.stdout
+    assert "contribution" in done.stdout
 
 
 @pytest.mark.parametrize("method", ["LMKL", "uniform", "LD-MKL"])
@@ -131,10 +134,10 @@ def test_methods_without_probabilities_of_their_own_get_them(folder, tmp_path, m
     done = run("fit", *files, *options, "-o", tmp_path / "m.lokl")
     assert done.exit_code == 0, done.output
     found = rows(run("predict", tmp_path / "m.lokl", *files).stdout)
-    assert {"probability low", "trust left", "trust right"} <= found[0].keys()
+    assert {"probability low", "weight left", "weight right"} <= found[0].keys()
     done = run("explain", tmp_path / "m.lokl", *files, "--sample", "S10")
     assert done.exit_code == 0, done.output
-    assert "pulls" in done.stdout
+    assert "contribution" in done.stdout
 
 
 def test_a_data_set_and_one_view(tmp_path):
@@ -180,10 +183,10 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, tmp_path):
     assert "no target; name the column" in error(run("fit", left, "-o", tmp_path / "m"))
     assert "--view x: write --view NAME=VALUE" in error(run("fit", left, "--view", "x"))
     assert "--cost is that of a method" in error(run("fit", "iris", "--cost", "2"))
-    assert "tell about whom?" in error(run("explain", model(folder), left))
+    assert "--sample" in error(run("explain", model(folder), left))
     assert "unknown method 'forest'" in error(run("fit", "iris", "--method", "forest"))
     assert "neither a file nor a data set" in error(run("fit", tmp_path / "no.csv"))
-    assert "no sample is called 'X'" in error(run("explain", model(folder), left, "--sample", "X"))
+    assert "no sample 'X'" in error(run("explain", model(folder), left, "--sample", "X"))
     assert "No such file" in error(run("info", tmp_path / "no.lokl"))
     assert "is no file of a lokl model" in error(run("predict", left, left))
     broken = tmp_path / "broken.csv"

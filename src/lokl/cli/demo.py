@@ -36,11 +36,10 @@ def demo(
 def _run(example: Any, jobs: int, *, quiet: bool) -> Any:
     """Run one comparison, show it and one of its samples."""
     from lokl.cli.compare import run_comparison, show_results, wrapped
-    from lokl.cli.explain import story_lines
+    from lokl.cli.explain import explain_sample
     from lokl.study.candidates import VOTE, fit_candidate
     from lokl.study.outputs import as_dict, disagreeing
     from lokl.study.run import Comparison
-    from lokl.tables.answers import story
 
     if not quiet:
         for text in (example.title, example.command):
@@ -54,7 +53,7 @@ def _run(example: Any, jobs: int, *, quiet: bool) -> Any:
     name = (disagreeing(finished.results) or table.ids)[0]
     typer.echo(f"\n one sample, explained by the {VOTE}")
     model = fit_candidate(table, VOTE, example.settings.seed)
-    for line in story_lines(story(model, table, name)):
+    for line in str(explain_sample(model, table, name)).splitlines():
         typer.echo(f" {line}")
     typer.echo(f"\n report: {finished.files['report.html']}\n")
     return None

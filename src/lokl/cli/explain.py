@@ -1,8 +1,8 @@
-"""``lokl explain``: why a model says what it says."""
+"""``lokl explain``: the role of each view in the predictions of a model."""
 
 import json
 import shlex
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,20 +11,16 @@ import typer
 from lokl.cli.options import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
 from lokl.cli.terminal import stop
 
-# Signs of the longest bar.
-_LONGEST = 10
-# Other classes that are named.
-_OTHERS = 3
-# Novelty from which on a sample is unlike those of training.
-_NOVEL = 0.3
+# Similar samples that are listed.
+_NEIGHBOURS = 3
 
-Sample = Annotated[str | None, typer.Option(help="Id of the sample to tell about.")]
+Sample = Annotated[str | None, typer.Option(help="Id of the sample to explain in the terminal.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File for the report about all samples.")
 ]
 Target = Annotated[
     str | None,
-    typer.Option(help="Column of what is known of the samples, or FILE:COLUMN, for the report."),
+    typer.Option(help="Column with the true values, or FILE:COLUMN, for the report."),
 ]
 
 
@@ -39,35 +35,54 @@ def explain(
     delimiter: Delimiter = "",
     as_json: AsJson = False,
 ) -> None:
-    """Tell what each view says about samples, how far it is trusted, and where it pulls.
+    """Explain predictions by views: predictions of each view, trust or weights, contributions.
 
-    --sample tells about one sample in the terminal, --output writes a report about all of them.
+    --sample explains one sample in the terminal, --output writes a report about all of them.
 
     Example: lokl explain ill.lokl blood.csv pulse.csv --sample P017 -o report.html
     """
     if sample is None and output is None:
-        stop("lokl: tell about whom? Give --sample ID, --output report.html, or both", 2)
+        stop("lokl: nothing to do; pass --sample ID, --output report.html, or both", 2)
     with explained():
         from lokl._files import check_writable
         from lokl.persistence import load
-        from lokl.tables.answers import story
         from lokl.tables.prediction_input import read_new
         from lokl.tables.preparation import schema_of
 
         if output is not None:
             check_writable(output)
         fitted = load(model)
-        how: dict[str, Any] = {"on": on, "na": na or (), "delimiter": delimiter, "target": target}
-        table = read_new(data, schema_of(fitted), **how)
+        options: dict[str, Any] = {"on": on, "na": na or (), "delimiter": delimiter}
+        table = read_new(data, schema_of(fitted), target=target, **options)
         tell(table.notes)
-        told = None if sample is None else story(fitted, table, sample)
+        explanation = None if sample is None else explain_sample(fitted, table, sample)
         if output is not None:
             _write_report(fitted, table, model, data, output)
-    if told is not None:
-        lines = [json.dumps(asdict(told), indent=1)] if as_json else story_lines(told)
-        typer.echo("\n".join(lines))
+    if explanation is not None:
+        text = json.dumps(explanation.to_dict(), indent=1) if as_json else str(explanation)
+        typer.echo(text)
     if output is not None and not as_json:
         typer.echo(str(output))
+
+
+def explain_sample(model: Any, table: Any, name: str) -> Any:
+    """Return the explanation of one sample of a table, with its most similar samples."""
+    from lokl.explain import explain, nearest_samples
+    from lokl.explain.explanation import Neighbour
+    from lokl.tables import TableError
+
+    if name not in table.ids:
+        raise TableError(f"no sample {name!r}; the first are {', '.join(table.ids[:3])}")
+    row = table.ids.index(name)
+    near = nearest_samples(model, table.frame, row, _NEIGHBOURS)
+    rows = [k for k, _ in near]
+    predicted = model.predict(table.frame.iloc[rows]).tolist() if rows else []
+    neighbours = tuple(
+        Neighbour(table.ids[k], prediction, similarity)
+        for (k, similarity), prediction in zip(near, predicted, strict=True)
+    )
+    explanation = explain(model, table.frame.iloc[[row]], ids=[name])
+    return replace(explanation.sample(name), neighbours=neighbours)
 
 
 def _write_report(fitted: Any, table: Any, model: Path, data: list[str], output: Path) -> None:
@@ -76,67 +91,3 @@ def _write_report(fitted: Any, table: Any, model: Path, data: list[str], output:
 
     again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
     write(report_about(fitted, table, model.name, again), output)
-
-
-def story_lines(told: Any) -> list[str]:
-    """Return what is told about one sample."""
-    lines = [_headline(told)]
-    width = max([len(voice.view) for voice in told.voices] + [len("prior")])
-    if told.prior is not None:
-        lines.append(f"  {'prior':<{width}}  {_prior(told)}")
-    lines += [f"  {line}" for line in _voices(told.voices, width)]
-    if told.disagreement is not None:
-        lines.append(f"views disagree by {told.disagreement:.2f} (0 not at all, 1 entirely)")
-    for voice in told.voices:
-        if voice.novelty is not None and voice.novelty >= _NOVEL:
-            why = f"novelty {voice.novelty:.2f}"
-            lines.append(f"{voice.view} is unlike what it was trained on ({why})")
-    if told.alike:
-        near = ", ".join(f"{own.name} ({_value(own.prediction)})" for own in told.alike)
-        lines.append(f"most like: {near}")
-    return lines
-
-
-def _headline(told: Any) -> str:
-    said = _value(told.prediction)
-    if not told.probability:
-        return f"{told.name}: {said}"
-    left = {label: chance for label, chance in told.probability.items() if label != told.prediction}
-    others = ", ".join(f"{label} {chance:.2f}" for label, chance in list(left.items())[:_OTHERS])
-    if len(left) > _OTHERS:
-        others += f", {len(left) - _OTHERS} more"
-    return f"{told.name}: {said}, probability {told.probability[told.prediction]:.2f} ({others})"
-
-
-def _prior(told: Any) -> str:
-    if not told.probability:
-        return f"mean {told.prior:.4g}"
-    return f"{told.prediction} {100 * told.prior:.0f} %"
-
-
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _voices(voices: tuple[Any, ...], width: int) -> list[str]:
-    most = max((voice.pull or 0.0 for voice in voices), default=0.0) or 1.0
-    says = [_says(voice) for voice in voices]
-    wide = max(map(len, says), default=0)
-    lines = []
-    for voice, text in zip(voices, says, strict=True):
-        line = f"{voice.view:<{width}}  {text:<{wide}}"
-        if voice.pull is not None:
-            bar = "▏" * round(_LONGEST * voice.pull / most)
-            line += f"  trust {voice.trust:.2f}  pulls {bar:<{_LONGEST}} towards {voice.towards}"
-        lines.append(line.rstrip())
-    return lines
-
-
-def _says(voice: Any) -> str:
-    if voice.pull is None:
-        return "is missing"
-    if voice.says is None:
-        return "says nothing"
-    if voice.probability is None:
-        return f"says {_value(voice.says)}"
-    return f"says {voice.says} {voice.probability:.2f}"

@@ -1,7 +1,4 @@
-"""``lokl predict``: what a model says about new samples.
-
-``lokl info``: what the file of a model contains.
-"""
+"""``lokl predict``: predictions for new samples. ``lokl info``: contents of a model file."""
 
 import csv
 import json
@@ -24,28 +21,31 @@ def predict(
 ) -> None:
     """Predict samples of tables, as CSV on standard output.
 
-    For each sample: id, prediction, the probability of each class, and how far each view is
-    trusted. Columns are matched by name; views may be absent.
+    Columns: id, prediction, probability of each class and, for several views, trust (trusted vote)
+    or weight of each view, disagreement and status. Columns of the tables are matched by name;
+    views may be absent.
 
     Example: lokl predict ill.lokl new_blood.csv > predictions.csv
     """
     with explained():
+        from lokl.explain import explain
         from lokl.persistence import load
-        from lokl.tables.answers import answers
         from lokl.tables.prediction_input import read_new
         from lokl.tables.preparation import schema_of
 
         fitted = load(model)
         table = read_new(data, schema_of(fitted), on=on, na=na or (), delimiter=delimiter)
         tell(table.notes)
-        records = answers(fitted, table).records()
+        found = explain(fitted, table.frame, ids=table.ids).table(details=False)
+    columns = {"id": table.ids, **{name: values.tolist() for name, values in found.items()}}
+    rows = list(zip(*columns.values(), strict=True))
     if as_json:
-        typer.echo(json.dumps(records, indent=1))
+        typer.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
         return
-    writer = csv.DictWriter(sys.stdout, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in record.items()})
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
 
 
 # Columns of a view, and classes, that are shown.
@@ -58,22 +58,22 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
     Example: lokl info ill.lokl
     """
     with explained():
-        from lokl.persistence import info as about
+        from lokl.persistence import info as model_info
 
-        told = about(model)
+        stored = model_info(model)
     if as_json:
-        typer.echo(json.dumps(told, indent=1))
+        typer.echo(json.dumps(stored, indent=1))
         return
-    taken, target = told["input"], told["target"]
+    accepted, target = stored["input"], stored["target"]
     rows = {
-        "model": " > ".join(told["model"]),
+        "model": " > ".join(stored["model"]),
         "target": target["name"] or "",
         "classes": _some(target["classes"]),
-        "columns": str(taken["n_features"]),
-        **{f"view {name}": _some(own) for name, own in (taken["views"] or {}).items()},
-        "settings": ", ".join(f"{k}={v}" for k, v in told["settings"].items() if k != "kernels"),
-        "saved": f"{told['saved']} by lokl {told['lokl']}, format {told['format']}",
-        "versions": ", ".join(f"{k} {v}" for k, v in told["environment"].items() if v),
+        "columns": str(accepted["n_features"]),
+        **{f"view {name}": _some(columns) for name, columns in (accepted["views"] or {}).items()},
+        "settings": ", ".join(f"{k}={v}" for k, v in stored["settings"].items() if k != "kernels"),
+        "saved": f"{stored['saved']} by lokl {stored['lokl']}, format {stored['format']}",
+        "versions": ", ".join(f"{k} {v}" for k, v in stored["environment"].items() if v),
     }
     width = max(map(len, rows))
     for name, text in rows.items():

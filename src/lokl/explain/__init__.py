@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
-    from lokl.explain.answers import ViewAnswers as ViewAnswers
-    from lokl.explain.answers import answers_by_view as answers_by_view
     from lokl.explain.by_view import explain as explain
     from lokl.explain.displays import plot_regions as plot_regions
     from lokl.explain.displays import plot_sample as plot_sample
@@ -17,36 +15,38 @@ if TYPE_CHECKING:
     from lokl.explain.explanation import Explanation as Explanation
     from lokl.explain.explanation import SampleExplanation as SampleExplanation
     from lokl.explain.explanation import ViewContribution as ViewContribution
-    from lokl.explain.feature_weights import FeatureWeights as FeatureWeights
-    from lokl.explain.feature_weights import feature_weights as feature_weights
     from lokl.explain.formatting import Findings as Findings
-    from lokl.explain.similarity import most_alike as most_alike
+    from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
+    from lokl.explain.linear_weights import feature_weights as feature_weights
+    from lokl.explain.similarity import KernelAlignment as KernelAlignment
+    from lokl.explain.similarity import kernel_alignment as kernel_alignment
+    from lokl.explain.similarity import nearest_samples as nearest_samples
     from lokl.explain.stability import GateStability as GateStability
     from lokl.explain.stability import gate_stability as gate_stability
-    from lokl.explain.view_value import ViewValue as ViewValue
-    from lokl.explain.view_value import view_importance as view_importance
-    from lokl.explain.view_value import view_value as view_value
+    from lokl.explain.view_scores import ViewValue as ViewValue
+    from lokl.explain.view_scores import view_importance as view_importance
+    from lokl.explain.view_scores import view_value as view_value
 
 __getattr__, __all__ = lazy_exports(
     __name__,
     {
         "Explanation": "lokl.explain.explanation",
-        "FeatureWeights": "lokl.explain.feature_weights",
+        "FeatureWeights": "lokl.explain.linear_weights",
         "Findings": "lokl.explain.formatting",
         "GateStability": "lokl.explain.stability",
+        "KernelAlignment": "lokl.explain.similarity",
         "SampleExplanation": "lokl.explain.explanation",
-        "ViewAnswers": "lokl.explain.answers",
         "ViewContribution": "lokl.explain.explanation",
-        "ViewValue": "lokl.explain.view_value",
-        "answers_by_view": "lokl.explain.answers",
+        "ViewValue": "lokl.explain.view_scores",
         "explain": "lokl.explain.by_view",
-        "feature_weights": "lokl.explain.feature_weights",
+        "feature_weights": "lokl.explain.linear_weights",
         "gate_stability": "lokl.explain.stability",
-        "most_alike": "lokl.explain.similarity",
+        "kernel_alignment": "lokl.explain.similarity",
+        "nearest_samples": "lokl.explain.similarity",
         "plot_regions": "lokl.explain.displays",
         "plot_sample": "lokl.explain.displays",
         "plot_trust": "lokl.explain.displays",
-        "view_importance": "lokl.explain.view_value",
-        "view_value": "lokl.explain.view_value",
+        "view_importance": "lokl.explain.view_scores",
+        "view_value": "lokl.explain.view_scores",
     },
 )

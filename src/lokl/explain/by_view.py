@@ -18,7 +18,7 @@ from lokl.explain.explanation import (
     Explanation,
     class_codes,
 )
-from lokl.explain.views import KernelView, Views, by_view, plain, present_in, views_of
+from lokl.explain.views import KernelView, Views, by_view, named_views, plain, present_in, views_of
 from lokl.methods.trusted_vote.pooling import pairwise_disagreement
 
 # A view is sure of a class that is this many times as probable as any other.
@@ -121,8 +121,7 @@ class _Queried:
     def of(cls, model: Any, X: Any, views: Views | None) -> "_Queried":
         layers = list(layers_with(model, X))
         (outer, seen), (inner, Z) = layers[0], layers[-1]
-        if views is None and hasattr(model, "steps"):
-            views = getattr(model.steps[0][1], "prepared_views_", None)
+        views = named_views(model, views)
         explains = hasattr(inner, "contributions") and hasattr(inner, "weights")
         own = views_of(inner, views) if explains else []
         # Steps between both may change columns, unless `views` says where they are.

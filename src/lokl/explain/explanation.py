@@ -365,7 +365,8 @@ class Explanation:
                 columns |= {
                     f"{kind} {v}": own for v, own in zip(self.views, by_view.T, strict=True)
                 }
-        columns["disagreement"] = self.disagreement
+        if np.isfinite(self.disagreement).any():
+            columns["disagreement"] = self.disagreement
         return columns if self.status is None else {**columns, "status": self.status}
 
     def to_frame(self) -> Any:

@@ -1,7 +1,4 @@
-"""How alike samples are to a model: its learned kernel, and who is nearest.
-
-What a learned kernel looks like: samples as a picture, and views beside each other.
-"""
+"""Similarity of samples under a learned kernel: neighbours, kernel PCA, and alignment of views."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,214 +6,244 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
+from sklearn.decomposition import KernelPCA
 
 from lokl._arrays import Array, is_sparse
 from lokl.base.delegation import unwrapped
-from lokl.explain.views import Views, plain, views_of
+from lokl.explain.views import Views, named_views, plain, views_of
 from lokl.kernels.samples import split_missing
 
-# Samples that are looked at together.
+# Rows of a similarity matrix that are computed at a time.
 _BLOCK = 500
-
-
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """How alike the kernels of views are: their centred alignment, from 0 to 1.
-
-    Attributes
-    ----------
-    between : array of shape (n_views, n_views)
-        NaN where too few samples have both views.
-    target : array of shape (n_views,) or None
-        With the kernel of the truth: samples of the same class, or of like values.
-    """
-
-    between: Array
-    target: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Likeness:
-    """Values of a learned kernel between samples, which are called by their numbers."""
-
-    between: Callable[[Array, Array], Array]
-    diag: Array
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.diag)
-
-    def cosine(self, rows: Array, columns: Array) -> Array:
-        """Similarity from -1 to 1 between some samples and others."""
-        size = np.sqrt(np.maximum(self.diag, 1e-300))
-        return np.asarray(self.between(rows, columns) / np.outer(size[rows], size[columns]))
-
-
-def likeness(model: Any, Z: Any) -> Likeness:
-    """Return how alike samples are to a fitted estimator.
-
-    Machines have learned a kernel. For votes it is the sum of the kernels, each as far as both
-    samples trust it: ``sum_i sqrt(g_i(x) g_i(z)) k_i(x, z)`` with kernels of unit diagonal. Samples
-    of models without kernels of their own are alike whose parts in the decision are.
-    """
-    values = plain(Z)
-    if hasattr(model, "kernel_"):
-        kernel = model.kernel_
-        return Likeness(
-            lambda rows, columns: np.asarray(kernel(values[rows], values[columns]), dtype=float),
-            np.asarray(kernel.diag(values), dtype=float),
-        )
-    if not hasattr(model, "kernels_"):
-        parts = np.asarray(model.contributions(Z), dtype=float).reshape(values.shape[0], -1)
-        return Likeness(
-            lambda rows, columns: parts[rows] @ parts[columns].T, (parts**2).sum(axis=1)
-        )
-    gate = np.asarray(model.weights(Z), dtype=float)
-    gate = gate if gate.ndim == 2 else gate.mean(axis=1)
-    filled, _ = split_missing(model.kernels_, model.kernel_names_, values)
-    size = [np.sqrt(np.maximum(kernel.diag(filled), 1e-300)) for kernel in model.kernels_]
-    weights = [np.sqrt(gate[:, i]) / own for i, own in enumerate(size)]
-
-    def between(rows: Array, columns: Array) -> Array:
-        total = np.zeros((len(rows), len(columns)))
-        for kernel, weight in zip(model.kernels_, weights, strict=True):
-            block = np.asarray(kernel(filled[rows], filled[columns]), dtype=float)
-            total += weight[rows, np.newaxis] * block * weight[columns]
-        return total
-
-    return Likeness(between, gate.sum(axis=1))
-
-
-def nearest(
-    alike: Likeness, n: int, among: Array, same: Array, count: int
-) -> tuple[list[list[int]], list[list[float]]]:
-    """Find the samples `among` some that are most like each of the first n, and how alike.
-
-    Answers are places in `among`; `same` has the number of the sample that may not be its own
-    neighbour there, -1 for none.
-    """
-    near: list[list[int]] = []
-    how: list[list[float]] = []
-    count = min(count, len(among))
-    for start in range(0, n, _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, n))
-        if not count:
-            near += [[] for _ in rows]
-            how += [[] for _ in rows]
-            continue
-        block = alike.cosine(rows, among)
-        block[same[among][np.newaxis, :] == rows[:, np.newaxis]] = -np.inf
-        best = np.argsort(-block, axis=1, kind="stable")[:, :count]
-        for own, places in zip(block, best, strict=True):
-            kept = [int(k) for k in places if np.isfinite(own[k])]
-            near.append(kept)
-            how.append([float(own[k]) for k in kept])
-    return near, how
-
-
-def most_alike(model: Any, X: Any, row: int, count: int) -> list[tuple[int, float]]:
-    """Return the samples that a model finds most like one of them, the nearest first.
-
-    Parameters
-    ----------
-    model : fitted estimator of lokl, alone or inside pipelines and searches
-    X : samples as the model takes them
-    row : int
-    count : int
-
-    Returns
-    -------
-    alike : list of (row, likeness)
-        Likeness is 1 for a sample that is the same to the model.
-    """
-    alike = likeness(*unwrapped(model, X))
-    found = alike.cosine(np.array([row]), np.arange(alike.n_samples))[0]
-    order = [int(k) for k in np.argsort(-found, kind="stable") if k != row]
-    return [(k, float(found[k])) for k in order[:count]]
-
-
-# Samples whose similarity to all others places them in the picture.
+# Samples that span the plane of kernel PCA, and samples of an alignment, at most.
 _LANDMARKS = 500
-# Samples that are looked at together.
 # Samples with both views that an alignment needs.
 _FEWEST = 5
 
 
-def stacked(first: Any, second: Any) -> Any:
-    """Return samples of both, one below the other."""
+@dataclass(frozen=True, eq=False)
+class SampleSimilarity:
+    """Values of a learned kernel between samples, which are given by their row numbers.
+
+    Attributes
+    ----------
+    between : callable
+        ``between(rows, columns)`` returns an array of shape (n_rows, n_columns).
+    diag : array of shape (n_samples,)
+    """
+
+    between: Callable[[Array, Array], Array]
+    diag: Array
+
+    def __len__(self) -> int:
+        return len(self.diag)
+
+    def cosine(self, rows: Array, columns: Array) -> Array:
+        """Return similarities from -1 to 1 between two sets of samples."""
+        size = np.sqrt(np.maximum(self.diag, 1e-300))
+        return np.asarray(self.between(rows, columns) / np.outer(size[rows], size[columns]))
+
+
+def sample_similarity(model: Any, X: Any) -> SampleSimilarity:
+    """Return the similarity of samples to a fitted estimator.
+
+    SVMs have a learned kernel. For votes it is the sum of the kernels at unit diagonal, weighted at
+    both samples, ``sum_i sqrt(g_i(x) g_i(z)) k_i(x, z)``. For models without kernels of their own
+    it is the inner product of contributions.
+    """
+    values = plain(X)
+    if hasattr(model, "kernel_"):
+        learned = model.kernel_
+        return SampleSimilarity(
+            lambda rows, columns: np.asarray(learned(values[rows], values[columns]), dtype=float),
+            np.asarray(learned.diag(values), dtype=float),
+        )
+    if not hasattr(model, "kernels_"):
+        parts = np.asarray(model.contributions(X), dtype=float).reshape(values.shape[0], -1)
+        return SampleSimilarity(
+            lambda rows, columns: parts[rows] @ parts[columns].T, (parts**2).sum(axis=1)
+        )
+    weights = np.asarray(model.weights(X), dtype=float)
+    weights = weights if weights.ndim == 2 else weights.mean(axis=1)
+    filled, _ = split_missing(model.kernels_, model.kernel_names_, values)
+    sizes = [np.sqrt(np.maximum(kernel.diag(filled), 1e-300)) for kernel in model.kernels_]
+    factors = [np.sqrt(weights[:, i]) / size for i, size in enumerate(sizes)]
+
+    def between(rows: Array, columns: Array) -> Array:
+        total = np.zeros((len(rows), len(columns)))
+        for kernel, factor in zip(model.kernels_, factors, strict=True):
+            block = np.asarray(kernel(filled[rows], filled[columns]), dtype=float)
+            total += factor[rows, np.newaxis] * block * factor[columns]
+        return total
+
+    return SampleSimilarity(between, weights.sum(axis=1))
+
+
+def nearest_rows(
+    similarity: SampleSimilarity, n: int, among: Array, same: Array, count: int
+) -> tuple[list[list[int]], list[list[float]]]:
+    """Find the most similar samples of each of the first n samples.
+
+    Parameters
+    ----------
+    similarity : SampleSimilarity
+    n : int
+    among : int array of shape (n_candidates,)
+        Rows that may be neighbours.
+    same : int array of shape (n_rows,)
+        Row among the first n that is the same sample, which is not its own neighbour; -1 for none.
+    count : int
+
+    Returns
+    -------
+    positions : list of list of int
+        Positions in `among`, most similar first.
+    values : list of list of float
+        Their cosine similarities.
+    """
+    positions: list[list[int]] = []
+    values: list[list[float]] = []
+    for start in range(0, n, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, n))
+        block = similarity.cosine(rows, among)
+        block[same[among][np.newaxis, :] == rows[:, np.newaxis]] = -np.inf
+        best = np.argsort(-block, axis=1, kind="stable")[:, :count]
+        for row, order in zip(block, best, strict=True):
+            kept = [int(k) for k in order if np.isfinite(row[k])]
+            positions.append(kept)
+            values.append([float(row[k]) for k in kept])
+    return positions, values
+
+
+def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int, float]]:
+    """Return the samples that are most similar to one of them under the learned kernel.
+
+    Parameters
+    ----------
+    model : fitted estimator of lokl, alone or inside pipelines and searches
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+    row : int
+        Position of the sample in `X`.
+    count : int
+
+    Returns
+    -------
+    neighbours : list of (row, similarity)
+        Most similar first. Similarity is 1 for a sample that is equal to the model.
+    """
+    similarity = sample_similarity(*unwrapped(model, X))
+    values = similarity.cosine(np.array([row]), np.arange(len(similarity)))[0]
+    order = [int(k) for k in np.argsort(-values, kind="stable") if k != row]
+    return [(k, float(values[k])) for k in order[:count]]
+
+
+def stack_samples(first: Any, second: Any) -> Any:
+    """Return samples of both, the second below the first."""
     first, second = plain(first), plain(second)
     if is_sparse(first) or is_sparse(second):
         return sparse.vstack([first, second]).tocsr()
     return np.vstack([first, second])
 
 
-def kernel_pca(alike: Likeness, n: int) -> tuple[Array, float | None]:
-    """Place the first n samples in the plane in which the kernel varies most.
+def kernel_pca(similarity: SampleSimilarity, n: int) -> tuple[Array, float | None]:
+    """Project the first n samples onto the two principal components of the kernel.
 
-    Of many samples, some span the plane and the others are projected onto it. The second number
-    is the share of the variation that the plane holds, None where nothing varies.
+    Of many samples, evenly spaced ones span the plane and the others are projected onto it.
+
+    Returns
+    -------
+    positions : array of shape (n, 2)
+    explained : float or None
+        Share of the variance in the plane; None if the samples do not vary.
     """
-    place = np.zeros((n, 2))
+    positions = np.zeros((n, 2))
     if n < 2:
-        return place, None
-    marks = np.unique(np.linspace(0, n - 1, min(n, _LANDMARKS)).astype(np.intp))
-    gram = alike.between(marks, marks)
-    means = gram.mean(axis=0)
-    centred = gram - means - means[:, np.newaxis] + gram.mean()
+        return positions, None
+    marks = _evenly_spaced(n)
+    gram = similarity.between(marks, marks)
+    centred = _centred(gram)
     total = float(np.trace(centred))
     if not total > 1e-12 * max(float(np.abs(np.diag(gram)).sum()), 1e-300):
-        return place, None
-    count = min(2, len(marks))
-    sizes, vectors = linalg.eigh(centred, subset_by_index=[len(marks) - count, len(marks) - 1])
-    sizes, vectors = sizes[::-1], vectors[:, ::-1]
-    sizes = np.where(sizes > 1e-12 * total, sizes, np.inf)
+        return positions, None
+    pca = KernelPCA(min(2, len(marks)), kernel="precomputed", eigen_solver="dense").fit(gram)
     for start in range(0, n, _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, n))
-        block = alike.between(rows, marks)
-        block = block - block.mean(axis=1, keepdims=True) - means + gram.mean()
-        place[rows, :count] = block @ vectors / np.sqrt(sizes)
-    # Which way is right is arbitrary; the farthest sample decides, so that it stays the same.
-    far = np.abs(place).argmax(axis=0)
-    place *= np.where(place[far, [0, 1]] < 0, -1.0, 1.0)
-    return place, float(sizes[np.isfinite(sizes)].sum() / total)
+        block = pca.transform(similarity.between(rows, marks))
+        positions[rows, : block.shape[1]] = block
+    # The sign is arbitrary; the farthest sample fixes it, so that pictures are reproducible.
+    far = np.abs(positions).argmax(axis=0)
+    positions *= np.where(positions[far, [0, 1]] < 0, -1.0, 1.0)
+    return positions, float(pca.eigenvalues_.sum() / total)
 
 
-def alignment(
-    model: Any, Z: Any, truth: Array | None = None, views: Views | None = None
-) -> Alignment | None:
-    """Return how alike the kernels of the views of a fitted estimator are on some samples.
+def _evenly_spaced(n: int) -> Array:
+    return np.unique(np.linspace(0, n - 1, min(n, _LANDMARKS)).astype(np.intp))
 
-    Centred alignment: ``<K_i, K_j> / (|K_i| |K_j|)`` of centred matrices, on samples that have
-    both views. Of many samples, some are taken, evenly spread. None where there are no two views
-    with kernels of their own.
+
+@dataclass(frozen=True, eq=False)
+class KernelAlignment:
+    """Centred alignment of the kernels of views, from 0 (unrelated) to 1 (equal).
+
+    Attributes
+    ----------
+    between : array of shape (n_views, n_views)
+        NaN if too few samples have both views.
+    target : array of shape (n_views,) or None
+        Alignment with the target: equal classes, or products of values.
     """
+
+    between: Array
+    target: Array | None = None
+
+
+def kernel_alignment(
+    model: Any, X: Any, truth: Array | None = None, views: Views | None = None
+) -> KernelAlignment | None:
+    """Return the alignment of the kernels of the views of a fitted estimator.
+
+    Centred alignment is ``<K_i, K_j> / (|K_i| |K_j|)`` of centred matrices, on samples that have
+    both views; of many samples, on evenly spaced ones.
+
+    Parameters
+    ----------
+    model : fitted estimator of lokl, alone or inside pipelines and searches
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+    truth : array of shape (n_samples,), optional
+        Class codes, or float targets.
+    views : mapping of str to positions of columns, optional
+
+    Returns
+    -------
+    alignment : KernelAlignment or None
+        None if the model does not have two views with kernels of their own.
+    """
+    views = named_views(model, views)
+    model, X = unwrapped(model, X)
     if not hasattr(model, "kernels_"):
         return None
     own = views_of(model, views)
     if len(own) < 2 or not all(view.kernels for view in own):
         return None
-    values = plain(Z)
-    rows = np.unique(
-        np.linspace(0, values.shape[0] - 1, min(values.shape[0], _LANDMARKS)).astype(int)
-    )
+    values = plain(X)
+    rows = _evenly_spaced(values.shape[0])
     filled, present = split_missing(model.kernels_, model.kernel_names_, values[rows])
-    kernels = [_of_view([model.kernels_[k] for k in view.kernels], filled) for view in own]
-    seen = np.ones((len(rows), len(model.kernels_)), bool) if present is None else present
-    has = [seen[:, view.kernels].any(axis=1) for view in own]
+    grams = [_view_gram([model.kernels_[k] for k in view.kernels], filled) for view in own]
+    if present is None:
+        present = np.ones((len(rows), len(model.kernels_)), bool)
+    has = [np.asarray(present[:, view.kernels].any(axis=1)) for view in own]
     between = np.eye(len(own))
     for i, j in combinations(range(len(own)), 2):
-        both = np.flatnonzero(has[i] & has[j])
-        between[i, j] = between[j, i] = _aligned(kernels[i], kernels[j], both)
+        between[i, j] = between[j, i] = _alignment(grams[i], grams[j], has[i] & has[j])
     if truth is None:
-        return Alignment(between)
-    wanted = _kernel_of(truth[rows])
-    target = [_aligned(K, wanted, np.flatnonzero(has[i])) for i, K in enumerate(kernels)]
-    return Alignment(between, np.array(target))
+        return KernelAlignment(between)
+    target = _target_gram(truth[rows])
+    by_view = [_alignment(gram, target, own) for gram, own in zip(grams, has, strict=True)]
+    return KernelAlignment(between, np.array(by_view))
 
 
-def _of_view(kernels: list[Any], filled: Any) -> Array:
-    """Mean of the kernels of one view, each at unit diagonal."""
+def _view_gram(kernels: list[Any], filled: Any) -> Array:
+    """Return the mean of the kernels of one view, each at unit diagonal."""
     total = np.zeros((filled.shape[0], filled.shape[0]))
     for kernel in kernels:
         size = np.sqrt(np.maximum(kernel.diag(filled), 1e-300))
@@ -224,20 +251,21 @@ def _of_view(kernels: list[Any], filled: Any) -> Array:
     return total / len(kernels)
 
 
-def _kernel_of(y: Array) -> Array:
-    """Kernel of targets: the same class or not, or the product of values."""
+def _target_gram(y: Array) -> Array:
     if y.dtype.kind == "f":
         return np.outer(y, y)
     return np.asarray(y[:, np.newaxis] == y[np.newaxis, :], dtype=float)
 
 
-def _aligned(K: Array, L: Array, rows: Array) -> float:
-    if len(rows) < _FEWEST:
+def _centred(gram: Array) -> Array:
+    gram = gram - gram.mean(axis=0)
+    return np.asarray(gram - gram.mean(axis=1, keepdims=True))
+
+
+def _alignment(K: Array, L: Array, rows: Array) -> float:
+    """Return the centred alignment of two matrices on some of their rows (bool)."""
+    if rows.sum() < _FEWEST:
         return float("nan")
-    centred = []
-    for matrix in (K, L):
-        part = matrix[np.ix_(rows, rows)]
-        part = part - part.mean(axis=0)
-        centred.append(part - part.mean(axis=1, keepdims=True))
-    size = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
-    return float((centred[0] * centred[1]).sum() / size) if size else float("nan")
+    K, L = (_centred(gram[np.ix_(rows, rows)]) for gram in (K, L))
+    size = float(np.linalg.norm(K) * np.linalg.norm(L))
+    return float((K * L).sum() / size) if size else float("nan")

@@ -25,6 +25,13 @@ def plain(X: Any) -> Any:
     return X.to_numpy(dtype=float) if hasattr(X, "to_numpy") else X
 
 
+def named_views(model: Any, views: Views | None) -> Views | None:
+    """Return `views`, or those of the tables that a fitted pipeline begins with."""
+    if views is None and hasattr(model, "steps"):
+        views = getattr(model.steps[0][1], "prepared_views_", None)
+    return views
+
+
 @dataclass(frozen=True)
 class KernelView:
     """One view of a fitted model: kernels on the same columns."""

@@ -1,46 +1,40 @@
 """One self-contained HTML file about a model or a comparison of models."""
 
-from lokl.explain.similarity import Alignment
+from lokl.explain.similarity import KernelAlignment
 from lokl.report.content import (
-    Candidate,
-    Cases,
     Finding,
     Interval,
+    LeaderboardRow,
     Report,
-    Source,
-    Subset,
-    Support,
-    ViewWorth,
+    SampleMap,
+    SourceFile,
+    SupportSamples,
+    ViewSubset,
+    ViewSummary,
 )
-from lokl.report.gather import (
-    about,
-    alignment_of,
-    cases_from,
-    cases_of,
-    subsets_of,
-    view_names,
-    worth_of,
+from lokl.report.from_model import (
+    report_from_model,
+    sample_map,
+    view_subsets,
+    view_summaries,
 )
 from lokl.report.page import render, write
 
 __all__ = [
-    "Alignment",
-    "Candidate",
-    "Cases",
     "Finding",
     "Interval",
+    "KernelAlignment",
+    "LeaderboardRow",
     "Report",
-    "Source",
-    "Subset",
-    "Support",
-    "ViewWorth",
-    "about",
-    "alignment_of",
-    "cases_from",
-    "cases_of",
+    "SampleMap",
+    "SourceFile",
+    "SupportSamples",
+    "ViewSubset",
+    "ViewSummary",
     "render",
-    "subsets_of",
-    "view_names",
-    "worth_of",
+    "report_from_model",
+    "sample_map",
+    "view_subsets",
+    "view_summaries",
     "write",
 ]

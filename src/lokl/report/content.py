@@ -1,40 +1,48 @@
-"""What a report says, as plain numbers and words; nothing here knows how it is drawn."""
+"""Content of a report as plain data, independent of how it is drawn."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from lokl._arrays import Array
-from lokl.explain.similarity import Alignment
+from lokl.explain.explanation import Explanation
+from lokl.explain.similarity import KernelAlignment
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the limits of its 95 % interval, None where there is none."""
+    """A mean with the limits of its 95 % interval, None without an interval."""
 
     mean: float
     low: float | None = None
     high: float | None = None
 
+    @property
+    def reach(self) -> float:
+        """Half the width of the interval, 0 without one."""
+        return 0.0 if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    def __neg__(self) -> "Interval":
+        low, high = (None if end is None else -end for end in (self.high, self.low))
+        return Interval(-self.mean, low, high)
+
 
 @dataclass(frozen=True)
-class Candidate:
-    """A row of the leaderboard.
+class LeaderboardRow:
+    """One model on the leaderboard.
 
     Attributes
     ----------
     name : str
     score : Interval or None
-        None for a candidate that failed; `note` says why.
+        None for a model that failed; `note` gives the reason.
     seconds : float
-        Of one fit.
+        Time of one fit.
     support : float or None
-        Share of the training samples that carry the model.
+        Share of the training samples that are support samples.
     chosen, baseline : bool
     note : str
     behind : Interval or None
-        How far it falls behind the chosen one, fold by fold; below 0 it is better.
+        Loss against the chosen model, paired by fold; negative if this model is better.
     """
 
     name: str
@@ -48,36 +56,31 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class ViewWorth:
-    """What one view is worth.
+class ViewSummary:
+    """Value of one view.
 
     Attributes
     ----------
     name : str
     columns : int
+        Number of its columns.
     alone : Interval or None
         Score of a model of this view only.
-    withheld : Interval or None
-        What the score loses without the view; below 0 the model is better without it.
-    contribution : float
-        Mean absolute part in the decisions.
-    trust : float
-        Mean over the samples that have the view.
+    loss : Interval or None
+        Loss of the score when the view is removed; negative if the model is better without it.
     missing : float
-        Share of the samples that lack it.
+        Share of the samples without the view.
     """
 
     name: str
     columns: int
-    alone: Interval | None
-    withheld: Interval | None
-    contribution: float
-    trust: float
-    missing: float
+    alone: Interval | None = None
+    loss: Interval | None = None
+    missing: float = 0.0
 
 
 @dataclass(frozen=True)
-class Subset:
+class ViewSubset:
     """Score of a model of some views."""
 
     views: tuple[str, ...]
@@ -85,128 +88,57 @@ class Subset:
 
 
 @dataclass(frozen=True, eq=False)
-class Support:
-    """Samples that a model learned from and that carry it, as neighbours of the cases.
+class SupportSamples:
+    """Support samples of a model, which are neighbours of the explained samples.
 
     Attributes
     ----------
     ids : list of str
     truth : array of shape (n_support,)
-        Number of the class, or the target; -1 or NaN where it is not known.
-    near : list of list of int
-        For each case, the numbers of the most similar support samples, the nearest first.
-    alike : list of list of float
-        How similar they are: 1 is the same sample, 0 has nothing in common.
+        Class codes, or targets; -1 or NaN if unknown.
+    neighbours : list of list of int
+        For each explained sample, positions of its most similar support samples, nearest first.
+    similarities : list of list of float
+        Their similarities; 1 means equal.
     """
 
     ids: list[str]
     truth: Array
-    near: list[list[int]]
-    alike: list[list[float]]
+    neighbours: list[list[int]]
+    similarities: list[list[float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
-    """Answers about samples that the model had not learned from.
+class SampleMap:
+    """Samples in the plane, where similar samples are close, and their neighbours.
 
     Attributes
     ----------
-    ids : list of str
-    truth : array of shape (n_samples,)
-        Number of the class, or the target; -1 or NaN where it is not known.
-    predicted : array of shape (n_samples,)
-    probabilities : array of shape (n_samples, n_classes) or None
-        None for regressions, and for models that give none.
-    trust : array of shape (n_samples, n_views)
-        From 0 to 1; NaN where the model does not tell.
-    parts : array of shape (n_samples, n_views)
-        Of the decision for the predicted class against the runner-up, or of the prediction.
-    start : array of shape (n_samples,)
-        That decision before any view has spoken.
-    says : array of shape (n_samples, n_views)
-        Number of the class (or the value) that each view alone would predict; -1 where it cannot.
-    sure : array of shape (n_samples, n_views)
-        Probability of that class; NaN where there is none.
-    disagreement : array of shape (n_samples,)
-        From 0, all views say the same, to 1; NaN where the model does not tell.
-    present : boolean array of shape (n_samples, n_views)
-    place : array of shape (n_samples, 2)
-        In a picture where similar samples lie together.
-    near : list of list of int
-        Numbers of the most similar samples, for each sample; `support` comes before them.
-    support : Support or None
-        The most similar samples of those that carry the model.
-    shares : bool
-        Whether trust is divided between the views of a sample, so that it sums to one.
-    familiar : array of shape (n_samples, n_views) or None
-        How far samples are like those that the model learned from, from 0 to 1; NaN or None where
-        it does not tell.
+    positions : array of shape (n_samples, 2)
+    neighbours : list of list of int
+        Rows of the most similar samples; used if there is no `support`.
+    support : SupportSamples or None
     explained : float or None
-        Share of the variation that the two directions of the picture hold.
+        Share of the variance in the plane.
     """
 
-    ids: list[str]
-    truth: Array
-    predicted: Array
-    probabilities: Array | None
-    trust: Array
-    parts: Array
-    start: Array
-    says: Array
-    sure: Array
-    disagreement: Array
-    present: Array
-    place: Array
-    near: list[list[int]]
-    support: Support | None = None
-    shares: bool = False
-    familiar: Array | None = None
+    positions: Array
+    neighbours: list[list[int]]
+    support: SupportSamples | None = None
     explained: float | None = None
-
-    @property
-    def classifies(self) -> bool:
-        """Whether predictions are numbers of classes."""
-        return self.predicted.dtype.kind in "iu"
-
-    @property
-    def divided(self) -> bool:
-        """Whether trust is shares, told or seen: it sums to one at every sample."""
-        sums = np.where(self.present, self.trust, 0.0).sum(axis=1)
-        return self.shares or (self.trust.shape[1] > 1 and bool(np.allclose(sums, 1.0, atol=1e-6)))
-
-    @property
-    def uniform(self) -> bool:
-        """Whether samples that have the same views are all trusted alike."""
-        patterns, code = np.unique(self.present, axis=0, return_inverse=True)
-        groups = [self.trust[code.ravel() == k] for k in range(len(patterns))]
-        return all(bool(np.allclose(own, own[0], atol=1e-6)) for own in groups)
-
-    @property
-    def known(self) -> Array:
-        """Whether the truth about a sample is known."""
-        truth = np.asarray(self.truth, dtype=float)
-        return truth >= 0 if self.classifies else np.isfinite(truth)
-
-    @property
-    def wrong(self) -> Array:
-        """Whether the prediction is known to be wrong; never for regressions."""
-        if not self.classifies:
-            return np.zeros(len(self.ids), dtype=bool)
-        return np.asarray(self.known & (self.truth != self.predicted))
 
 
 @dataclass(frozen=True)
-class Source:
-    """A table that went in.
+class SourceFile:
+    """An input file.
 
     Attributes
     ----------
     name : str
     rows, columns : int or None
     missing : float or None
-        Share of its cells that are empty.
+        Share of empty cells.
     sha256 : str
-        Of the file; empty where there is none.
     """
 
     name: str
@@ -218,12 +150,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a reader should know before believing the rest.
+    """A remark that affects how far the results can be relied on.
 
     Attributes
     ----------
     code : str
-        Such as ``LOKL003``; it stays the same from version to version.
+        Such as ``LOKL003``, the same in every version.
     text : str
     """
 
@@ -239,38 +171,54 @@ class Report:
     ----------
     title : str
     verdict : str
-        Two sentences; where it is empty, they are made from the leaderboard or the cases.
+        Two sentences; if empty, they are made from the leaderboard or the explanation.
     score_name : str
         Such as "accuracy".
     classes : list of str
-        Empty for regressions.
-    views : list of ViewWorth
-    leaderboard : list of Candidate
+        Empty for regression.
+    views : list of ViewSummary
+    leaderboard : list of LeaderboardRow
         Best first.
     findings : list of Finding
-    subsets : list of Subset
-    cases : Cases or None
+    subsets : list of ViewSubset
+    explanation : Explanation or None
+        Predictions for samples that the model was not fitted on.
+    sample_map : SampleMap or None
+        Needed with an explanation.
     audit : dict of str to str
-        How this was made: rows, versions, seed, checksums.
+        Provenance: rows, versions, seed, checksums.
     command : str
-        What makes this report again; empty where it was made from Python.
+        Command that makes this report again; empty for reports from Python.
     percent : bool or None
-        Whether scores are shares that read best as percentages; None says so of classifications.
-    alignment : Alignment or None
-    sources : list of Source
+        Whether scores are shown as percentages; None for classification only.
+    alignment : KernelAlignment or None
+    sources : list of SourceFile
     """
 
     title: str
     verdict: str
     score_name: str
     classes: list[str]
-    views: list[ViewWorth]
-    leaderboard: list[Candidate] = field(default_factory=list)
+    views: list[ViewSummary]
+    leaderboard: list[LeaderboardRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    subsets: list[Subset] = field(default_factory=list)
-    cases: Cases | None = None
+    subsets: list[ViewSubset] = field(default_factory=list)
+    explanation: Explanation | None = None
+    sample_map: SampleMap | None = None
     audit: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     percent: bool | None = None
-    alignment: Alignment | None = None
-    sources: list[Source] = field(default_factory=list)
+    alignment: KernelAlignment | None = None
+    sources: list[SourceFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        explanation = self.explanation
+        if explanation is None:
+            return
+        n, m, c = len(explanation), len(explanation.views), len(self.classes)
+        if len(self.views) != m:
+            raise ValueError(f"the explanation has {m} views, but views has {len(self.views)}")
+        if c != (0 if explanation.classes is None else len(explanation.classes)):
+            raise ValueError(f"classes has {c} names, which are not those of the explanation")
+        if self.sample_map is None or len(self.sample_map.neighbours) != n:
+            raise ValueError(f"an explanation of {n} samples needs a sample_map of {n} samples")

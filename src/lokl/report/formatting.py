@@ -1,28 +1,28 @@
-"""Numbers as words: no digit that the interval does not deserve.
+"""Numbers and names as text, with no more digits than their intervals justify."""
 
-Words of a report: outcomes, parts and probabilities with the digits they deserve.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
-from math import floor, isfinite, log10, sqrt
+from math import floor, isfinite, log10
+from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest, sem
 
 from lokl._arrays import Array
-from lokl.report.content import Cases, Interval, Report
+from lokl.explain.explanation import Explanation
+from lokl.report.content import Interval, Report
 
-# Two-sided 95 % of the normal distribution.
-_DEVIATIONS = 1.959964
+# Two-sided 95 % quantile of the normal distribution.
+_QUANTILE = 1.959964
 _MOST_DECIMALS = 6
 
 
 def decimals(reach: float, most: int = _MOST_DECIMALS) -> int:
-    """Digits behind the point of a number that is known to plus or minus `reach`.
+    """Return the number of decimals for a value known to within +/- `reach`.
 
-    One significant digit of the reach is shown, two where it begins with 1, 2 or 3: the usual rule
-    for uncertain numbers.
+    One significant digit of the reach is shown, two if it begins with 1, 2 or 3, as is usual for
+    uncertain values.
     """
     if not isfinite(reach) or reach <= 0:
         return min(2, most)
@@ -30,14 +30,9 @@ def decimals(reach: float, most: int = _MOST_DECIMALS) -> int:
     return max(0, min((1 if reach / 10.0**power <= 3.55 else 0) - power, most))
 
 
-def percent_decimals(reach: float) -> int:
-    """The same of percentages, which people read with one digit behind the point."""
-    return 0 if reach >= 10 else 1 if reach >= 0.05 else 2
-
-
 def fixed(value: float, places: int) -> str:
-    """Return a number with so many digits behind the point and a minus as wide as a plus."""
-    # Halves are rounded up, as the script of the page does; room for the longest of all numbers.
+    """Return a number with `places` decimals and a minus sign as wide as a plus sign."""
+    # Halves are rounded up, as in the script of the page; the context fits the longest float.
     exact = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, Context(prec=400))
     shown = f"{exact:f}"
     if not float(shown):
@@ -45,18 +40,14 @@ def fixed(value: float, places: int) -> str:
     return shown.replace("-", "−")
 
 
-def significant(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many significant digits, never as a power of ten."""
-    if value is None or not isfinite(value):
-        return ""
-    if value == 0:
-        return "0"
-    return fixed(value, max(0, digits - 1 - floor(log10(abs(value)))))
+def significant(value: float, digits: int = 2) -> str:
+    """Return a number with `digits` significant digits, never as a power of ten."""
+    return fixed(value, max(0, digits - 1 - floor(log10(abs(value))))) if value else "0"
 
 
-def seconds(value: float | None) -> str:
-    """Return a time; below a hundredth nobody cares."""
-    if value is None or not isfinite(value):
+def format_seconds(value: float) -> str:
+    """Return a duration with at most two digits."""
+    if not isfinite(value):
         return ""
     if value < 0.01:
         return "< 0.01"
@@ -65,9 +56,68 @@ def seconds(value: float | None) -> str:
     return f"{value / 60:.0f} min"
 
 
+def format_probability(value: float) -> str:
+    """Return a probability with two decimals, empty for NaN.
+
+    It is first rounded to thousandths, which is what the script of the page stores.
+    """
+    return "" if not isfinite(value) else fixed(round(value, 3), 2)
+
+
+def format_percent(value: float, n: int = 1000) -> str:
+    """Return a share of n samples in percent, with one decimal from 200 samples on."""
+    return fixed(100 * value, 0 if n < 200 else 1)
+
+
+def format_any(value: Any) -> str:
+    """Return a value of the audit as text; mappings and lists are flattened."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {format_any(own)}" for name, own in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_any, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def short(text: str, most: int) -> str:
+    """Return at most `most` characters; the middle is left out, since similar names end apart."""
+    tail = int(0.4 * most)
+    return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
+
+
+def first_names(names: list[str], most: int) -> str:
+    """Return the first names, and the number of the others."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def share_interval(number: int, n: int) -> Interval:
+    """Return a share of n samples with its 95 % Wilson interval, which stays inside 0 and 1."""
+    if n == 0:
+        return Interval(float("nan"))
+    share, limits = number / n, binomtest(number, n).proportion_ci(method="wilson")
+    # Rounding must not put the share outside.
+    return Interval(share, min(float(limits.low), share), max(float(limits.high), share))
+
+
+def mean_interval(values: Sequence[float] | Array) -> Interval:
+    """Return a mean with its 95 % interval from the normal distribution."""
+    if len(values) == 0:
+        return Interval(float("nan"))
+    mean = float(np.mean(values))
+    if len(values) == 1:
+        return Interval(mean)
+    reach = _QUANTILE * float(sem(values))
+    return Interval(mean, mean - reach, mean + reach)
+
+
 @dataclass(frozen=True)
 class Scale:
-    """How scores are told: as percentages, or as they are."""
+    """Scores as percentages, or as they are."""
 
     percent: bool = True
 
@@ -76,177 +126,121 @@ class Scale:
         return 100.0 if self.percent else 1.0
 
     @property
-    def sign(self) -> str:
+    def unit(self) -> str:
         return " %" if self.percent else ""
 
     def places(self, values: Iterable[Interval | None]) -> int:
-        """Digits behind the point that numbers of one kind deserve together."""
+        """Return the number of decimals that values of one column share."""
         known = [value for value in values if value is not None and isfinite(value.mean)]
-        reaches = sorted(reach for value in known if (reach := _reach(value)) > 0)
+        reaches = sorted(value.reach for value in known if value.reach > 0)
         if reaches:
             middle = self.factor * reaches[len(reaches) // 2]
-            return percent_decimals(middle) if self.percent else decimals(middle)
+            if not self.percent:
+                return decimals(middle)
+            return 0 if middle >= 10 else 1 if middle >= 0.05 else 2
         if self.percent or not known:
             return 1
         return decimals(max(abs(value.mean) for value in known) / 30)
 
     def mean(self, value: Interval | None, places: int | None = None) -> str:
-        """Return the number alone."""
+        """Return the mean alone, empty if there is none."""
         if value is None or not isfinite(value.mean):
             return ""
         places = self.places([value]) if places is None else places
         return fixed(self.factor * value.mean, places)
 
     def limits(self, value: Interval | None, places: int | None = None) -> str:
-        """Return both ends of the interval, nothing where there is none."""
+        """Return both limits of the interval, empty if there are none."""
         if value is None or value.low is None or value.high is None:
             return ""
         places = self.places([value]) if places is None else places
-        ends = (fixed(self.factor * end, places) for end in (value.low, value.high))
-        return " to ".join(ends)
+        return " to ".join(fixed(self.factor * end, places) for end in (value.low, value.high))
 
-    def span(self, value: Interval | None) -> str:
-        """Return the number and, in parentheses, its interval."""
+    def with_limits(self, value: Interval | None) -> str:
+        """Return the mean with its unit and its 95 % interval."""
         limits = self.limits(value)
-        return self.mean(value) + (f" ({limits})" if limits else "")
-
-
-def _reach(value: Interval) -> float:
-    if value.low is None or value.high is None:
-        return 0.0
-    return (value.high - value.low) / 2
-
-
-def wilson(right: float, n: int) -> Interval:
-    """Share of n samples with its 95 % interval after Wilson, which stays inside 0 and 1."""
-    if n == 0:
-        return Interval(float("nan"))
-    share, z = right / n, _DEVIATIONS
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # Rounding must not put the share outside.
-    low, high = max(0.0, min(middle - reach, share)), min(1.0, max(middle + reach, share))
-    return Interval(share, low, high)
-
-
-def mean_interval(values: Sequence[float]) -> Interval:
-    """Mean of numbers with its 95 % interval, by the normal distribution."""
-    n = len(values)
-    if n == 0:
-        return Interval(float("nan"))
-    mean = float(sum(values)) / n
-    if n == 1:
-        return Interval(mean)
-    spread = sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    return Interval(
-        float(mean), float(mean - _DEVIATIONS * spread), float(mean + _DEVIATIONS * spread)
-    )
-
-
-# Views in which a sample is less like those of training than this are told.
-FAMILIAR = 0.5
+        return self.mean(value) + self.unit + (f" ({limits}, 95 % interval)" if limits else "")
 
 
 @dataclass(frozen=True)
-class Words:
-    """How the numbers of one report are told.
+class Formatter:
+    """Formats of the values of one report.
 
     Attributes
     ----------
     classes : list of str
-        Empty for regressions.
+        Empty for regression.
     scale : Scale
-        Of scores.
-    value_places, part_places : int
-        Digits behind the point of targets, and of parts in a decision.
+        Scale of scores.
+    value_places, contribution_places : int
+        Decimals of targets and of contributions.
     """
 
     classes: list[str]
     scale: Scale
     value_places: int = 2
-    part_places: int = 2
+    contribution_places: int = 2
 
     @classmethod
-    def of(cls, report: Report) -> "Words":
-        """Find out how many digits numbers deserve."""
-        percent = bool(report.classes) if report.percent is None else report.percent
-        cases = report.cases
-        if cases is None or not len(cases.ids):
-            return cls(report.classes, Scale(percent))
-        values = decimals(_typical(cases.predicted) / 10)
-        parts = decimals(_typical(cases.parts, about=0.0))
-        return cls(report.classes, Scale(percent), values, parts)
+    def of(cls, report: Report) -> "Formatter":
+        """Choose decimals by the spread of the values."""
+        scale = Scale(bool(report.classes) if report.percent is None else report.percent)
+        explanation = report.explanation
+        if explanation is None or not len(explanation):
+            return cls(report.classes, scale)
+        sizes = np.abs(explanation.contributions[np.isfinite(explanation.contributions)])
+        contribution = decimals(float(sizes.mean()) if sizes.size else 1.0)
+        if not explanation.is_regression:
+            return cls(report.classes, scale, contribution_places=contribution)
+        return cls([], scale, decimals(float(explanation.predictions.std()) / 10), contribution)
 
     def outcome(self, value: float) -> str:
-        """Return the name of a class or a number; nothing where it is not known."""
+        """Return the class of a code, or a target; empty if it is unknown."""
         if not isfinite(value) or (self.classes and value < 0):
             return ""
         return self.classes[int(value)] if self.classes else fixed(value, self.value_places)
 
-    def part(self, value: float) -> str:
-        """Return a part of a decision with its sign."""
-        shown = fixed(value, self.part_places)
+    def contribution(self, value: float) -> str:
+        """Return a contribution with its sign."""
+        shown = fixed(value, self.contribution_places)
         return f"+{shown}" if value > 0 and float(shown) else shown
 
     def error(self, value: float) -> str:
-        """Return how far a number is from the truth."""
+        """Return an absolute error of a regression."""
         return fixed(value, self.value_places)
 
+    def error_with_limits(self, value: Interval) -> str:
+        """Return a mean absolute error with its 95 % interval."""
+        if value.low is None or value.high is None:
+            return self.error(value.mean)
+        low, high = self.error(value.low), self.error(value.high)
+        return f"{self.error(value.mean)} ({low} to {high}, 95 % interval)"
 
-def chance(value: float) -> str:
-    """Return a probability; two digits say more than anybody knows.
 
-    The script of the page knows thousandths, so that these are what is rounded here, too.
+def rank_by_interest(explanation: Explanation) -> tuple[Array, Array]:
+    """Return samples by how much they deserve a look, and that measure, largest first.
+
+    It is large for confident errors, for large errors, and for views that disagree.
     """
-    return "" if not isfinite(value) else fixed(round(value, 3), 2)
-
-
-def percent(value: float | None, n: int = 1000) -> str:
-    """Return a share of n samples as a percentage, with a digit behind the point for many."""
-    if value is None or not isfinite(value):
-        return ""
-    return fixed(100 * value, 0 if n < 200 else 1)
-
-
-def attention(cases: Cases) -> tuple[Array, Array]:
-    """Samples from the one most worth a look, and how much they are.
-
-    Those are sure and wrong, or far off, or have views that disagree.
-    """
-    rows = np.arange(len(cases.ids))
-    worth = np.nan_to_num(np.asarray(cases.disagreement, dtype=float))
-    if cases.classifies:
-        sure = 1.0 if cases.probabilities is None else cases.probabilities[rows, cases.predicted]
-        worth = worth + np.where(cases.wrong, sure, 0.0)
+    interest = np.nan_to_num(np.asarray(explanation.disagreement, dtype=float))
+    if explanation.is_regression:
+        error = absolute_errors(explanation)
+        interest = interest + error / (error.max(initial=0.0) or 1.0)
     else:
-        error = np.abs(np.nan_to_num(cases.truth.astype(float) - cases.predicted))
-        worth = worth + error / (error.max() or 1.0)
-    order = np.argsort(-worth, kind="stable")
-    return order, worth[order]
+        interest = interest + np.where(explanation.wrong, predicted_probability(explanation, 1), 0)
+    order = np.argsort(-interest, kind="stable")
+    return order, interest[order]
 
 
-def count(number: int, what: str) -> str:
-    """Return how many there are of something."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def absolute_errors(explanation: Explanation) -> Array:
+    """Return absolute errors of a regression, 0 if the truth is unknown."""
+    if explanation.truth is None:
+        return np.zeros(len(explanation))
+    return np.abs(np.nan_to_num(explanation.truth - explanation.predictions))
 
 
-def short(words: str, most: int) -> str:
-    """Return words of at most so many signs: names of a kind often differ at their ends."""
-    tail = int(0.4 * most)
-    return words if len(words) <= most else f"{words[: most - tail - 1]}…{words[-tail:]}"
-
-
-def sentence(names: list[str], most: int = 3) -> str:
-    """Return some names as words, the others as a count."""
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
-def _typical(values: Array, about: float | None = None) -> float:
-    """Size of numbers, or of how they vary."""
-    values = np.asarray(values, dtype=float)
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return 1.0
-    return float(finite.std()) if about is None else float(np.abs(finite - about).mean())
+def predicted_probability(explanation: Explanation, default: float = float("nan")) -> Array:
+    """Return the probability of each predicted class, `default` without probabilities."""
+    if explanation.probabilities is None:
+        return np.full(len(explanation), default)
+    return explanation.probabilities[np.arange(len(explanation)), explanation.predicted_codes]

@@ -1,109 +1,82 @@
-"""From the content of a report to one HTML file that asks nobody for anything."""
+"""Rendering of a report as one HTML file that loads nothing from the network."""
 
 import base64
 import hashlib
+import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lokl._arrays import Array
 from lokl._files import replace_file
-from lokl.report import figures as svg
+from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation
 from lokl.report import sections
-from lokl.report.content import Cases, Report
-from lokl.report.data import as_json, page_data
-from lokl.report.figures import (
-    MOST_SYMBOLS,
-    Places,
-    class_styles,
-    colour_of,
-    in_order,
-    leading,
-    spread,
-    trust_map,
-    where_map,
-)
-from lokl.report.formatting import Words, attention, count, short
+from lokl.report.content import Report, SampleMap
+from lokl.report.figures import COLOURS, LEVELS, MOST_ROWS, SYMBOLS, class_styles, colour_of, symbol
+from lokl.report.formatting import Formatter, count, format_any, rank_by_interest, short
 from lokl.report.reliability import reliability
-from lokl.report.sections import card, tiles, verdict
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")
+_DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
+# Steps of packed shares, and of packed values over their range.
+_SHARE_STEPS, _VALUE_STEPS = 1000, 40_000
+# Neighbours of a sample that are listed.
+_NEIGHBOURS = 3
 
 
 def render(report: Report) -> str:
     """Return the page as text."""
-    check(report)
-    words = Words.of(report)
-    cases = report.cases if report.cases is not None and len(report.cases.ids) else None
-    found = None if cases is None else reliability(cases, report.classes)
-    pictures = {} if cases is None else _pictures(report, cases)
-    names = [view.name for view in report.views]
-    script = '"use strict";(()=>{' + "".join(map(_file, _SCRIPTS)) + "})();"
+    formatter, explanation = Formatter.of(report), report.explanation
+    if explanation is not None and not len(explanation):
+        explanation = None
+    found = None if explanation is None else reliability(explanation)
+    samples: dict[str, Any] = {}
+    if explanation is not None:
+        first = int(rank_by_interest(explanation)[0][0])
+        samples = {
+            **sections.samples_section(report, explanation),
+            "card": sections.sample_card(report, formatter, first),
+            "listed": sections.interesting_samples(explanation, formatter),
+            "kinds": sections.kinds_of_interest(report, explanation),
+        }
+    script = '"use strict";(()=>{' + "".join(map(_template_file, _SCRIPTS)) + "})();"
+    # The page allows its own script, by this checksum, and no other.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html.j2").render(
         report=report,
-        words=words,
-        verdict=verdict(report, words, found),
-        tiles=tiles(report, words, found),
-        board=sections.board(report, words) if report.leaderboard else None,
-        worth=sections.worth(report, words) if report.views else None,
-        cases=cases,
-        pictures=pictures,
-        looks=_looks(report, cases, found is not None),
-        card=None if cases is None else card(cases, words, names, int(attention(cases)[0][0])),
-        listed=[] if cases is None else sections.listed(cases, words),
-        belief=None if found is None else sections.belief(report, words, found),
-        alignment=sections.aligned(report.alignment, names),
-        audit=sections.audited(report.audit),
-        style="".join(map(_file, _STYLES)) + class_styles(len(report.classes)),
+        formatter=formatter,
+        explanation=explanation,
+        samples=samples,
+        verdict=sections.verdict(report, formatter, found),
+        tiles=sections.headline_values(report, formatter, found),
+        leaderboard=sections.leaderboard_section(report, formatter),
+        views=sections.views_section(report, formatter),
+        reliability=sections.reliability_section(report, found),
+        alignment=sections.alignment_section(report.alignment, [v.name for v in report.views]),
+        audit=[(name, format_any(value)) for name, value in report.audit.items()],
+        style="".join(map(_template_file, _STYLES)) + class_styles(len(report.classes)),
         script=script,
-        digest=_digest(script),
-        data=as_json(page_data(report, words, pictures)),
+        digest=digest,
+        data=_safe_json(_page_data(report, explanation, formatter, samples)),
         colour_of=colour_of,
-        symbol=svg.symbol,
+        symbol=symbol,
         short=short,
         count=count,
     )  # fmt: skip
 
 
 def write(report: Report, path: str | Path) -> Path:
-    """Write the page; an existing file stays as it was unless all of the new one is there."""
+    """Write the page; an existing file is replaced only by a complete one."""
     path = Path(path)
     replace_file(path, render(report).encode("utf-8"))
     return path
 
 
-def check(report: Report) -> None:
-    """Raise where the parts of a report do not fit each other."""
-    cases = report.cases
-    if cases is None:
-        return
-    n, m = len(cases.ids), len(report.views)
-    for name in ("trust", "parts", "says", "sure", "present"):
-        shape = np.shape(getattr(cases, name))
-        if shape != (n, m):
-            raise ValueError(
-                f"the report has {n} samples and {m} views, but cases.{name} has shape {shape}; "
-                "give one ViewWorth for each view of the model, see lokl.report.view_names"
-            )
-    for name in ("truth", "predicted", "start", "disagreement", "near"):
-        if len(getattr(cases, name)) != n:
-            raise ValueError(
-                f"the report has {n} samples, but cases.{name} is about {len(getattr(cases, name))}"
-            )
-    if cases.probabilities is not None and np.shape(cases.probabilities) != (
-        n,
-        len(report.classes),
-    ):
-        raise ValueError(
-            f"the report has {n} samples and {len(report.classes)} classes, but "
-            f"cases.probabilities has shape {np.shape(cases.probabilities)}"
-        )
-
-
 def need_jinja() -> Any:
-    """Return Jinja2, or say how to get it."""
+    """Return Jinja2, or raise ImportError with the remedy."""
     try:
         import jinja2
     except ImportError as reason:
@@ -116,7 +89,7 @@ def need_jinja() -> Any:
 def _environment() -> Any:
     jinja2 = need_jinja()
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_file),
+        loader=jinja2.FunctionLoader(_template_file),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -124,46 +97,133 @@ def _environment() -> Any:
     )
 
 
-def _file(name: str) -> str:
+def _template_file(name: str) -> str:
     return files("lokl.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _digest(script: str) -> str:
-    """Return the checksum by which the page allows its own script and no other."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _looks(report: Report, cases: Cases | None, judged: bool) -> str:
-    """Return what makes samples worth a look."""
-    kinds = []
-    if judged:
-        kinds.append("sure and wrong" if report.classes else "far off")
-    if cases is not None and np.isfinite(cases.disagreement).any() and len(report.views) > 1:
-        kinds.append("with views that disagree")
-    return ", or ".join(kinds) or "the first samples"
-
-
-def _pictures(report: Report, cases: Cases) -> dict[str, Any]:
-    """Return what is drawn of all samples."""
-    places = Places.of(np.asarray(cases.place, dtype=float))
-    drawn = spread(len(cases.ids), MOST_SYMBOLS)
-    grouped = bool(report.classes) and bool(cases.known.any())
-    shapes = np.zeros(len(cases.ids))
-    if report.classes:
-        shapes = np.where(cases.known, cases.truth, -1) if grouped else cases.predicted
-    lead = leading(cases)
-    label = f"{len(drawn)} samples; those that the model finds alike lie together."
-    return {
-        "places": places,
-        "drawn": drawn,
-        "grouped": grouped,
-        "order": in_order(cases, grouped),
-        "trust": trust_map(cases, report.classes),
-        "divided": cases.divided,
-        "uniform": len(cases.ids) > 1 and cases.uniform,
-        "trusts": bool(np.isfinite(cases.trust).any()),
-        "where": where_map(places, drawn, shapes, [colour_of(int(view)) for view in lead], label),
-        "seen": [int(count) for count in cases.present.sum(axis=0)],
-        "led": [int((lead == view).sum()) for view in range(len(report.views))],
-        "classed": [int((shapes == code).sum()) for code in range(len(report.classes))],
+def _page_data(
+    report: Report,
+    explanation: Explanation | None,
+    formatter: Formatter,
+    samples: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the data of the script; each column of numbers is packed into a string."""
+    data: dict[str, Any] = {
+        "classes": report.classes,
+        "views": [view.name for view in report.views],
+        "score": report.score_name,
+        "ids": [],
     }
+    if explanation is None or report.sample_map is None:
+        return data
+    support = report.sample_map.support
+    outcomes = pack_values if explanation.is_regression else pack_counts
+    return {
+        **data,
+        "ids": explanation.ids,
+        "weightName": samples["trust_name"],
+        "valuePlaces": formatter.value_places,
+        "partPlaces": formatter.contribution_places,
+        "levels": LEVELS,
+        "colours": COLOURS,
+        "symbols": len(SYMBOLS),
+        "mostRows": MOST_ROWS,
+        "disagree": DISAGREE,
+        "familiar": FAMILIAR,
+        "columns": _packed_columns(explanation, report.sample_map, samples),
+        "support": None
+        if support is None
+        else {"ids": support.ids, "truth": outcomes(support.truth)},
+    }
+
+
+def _packed_columns(
+    explanation: Explanation, sample_map: SampleMap, samples: dict[str, Any]
+) -> dict[str, Any]:
+    own, support = explanation, sample_map.support
+    near = sample_map.neighbours if support is None else support.neighbours
+    unknown = np.full(len(own), np.nan)
+    if own.is_regression:
+        outcomes = {"truth": own.truth, "predicted": own.predictions, "says": own.alone}
+        packed: dict[str, Any] = {
+            name: pack_values(unknown if v is None else v) for name, v in outcomes.items()
+        }
+    else:
+        codes = {"truth": own.truth_codes, "predicted": own.predicted_codes}
+        codes |= {"says": own.alone_codes, "rival": own.runner_up_codes}
+        packed = {name: pack_counts(values) for name, values in codes.items()}
+    shares = {
+        "chances": own.probabilities,
+        "trust": own.trust_or_weights,
+        "sure": own.alone_probabilities,
+        "disagreement": own.disagreement,
+        "familiar": own.familiarity,
+    }
+    for name, values in shares.items():
+        known = values is not None and np.isfinite(values).any()
+        packed[name] = pack_shares(values) if known else None
+    return {
+        **packed,
+        "parts": pack_values(own.contributions),
+        "start": pack_values(own.base_values),
+        "absent": pack_counts(np.flatnonzero(~own.presence)),
+        "x": pack_values(samples["at"][:, 0]),
+        "y": pack_values(samples["at"][:, 1]),
+        "order": pack_counts(samples["order"]),
+        "rows": pack_counts(samples["trust"]["rows"] if samples["trust"] else np.empty(0)),
+        "drawn": pack_counts(samples["drawn"]),
+        "near": pack_counts(_padded(near, -1)),
+        "alike": None if support is None else pack_shares(_padded(support.similarities, np.nan)),
+    }
+
+
+def _padded(rows: list[list[Any]], blank: float) -> Array:
+    n = _NEIGHBOURS
+    return np.array([[*row[:n], *[blank] * (n - len(row))] for row in rows], dtype=float)
+
+
+def pack(codes: Any, width: int) -> str:
+    """Return whole numbers as text of fixed width to the base 36, so that any of them can be found.
+
+    NaN and negative numbers become the largest value, which means unknown.
+    """
+    largest = 36**width - 1
+    codes = np.asarray(codes, dtype=float).ravel()
+    known = np.isfinite(codes) & (codes >= 0)
+    whole = np.where(known, codes, largest).astype(np.int64)
+    if known.any() and whole[known].max() >= largest:
+        raise ValueError(f"{whole[known].max()} needs more than {width} digits to the base 36")
+    digits = [whole // 36**power % 36 for power in range(width - 1, -1, -1)]
+    return "".join(_DIGITS[np.column_stack(digits)].ravel().tolist())
+
+
+def pack_counts(codes: Any) -> dict[str, Any]:
+    """Pack whole numbers, -1 for unknown, with as few digits as they need."""
+    codes = np.asarray(codes)
+    top = float(codes.max()) if codes.size else 0.0
+    width = 1
+    while 36**width - 1 <= top:
+        width += 1
+    return {"width": width, "per": 1, "text": pack(codes, width)}
+
+
+def pack_shares(values: Any) -> dict[str, Any]:
+    """Pack numbers between 0 and 1, in thousandths."""
+    steps = np.round(_SHARE_STEPS * np.clip(np.asarray(values, dtype=float), 0.0, 1.0))
+    return {"width": 2, "per": _SHARE_STEPS, "text": pack(steps, 2)}
+
+
+def pack_values(values: Any) -> dict[str, Any]:
+    """Pack any numbers, in steps of a forty-thousandth of their range."""
+    values = np.asarray(values, dtype=float)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    step = (high - low) / _VALUE_STEPS or 1.0
+    text = pack(np.round((values - low) / step), 3)
+    return {"width": 3, "step": step, "from": low, "text": text}
+
+
+def _safe_json(data: Any) -> str:
+    """Return JSON that cannot end the script element that contains it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,79 +1,97 @@
-"""Whether answers can be believed: calibration, confusion, risk against coverage, missing views."""
+"""Reliability of predictions: calibration, confusion, risk against coverage, missing views."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from lokl._arrays import Array
-from lokl.report.content import Cases, Interval
-from lokl.report.formatting import mean_interval, wilson
+from lokl.explain.explanation import Explanation
+from lokl.report.content import Interval
+from lokl.report.formatting import (
+    absolute_errors,
+    mean_interval,
+    predicted_probability,
+    share_interval,
+)
+from lokl.search import expected_calibration_error
 
-# Steps of the probability, and bars of its distribution.
-_BINS, _BARS = 10, 20
+# Bins of the calibration curve, bars of the histogram, points of the risk curve.
+_BINS, _BARS, _POINTS = 10, 20, 80
 _COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.5)
-# Points of a curve that is drawn.
-_POINTS = 80
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Samples with similar probabilities of their predicted class."""
+class CalibrationBin:
+    """Samples with similar probabilities of their predicted class.
+
+    Attributes
+    ----------
+    low, high : float
+        Limits of the probability.
+    stated : float
+        Mean probability.
+    right : Interval
+        Share of correct predictions.
+    n_samples : int
+    """
 
     low: float
     high: float
-    stated: float  # their mean
-    right: Interval  # share of right answers
+    stated: float
+    right: Interval
     n_samples: int
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Score of the samples that lack the same views."""
+class MissingPattern:
+    """Score of the samples that lack the same views (by position)."""
 
-    lacks: tuple[int, ...]
+    views: tuple[int, ...]
     n_samples: int
-    score: Interval  # share that is right, or mean error of a regression
+    score: Interval
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """What answers about samples of known truth say about the model.
+    """Quality of the predictions for samples whose truth is known.
 
     Attributes
     ----------
     n_samples : int
         Samples whose truth is known.
     score : Interval
-        Share of right answers, or mean absolute error.
-    calibration : list of Bin
-        Empty for regressions, and where there are no probabilities.
-    error : float or None
-        Expected calibration error, the mean distance of what is stated from what is right.
-    stated : list of float
-        Distribution of the probabilities of the predicted classes: parts in bars of equal width.
-    confusion : list of list of int
-        True classes down, predicted classes across; empty for regressions.
+        Share of correct predictions, or mean absolute error.
+    ranking : str
+        Measure that ranks predictions from the most to the least confident.
     risk : list of (coverage, Interval)
-        Share that is wrong, or mean error, if only the surest answers are used; empty where
-        nothing tells which are surer.
+        Error rate, or mean absolute error, of the most confident predictions; empty if nothing
+        ranks them.
     curve : list of (coverage, risk)
         The same at many coverages.
-    sureness : str
-        What tells which answers are surer.
-    patterns : list of Pattern
-        Empty where no sample lacks a view.
+    patterns : list of MissingPattern
+        Empty if no sample lacks a view.
+    calibration : list of CalibrationBin
+        Empty for regression and for models without probabilities.
+    error : float or None
+        Expected calibration error.
+    stated : list of float
+        Histogram of the probabilities of the predicted classes, as shares.
+    confusion : array of shape (n_classes, n_classes)
+        True classes in rows, predicted classes in columns; empty for regression.
     """
 
     n_samples: int
     score: Interval
-    calibration: list[Bin]
-    error: float | None
-    stated: list[float]
-    confusion: list[list[int]]
+    ranking: str
     risk: list[tuple[float, Interval]]
     curve: list[tuple[float, float]]
-    sureness: str
-    patterns: list[Pattern]
+    patterns: list[MissingPattern]
+    calibration: list[CalibrationBin] = field(default_factory=list)
+    error: float | None = None
+    stated: list[float] = field(default_factory=list)
+    confusion: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
 
     @property
     def mean_stated(self) -> float:
@@ -81,106 +99,93 @@ class Reliability:
         return sum(b.n_samples * b.stated for b in self.calibration) / max(self.n_samples, 1)
 
 
-def reliability(cases: Cases, classes: list[str]) -> Reliability | None:
-    """Judge answers about samples whose truth is known; None where there are none."""
-    known = cases.known
+def reliability(explanation: Explanation) -> Reliability | None:
+    """Return the reliability on samples whose truth is known, None if there are none."""
+    known = explanation.known
     if not known.any():
         return None
-    return _of_classes(cases, known, len(classes)) if classes else _of_numbers(cases, known)
-
-
-def _of_classes(cases: Cases, known: Array, n_classes: int) -> Reliability:
-    truth, predicted = cases.truth[known].astype(int), cases.predicted[known].astype(int)
-    right = truth == predicted
-    n = len(right)
-    confusion = np.zeros((n_classes, n_classes), dtype=int)
-    np.add.at(confusion, (truth, predicted), 1)
-    bins: list[Bin] = []
-    stated: list[float] = []
-    if cases.probabilities is not None:
-        sure = cases.probabilities[known, predicted]
-        bins = _bins(sure, right)
-        counts, _ = np.histogram(np.clip(sure, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
-        stated = (counts / n).tolist()
-        sureness = "by their probability"
-    else:
-        sure = (cases.start + cases.parts.sum(axis=1))[known]
-        sureness = "by the size of their decision"
-    error = sum(b.n_samples * abs(b.stated - b.right.mean) for b in bins) / n if bins else None
-    wrong = ~right
-    return Reliability(
-        n,
-        wilson(int(right.sum()), n),
-        bins,
-        error,
-        stated,
-        confusion.tolist(),
-        [(share, wilson(float(wrong[rows].sum()), len(rows))) for share, rows in _surest(sure)],
-        _curve(sure, wrong.astype(float)),
-        sureness,
-        [
-            Pattern(lacks, len(rows), wilson(int(right[rows].sum()), len(rows)))
-            for lacks, rows in _patterns(cases.present[known])
-        ],
-    )
-
-
-def _of_numbers(cases: Cases, known: Array) -> Reliability:
-    error = np.abs(cases.truth[known].astype(float) - cases.predicted[known])
-    sure = -np.asarray(cases.disagreement, dtype=float)[known]
-    told = bool(np.isfinite(sure).all()) and float(np.ptp(sure)) > 0
-    return Reliability(
-        len(error),
-        mean_interval(error),
-        [],
-        None,
-        [],
-        [],
-        [(share, mean_interval(error[rows])) for share, rows in _surest(sure)] if told else [],
-        _curve(sure, error) if told else [],
-        "by how far their views agree",
-        [
-            Pattern(lacks, len(rows), mean_interval(error[rows]))
-            for lacks, rows in _patterns(cases.present[known])
-        ],
-    )
-
-
-def _bins(sure: Array, right: Array) -> list[Bin]:
-    """Groups of samples in steps of the probability, as the expected calibration error has them."""
-    step = np.minimum((sure * _BINS).astype(int), _BINS - 1)
-    return [
-        Bin(
-            k / _BINS,
-            (k + 1) / _BINS,
-            float(sure[step == k].mean()),
-            wilson(int(right[step == k].sum()), int((step == k).sum())),
-            int((step == k).sum()),
+    if explanation.classes is None:
+        confidence, ranking = -explanation.disagreement[known], "by how far their views agree"
+        return _ranked(
+            explanation, absolute_errors(explanation)[known], mean_interval, confidence, ranking
         )
-        for k in np.unique(step).tolist()
+    probabilities, codes = explanation.probabilities, np.arange(len(explanation.classes))
+    truth, predicted = explanation.truth_codes[known], explanation.predicted_codes[known]
+    matrix = confusion_matrix(truth, predicted, labels=codes)
+    wrong = truth != predicted
+    if probabilities is None:
+        margin = (explanation.base_values + explanation.contributions.sum(axis=1))[known]
+        how = "by the size of their decision"
+        return _ranked(explanation, wrong, _error_rate, margin, how, confusion=matrix)
+    stated = predicted_probability(explanation)[known]
+    histogram, _ = np.histogram(np.clip(stated, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
+    return _ranked(
+        explanation,
+        wrong,
+        _error_rate,
+        stated,
+        "by their probability",
+        confusion=matrix,
+        calibration=_calibration(stated, ~wrong),
+        error=expected_calibration_error(truth, probabilities[known], classes=codes),
+        stated=(histogram / len(stated)).tolist(),
+    )
+
+
+def _ranked(
+    explanation: Explanation,
+    loss: Array,
+    interval: Callable[[Array], Interval],
+    confidence: Array,
+    ranking: str,
+    **found: object,
+) -> Reliability:
+    """Return the reliability of predictions with a loss and a confidence for each of them."""
+    risk: list[tuple[float, Interval]] = []
+    curve: list[tuple[float, float]] = []
+    if np.isfinite(confidence).all() and (explanation.classes is not None or np.ptp(confidence)):
+        order = np.argsort(-confidence, kind="stable")
+        sizes = [max(1, round(share * len(order))) for share in _COVERAGES]
+        pairs = zip(_COVERAGES, sizes, strict=True)
+        risk = [(share, interval(loss[order[:size]])) for share, size in pairs]
+        means = np.cumsum(loss[order]) / np.arange(1, len(order) + 1)
+        ends = np.unique(np.linspace(0, len(order) - 1, min(len(order), _POINTS)).astype(int))
+        curve = [((k + 1) / len(order), float(means[k])) for k in ends.tolist()]
+    score = _right if explanation.classes is not None else interval
+    patterns = [
+        MissingPattern(views, len(rows), score(loss[rows]))
+        for views, rows in _missing_patterns(explanation.presence[explanation.known])
     ]
+    return Reliability(len(loss), score(loss), ranking, risk, curve, patterns, **found)  # type: ignore[arg-type]
 
 
-def _surest(sure: Array) -> list[tuple[float, Array]]:
-    order = np.argsort(-sure, kind="stable")
-    return [(share, order[: max(1, round(share * len(order)))]) for share in _COVERAGES]
+def _error_rate(wrong: Array) -> Interval:
+    return share_interval(int(wrong.sum()), len(wrong))
 
 
-def _curve(sure: Array, loss: Array) -> list[tuple[float, float]]:
-    """Mean loss of the surest samples, at many coverages."""
-    order = np.argsort(-sure, kind="stable")
-    means = np.cumsum(loss[order]) / np.arange(1, len(order) + 1)
-    places = np.unique(np.linspace(0, len(order) - 1, min(len(order), _POINTS)).astype(int))
-    return [((int(k) + 1) / len(order), float(means[k])) for k in places]
+def _right(wrong: Array) -> Interval:
+    return _error_rate(~wrong)
 
 
-def _patterns(present: Array) -> list[tuple[tuple[int, ...], Array]]:
-    """Samples by which views they lack, the most frequent pattern first; none where nobody does."""
-    if present.all():
+def _calibration(stated: Array, right: Array) -> list[CalibrationBin]:
+    """Group samples by probability, in the bins of the expected calibration error."""
+    code = np.minimum((stated * _BINS).astype(int), _BINS - 1)
+    bins = []
+    for k in np.unique(code).tolist():
+        rows = code == k
+        share = share_interval(int(right[rows].sum()), int(rows.sum()))
+        mean = float(stated[rows].mean())
+        bins.append(CalibrationBin(k / _BINS, (k + 1) / _BINS, mean, share, int(rows.sum())))
+    return bins
+
+
+def _missing_patterns(presence: Array) -> list[tuple[tuple[int, ...], Array]]:
+    """Return rows by the views that they lack, most frequent first; nothing if none are missing."""
+    if presence.all():
         return []
-    found, code = np.unique(present, axis=0, return_inverse=True)
+    patterns, code = np.unique(presence, axis=0, return_inverse=True)
     groups = [
-        (tuple(int(view) for view in np.flatnonzero(~row)), np.flatnonzero(code.ravel() == k))
-        for k, row in enumerate(found)
+        (tuple(np.flatnonzero(~row).tolist()), np.flatnonzero(code.ravel() == k))
+        for k, row in enumerate(patterns)
     ]
     return sorted(groups, key=lambda group: (-len(group[1]), group[0]))

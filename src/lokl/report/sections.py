@@ -1,13 +1,6 @@
-"""Dots with their intervals, on one line for each row of a table.
+"""Sections of the page: values as text, and figures, ready for the templates."""
 
-One sample: from the prior over the views to the decision.
-
-What each part of the page shows: numbers as words, and pictures.
-
-The answer in two sentences, and the numbers behind it.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -15,37 +8,52 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.explain.answers import DISAGREE
-from lokl.explain.similarity import Alignment
-from lokl.report import figures as curves
-from lokl.report.content import Candidate, Cases, Interval, Report, ViewWorth
-from lokl.report.figures import COLOURS, Axis, circle, drawing, line, polyline, text
+from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation
+from lokl.explain.similarity import KernelAlignment
+from lokl.report.content import Interval, LeaderboardRow, Report, SampleMap
+from lokl.report.figures import (
+    COLOURS,
+    MOST_SYMBOLS,
+    Axis,
+    calibration_plot,
+    colour_of,
+    evenly_spaced,
+    leading_view,
+    map_layout,
+    map_order,
+    parity_plot,
+    risk_plot,
+    sample_plot,
+    strip,
+    strip_head,
+    trust_map,
+)
 from lokl.report.formatting import (
-    FAMILIAR,
+    Formatter,
     Scale,
-    Words,
-    attention,
-    chance,
+    absolute_errors,
     count,
+    first_names,
+    format_percent,
+    format_probability,
+    format_seconds,
     mean_interval,
-    percent,
-    seconds,
-    sentence,
-    wilson,
+    predicted_probability,
+    rank_by_interest,
 )
 from lokl.report.reliability import Reliability
 
-# Size of a strip, and room at its ends for half a dot.
-_WIDE, _TALL, _ROOM = 120.0, 18.0, 7.0
-# Signs that fit side by side on it.
-_SIGNS = 18
-# Values that are farther from the best than so many times the middle one are not drawn to scale.
+# Values farther from the best than this many times the median are not drawn to scale.
 _FAR = 4.0
+# Samples in the list next to the card, and pairs of classes in the list of errors.
+_LISTED = 8
+# Classes whose confusion matrix fits next to a figure, and whose matrix can be read at all.
+_FEW_CLASSES, _MOST_CLASSES = 5, 40
 
 
 @dataclass(frozen=True)
-class Told:
-    """A number in words, as a picture, and as it sorts."""
+class FormattedValue:
+    """A value with its interval as text and as a figure, and the number that it sorts by."""
 
     mean: str
     limits: str
@@ -53,707 +61,529 @@ class Told:
     value: float | None
 
 
-@dataclass(frozen=True)
-class Column:
-    """Numbers of one kind: the same digits behind the point, and one line for all dots."""
+class _Column:
+    """Values that share their decimals and one axis.
 
-    scale: Scale
-    places: int
-    axis: Axis
+    Parameters
+    ----------
+    values : iterable of Interval or None
+    scale : Scale
+    also : iterable of float
+        Other numbers that the axis contains.
+    near_best : bool
+        Whether a few values far below the others may lie outside, so as not to squeeze the rest.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         values: Iterable[Interval | None],
         scale: Scale,
         also: Iterable[float] = (),
         *,
         near_best: bool = False,
-    ) -> "Column":
-        """Return a column that all values, their intervals and some other numbers fit on.
-
-        With `near_best`, a few values that are far below the others do not squeeze them.
-        """
+    ):
         known = [value for value in values if value is not None and isfinite(value.mean)]
         ends = [e for v in known for e in (v.mean, v.low, v.high) if e is not None]
         if near_best and known:
-            lowest = _lowest(known)
+            lowest = _lowest_drawn(known)
             ends = [max(end, lowest) for end in ends]
-        return cls(scale, scale.places(known), Axis.over([*ends, *also], 4))
+        self.scale, self.places = scale, scale.places(known)
+        self.axis = Axis.over([*ends, *also], 4)
+        self.head = strip_head(self.axis, scale.factor)
 
-    def told(self, value: Interval | None, css: str = "", mark: float | None = None) -> Told:
-        """Return a number of the column; `mark` is a thin line that it is compared with."""
-        return Told(
+    def format(
+        self, value: Interval | None, css: str = "", mark: float | None = None
+    ) -> FormattedValue:
+        """Return a value of the column; `mark` is a thin line to compare it with."""
+        return FormattedValue(
             self.scale.mean(value, self.places),
             self.scale.limits(value, self.places),
-            self._strip(value, css, mark),
+            strip(self.axis, value, css, mark),
             value.mean if value is not None and isfinite(value.mean) else None,
         )
 
-    @property
-    def head(self) -> str:
-        """Ticks of the line, for the head of the column."""
-        axis, factor = self.axis, self.scale.factor
-        shown = Axis(factor * axis.low, factor * axis.high, factor * axis.step)
-        parts = [line(_ROOM, _TALL - 1, _WIDE - _ROOM, _TALL - 1, "frame")]
-        words = [shown.shown(factor * tick) for tick in axis.ticks]
-        # Words that would run into each other are left out in turn.
-        every = 1 if sum(len(word) + 1 for word in words) <= _SIGNS else 2
-        for k, (tick, word) in enumerate(zip(axis.ticks, words, strict=True)):
-            x = self._at(tick)
-            anchor = "start" if x < 12 else "end" if x > _WIDE - 12 else "middle"
-            parts.append(line(x, _TALL - 4, x, _TALL, "frame"))
-            if k % every == 0:
-                parts.append(text(x, _TALL - 6, word, anchor, "tick"))
-        return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
 
-    def _at(self, value: float) -> float:
-        return _ROOM + (_WIDE - 2 * _ROOM) * self.axis.share(value)
-
-    def _strip(self, value: Interval | None, css: str, mark: float | None) -> str:
-        """Draw a dot; the number stands beside it, so that screen readers are spared it."""
-        parts, middle = [], _TALL / 2
-        if mark is not None and isfinite(mark):
-            parts.append(line(self._at(mark), 0, self._at(mark), _TALL, "mark"))
-        if value is None or not isfinite(value.mean):
-            return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
-        if value.mean < self.axis.low:
-            arrow = [(_ROOM + 1, middle - 5), (_ROOM - 5, middle), (_ROOM + 1, middle + 5)]
-            parts.append(polyline(arrow, f"away {css}"))
-            return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
-        if value.low is not None and value.high is not None:
-            low, high = self._at(value.low), self._at(value.high)
-            parts.append(line(low, middle, high, middle, f"whisker {css}"))
-            parts += [line(x, middle - 3, x, middle + 3, f"whisker {css}") for x in (low, high)]
-        parts.append(circle(self._at(value.mean), middle, 4.5, f"dot {css}"))
-        return drawing(_WIDE, _TALL, "", parts, ' class="strip"')
+def _lowest_drawn(values: Sequence[Interval]) -> float:
+    """Return the lower end of an axis that has room for most values."""
+    best = max(value.mean for value in values)
+    lows = [value.mean if value.low is None else value.low for value in values]
+    gaps = sorted(best - value.mean for value in values)
+    usual = max(sorted(best - low for low in lows)[len(lows) // 2], gaps[len(gaps) // 2])
+    if gaps[-1] <= _FAR * usual or not usual:
+        return min(lows)
+    pairs = zip(values, lows, strict=True)
+    return min(low for value, low in pairs if best - value.mean <= _FAR * usual)
 
 
-def _lowest(values: Sequence[Interval]) -> float:
-    """Return where the line ends, so that most values have room on it."""
-    means = sorted((value.mean for value in values), reverse=True)
-    reaches = sorted(means[0] - (v.mean if v.low is None else v.low) for v in values)
-    usual = max(reaches[len(reaches) // 2], means[0] - means[len(means) // 2])
-    if means[0] - means[-1] <= _FAR * usual or not usual:
-        return min((v.mean if v.low is None else v.low) for v in values)
-    near = [v for v in values if means[0] - v.mean <= _FAR * usual]
-    return min((v.mean if v.low is None else v.low) for v in near)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One bar of the way to a decision; places are in per cent of the width."""
-
-    left: float
-    width: float
-    pull: str
-
-
-@dataclass(frozen=True)
-class Voice:
-    """A view that has its say."""
-
-    view: int
-    missing: bool
-    says: str
-    trust: str
-    step: Step
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A sample that is like the one on the card."""
-
-    name: str
-    case: bool  # whether it can be picked
-    words: str
-
-
-@dataclass(frozen=True)
-class Card:
-    """What is told about one sample."""
-
-    name: str
-    says: str
-    truth: str
-    wrong: bool
-    disagreement: str  # empty where views agree
-    strange: str  # views that the sample is unlike what was learned from in; empty for none
-    axis: tuple[str, str]  # what bars to the left and to the right speak for
-    zero: float | None  # place of the line between both
-    start: Step
-    voices: list[Voice]
-    end: Step
-    neighbours: list[Neighbour]
-
-
-def card(cases: Cases, words: Words, names: list[str], k: int) -> Card:
-    """Tell about sample number k; `names` are those of the views."""
-    start, parts = float(cases.start[k]), np.where(cases.present[k], cases.parts[k], 0.0)
-    stops = start + np.concatenate([[0.0], np.cumsum(parts)])
-    # Numbers are far from zero, and only their changes count; decisions begin there.
-    ends = stops if not words.classes else np.append(stops, 0.0)
-    low, high = float(ends.min()), float(ends.max())
-    span = (high - low) or 1.0
-
-    def bar(a: float, b: float, pull: str) -> Step:
-        return Step(100 * (min(a, b) - low) / span, 100 * abs(b - a) / span, pull)
-
-    base = 0.0 if words.classes else None
-    end = float(stops[-1])
-    told = words.part if words.classes else words.outcome
-    differ = float(cases.disagreement[k])
-    return Card(
-        cases.ids[k],
-        headline(cases, words, k),
-        words.outcome(float(cases.truth[k])),
-        bool(cases.wrong[k]),
-        chance(differ) if np.isfinite(differ) and differ >= DISAGREE else "",
-        _strange(cases, names, k),
-        _axis(cases, words, k),
-        None if base is None else 100 * (base - low) / span,
-        bar(start if base is None else base, start, told(start)),
-        [
-            Voice(
-                v,
-                not bool(cases.present[k, v]),
-                _says(cases, words, k, v),
-                chance(float(cases.trust[k, v])),
-                bar(float(stops[v]), float(stops[v + 1]), words.part(float(parts[v]))),
-            )
-            for v in range(len(parts))
-        ],
-        bar(end if base is None else base, end, told(end)),
-        neighbours(cases, words, k),
-    )
-
-
-def headline(cases: Cases, words: Words, k: int) -> str:
-    """Return the answer with the probabilities of the likeliest classes."""
-    said = words.outcome(float(cases.predicted[k]))
-    if cases.probabilities is None:
-        return said
-    own = cases.probabilities[k]
-    predicted = int(cases.predicted[k])
-    others = [c for c in np.argsort(-own, kind="stable") if c != predicted][:3]
-    rest = ", ".join(f"{words.classes[c]} {chance(float(own[c]))}" for c in others)
-    return f"{said}, probability {chance(float(own[predicted]))} ({rest})"
-
-
-def _says(cases: Cases, words: Words, k: int, view: int) -> str:
-    said = words.outcome(float(cases.says[k, view]))
-    sure = float(cases.sure[k, view])
-    return f"{said} {chance(sure)}" if said and np.isfinite(sure) else said
-
-
-def _strange(cases: Cases, names: list[str], k: int) -> str:
-    if cases.familiar is None:
-        return ""
-    found = [
-        f"{name} {chance(float(known))}"
-        for name, known, here in zip(names, cases.familiar[k], cases.present[k], strict=True)
-        if here and known < FAMILIAR
-    ]
-    return ", ".join(found)
-
-
-def _axis(cases: Cases, words: Words, k: int) -> tuple[str, str]:
-    if not words.classes:
-        return "less", "more"
-    others = np.arange(len(words.classes)) != int(cases.predicted[k])
-    if cases.probabilities is None or len(words.classes) == 2:
-        names = [name for name, other in zip(words.classes, others, strict=True) if other]
-        rival = names[0] if len(names) == 1 else "the runner-up"
-    else:
-        chances = np.where(others, cases.probabilities[k], -1.0)
-        rival = words.classes[int(chances.argmax())]
-    return rival, words.classes[int(cases.predicted[k])]
-
-
-def neighbours(cases: Cases, words: Words, k: int) -> list[Neighbour]:
-    """Return the samples that are most like sample number k."""
-    if cases.support is not None:
-        known = set(cases.ids)
-        own = cases.support
-        return [
-            Neighbour(own.ids[j], own.ids[j] in known, _like(words.outcome(float(own.truth[j])), a))
-            for j, a in zip(own.near[k], own.alike[k], strict=True)
-        ]
-    return [
-        Neighbour(
-            cases.ids[j], True, words.outcome(float(cases.truth[j])) if cases.known[j] else ""
-        )
-        for j in cases.near[k]
-    ]
-
-
-def _like(outcome: str, alike: float) -> str:
-    return ", ".join(part for part in (outcome, f"alike {chance(alike)}") if part)
-
-
-# Samples in the list beside the card, and mistakes in theirs.
-_LISTED = 8
-# Classes whose confusion fits beside a picture, and whose matrix can be read at all.
-_FEW_CLASSES, _MOST_CLASSES = 5, 40
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """A row of the leaderboard."""
-
-    row: Candidate
-    score: Told
-    behind: Told | None
-    seconds: str
-    support: str
-
-
-@dataclass(frozen=True)
-class Board:
-    """The leaderboard, with the heads of its columns."""
-
-    rows: list[BoardRow]
-    head: str
-    behind_head: str
-    supported: bool
-
-
-def board(report: Report, words: Words) -> Board:
-    """Draw all candidates on one common line."""
-    rows, scale = report.leaderboard, words.scale
-    scores = Column.of([_inside(row.score, scale) for row in rows], scale, near_best=True)
-    chosen = next((row.score.mean for row in rows if row.chosen and row.score), None)
-    # What is far behind is drawn as an arrow in the column beside it, too.
-    others = [row.behind for row in rows if not row.chosen]
-    behind = Column.of(_turned(others), scale, [0.0], near_best=True) if any(others) else None
-    return Board(
-        [
-            BoardRow(
-                row,
-                scores.told(_inside(row.score, scale), "chosen" if row.chosen else "", chosen),
-                None if behind is None or row.chosen else _behind(behind, row.behind),
-                seconds(row.seconds),
-                percent(row.support, 0),
-            )
-            for row in rows
-        ],
-        scores.head,
-        "" if behind is None else behind.head,
-        any(row.support is not None for row in rows),
-    )
-
-
-def _inside(value: Interval | None, scale: Scale) -> Interval | None:
-    """Return an interval that ends at 0 and 1, if it is of shares: there are none beyond."""
+def _clipped(value: Interval | None, scale: Scale) -> Interval | None:
+    """Return an interval of a share that ends at 0 and 1."""
     if value is None or not scale.percent:
         return value
     ends = (None if end is None else min(max(end, 0.0), 1.0) for end in (value.low, value.high))
     return Interval(value.mean, *ends)
 
 
-def _turned(values: Iterable[Interval | None]) -> list[Interval | None]:
-    """Return how far candidates are ahead instead of behind: the better ones are to the right."""
-    return [
-        None
-        if v is None
-        else Interval(-v.mean, *(None if e is None else -e for e in (v.high, v.low)))
-        for v in values
-    ]
-
-
-def _behind(column: Column, value: Interval | None) -> Told:
-    return column.told(_turned([value])[0], "", 0.0)
-
-
-@dataclass(frozen=True)
-class WorthRow:
-    """A row of the table of views."""
-
-    view: ViewWorth
-    alone: Told
-    contribution: Told
-    withheld: Told
-    trust: str
-    missing: str
-
-
-@dataclass(frozen=True)
-class SubsetRow:
-    """A set of views."""
-
-    has: list[bool]
-    score: Told
-
-
-@dataclass(frozen=True)
-class Worth:
-    """What views are worth: rows, heads of their columns, and sets of views."""
-
-    rows: list[WorthRow]
-    heads: tuple[str, str, str]  # alone, part, withheld
-    known: tuple[bool, bool]  # whether there are scores alone, and withheld
-    subsets: list[SubsetRow]
-    subset_head: str
-
-
-def worth(report: Report, words: Words) -> Worth:
-    """Draw what views are worth alone, in the model, and when they are withheld."""
-    views, scale = report.views, words.scale
-    whole = next((row.score.mean for row in report.leaderboard if row.chosen and row.score), None)
-    sizes = [_contribution(view, report.cases, k) for k, view in enumerate(views)]
-    single = [_inside(view.alone, scale) for view in views]
-    alone = Column.of(single, scale, [] if whole is None else [whole])
-    part = Column.of(sizes, Scale(False), [0.0])
-    lost = Column.of([view.withheld for view in views], scale, [0.0])
-    rows = [
-        WorthRow(
-            view,
-            alone.told(single[k], f"v{k % COLOURS}", whole),
-            part.told(sizes[k], f"v{k % COLOURS}", 0.0),
-            lost.told(view.withheld, f"v{k % COLOURS}", 0.0),
-            chance(view.trust),
-            percent(view.missing, _count(report)),
-        )
-        for k, view in enumerate(views)
-    ]
-    names = [view.name for view in views]
-    scores = [_inside(subset.score, scale) for subset in report.subsets]
-    sets = Column.of(scores, scale)
-    subsets = [
-        SubsetRow([name in subset.views for name in names], sets.told(score, "", whole))
-        for subset, score in zip(report.subsets, scores, strict=True)
-    ]
-    known = (any(view.alone for view in views), any(view.withheld for view in views))
-    return Worth(rows, (alone.head, part.head, lost.head), known, subsets, sets.head)
-
-
-def _contribution(view: ViewWorth, cases: Cases | None, k: int) -> Interval:
-    """Mean part of a view, with its interval over the samples that have it."""
-    if cases is None or not cases.present[:, k].any():
-        return Interval(view.contribution)
-    found = mean_interval(np.abs(cases.parts[cases.present[:, k], k]).tolist())
-    if found.low is None or found.high is None:
-        return Interval(view.contribution)
-    reach = (found.high - found.low) / 2
-    return Interval(
-        view.contribution, max(view.contribution - reach, 0.0), view.contribution + reach
-    )
-
-
-def _count(report: Report) -> int:
-    return 0 if report.cases is None else len(report.cases.ids)
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A sample in the list beside the card."""
-
-    name: str
-    says: str
-    truth: str
-    why: str
-
-
-def listed(cases: Cases, words: Words) -> list[Listed]:
-    """Return the samples that are most worth a look."""
-    order, much = attention(cases)
-    return [listing(cases, words, int(k)) for k in order[much > 0][:_LISTED]]
-
-
-def listing(cases: Cases, words: Words, k: int) -> Listed:
-    """Return one line about a sample, and why it is worth a look."""
-    why = []
-    differ = float(cases.disagreement[k])
-    if cases.wrong[k]:
-        sure = (
-            ""
-            if cases.probabilities is None
-            else chance(float(cases.probabilities[k, cases.predicted[k]]))
-        )
-        why.append(f"wrong at {sure}" if sure else "wrong")
-    if not cases.classifies and cases.known[k]:
-        why.append(f"off by {words.error(abs(float(cases.truth[k] - cases.predicted[k])))}")
-    if np.isfinite(differ) and differ > 0:
-        why.append(f"views differ {chance(differ)}")
-    return Listed(
-        cases.ids[k],
-        words.outcome(float(cases.predicted[k])),
-        words.outcome(float(cases.truth[k])),
-        ", ".join(why),
-    )
-
-
-@dataclass(frozen=True)
-class PatternRow:
-    """Samples that lack the same views."""
-
-    lacks: str  # names
-    code: str  # numbers of the views
-    n_samples: int
-    score: Told
-
-
-@dataclass(frozen=True)
-class Belief:
-    """How far answers can be believed, in pictures and tables."""
-
-    found: Reliability
-    calibration: str
-    parity: str
-    risk: str
-    risks: list[tuple[str, Told]]
-    patterns: list[PatternRow]
-    pattern_head: str
-    shades: list[list[int]]  # of the confusion, per cent of the true class
-    mistakes: list[tuple[int, int, int]]  # true class, predicted class, samples
-    score: Told
-
-    @property
-    def many(self) -> bool:
-        """Whether there are so many classes that their matrix needs room."""
-        return len(self.shades) > _FEW_CLASSES
-
-    @property
-    def drawn(self) -> bool:
-        """Whether a matrix of all classes can still be read."""
-        return len(self.shades) <= _MOST_CLASSES
-
-
-def belief(report: Report, words: Words, found: Reliability) -> Belief:
-    """Draw whether answers can be believed."""
-    cases = report.cases
-    assert cases is not None
-    scale = Scale(bool(report.classes))
-    risks = Column.of([value for _, value in found.risk], scale, [0.0])
-    scores = Column.of([pattern.score for pattern in found.patterns], scale)
-    title = "wrong, %" if report.classes else "mean error"
-    known, n_classes = cases.known, len(report.classes)
-    names = [view.name for view in report.views]
-    patterns = [
-        PatternRow(
-            ", ".join(names[view] for view in pattern.lacks),
-            ",".join(map(str, pattern.lacks)),
-            pattern.n_samples,
-            scores.told(pattern.score, "", found.score.mean),
-        )
-        for pattern in found.patterns
-    ]
-    confusion = np.array(found.confusion)
-    totals = np.maximum(confusion.sum(axis=1, keepdims=True), 1) if confusion.size else 1
-    stated = curves.calibration(found.calibration, found.stated, n_classes)
-    return Belief(
-        found,
-        stated if found.calibration else "",
-        "" if report.classes else curves.parity(cases.truth[known], cases.predicted[known]),
-        curves.risk(found.curve, found.risk, title, scale.factor) if found.risk else "",
-        [(percent(share, 0), risks.told(value)) for share, value in found.risk],
-        patterns,
-        scores.head,
-        np.round(100 * confusion / totals).astype(int).tolist() if confusion.size else [],
-        _mistakes(confusion),
-        Column.of([found.score], scale).told(found.score),
-    )
-
-
-def _mistakes(confusion: Array) -> list[tuple[int, int, int]]:
-    """Return pairs of classes that are taken for each other, the most frequent first."""
-    pairs = [
-        (int(true), int(said), int(confusion[true, said]))
-        for true, said in np.argwhere(confusion)
-        if true != said
-    ]
-    return sorted(pairs, key=lambda pair: (-pair[2], pair))[:_LISTED]
-
-
-def aligned(found: Alignment | None, names: list[str]) -> tuple[list[str], list[list[str]]] | None:
-    """Return the alignment of kernels as a table: names across, and words in cells."""
-    if found is None:
-        return None
-    rows = [[chance(float(value)) or "–" for value in row] for row in np.asarray(found.between)]
-    heads = list(names)
-    if found.target is not None:
-        heads.append("truth")
-        rows = [[*row, chance(float(v)) or "–"] for row, v in zip(rows, found.target, strict=True)]
-    return heads, rows
-
-
-def audited(audit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was told about the making, as words."""
-    return [(str(name), _words(value)) for name, value in audit.items()]
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_words(own)}" for name, own in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_words, value))
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value)
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A number at the head of the page.
-
-    Attributes
-    ----------
-    value, label, detail : str
-    select : str
-        Which samples it counts, in the language of the page's filters; empty where it counts none.
-    """
-
-    value: str
-    label: str
-    detail: str = ""
-    select: str = ""
-
-
-def verdict(report: Report, words: Words, found: Reliability | None) -> str:
-    """Return the sentences of the report, or make them from what it knows."""
-    if report.verdict:
-        return report.verdict
-    chosen, baseline = chosen_of(report), baseline_of(report)
-    if chosen is not None:
-        return _of_candidates(report, words, chosen, baseline)
-    if report.cases is None:
-        return "Nothing was asked yet. There are no samples in this report."
-    if found is None:
-        n = len(report.cases.ids)
-        return (
-            f"The model has answered about {count(n, 'sample')} whose truth is not known. "
-            "Nothing on this page can say how often it is right."
-        )
-    return _of_classes(report, found) if report.classes else _of_numbers(report.cases, words, found)
-
-
-def chosen_of(report: Report) -> Candidate | None:
-    """Return the candidate that was chosen and has a score."""
+def chosen_row(report: Report) -> LeaderboardRow | None:
+    """Return the chosen model, if it has a score."""
     return next((row for row in report.leaderboard if row.chosen and row.score), None)
 
 
-def baseline_of(report: Report) -> Candidate | None:
-    """Return the best of the simple candidates."""
+def best_baseline(report: Report) -> LeaderboardRow | None:
+    """Return the baseline with the best score."""
     known = [row for row in report.leaderboard if row.baseline and row.score and not row.chosen]
     return max(known, key=lambda row: row.score.mean if row.score else 0.0, default=None)
 
 
-def tiles(report: Report, words: Words, found: Reliability | None) -> list[Tile]:
-    """Return the numbers at the head of the page."""
-    made = [*_scores(report, words, found)]
-    cases = report.cases
-    if cases is None:
-        return made
-    if report.classes and found is not None:
-        wrong = int(cases.wrong.sum())
-        made.append(
-            Tile(
-                str(wrong),
-                "wrong answers",
-                f"of {found.n_samples}",
-                "answer=wrong" if wrong else "",
-            )
-        )
-    told = np.isfinite(cases.disagreement)
-    if told.any() and len(report.views) > 1:
-        differ = np.nan_to_num(cases.disagreement)
-        # The worst first, as the terminal names them.
-        order = np.argsort(-differ, kind="stable")
-        rows = order[differ[order] >= DISAGREE]
-        names = [cases.ids[k] for k in rows]
-        detail = sentence(names, 4) if names else f"of {len(cases.ids)}"
-        made.append(
-            Tile(
-                str(len(rows)),
-                "samples where views disagree",
-                detail,
-                "views=disagree" if names else "",
-            )
-        )
-    lacking = int((~cases.present.all(axis=1)).sum())
-    if lacking:
-        made.append(
-            Tile(str(lacking), "samples that lack a view", f"of {len(cases.ids)}", "lacks=any")
-        )
-    return made
+def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
+    """Return all models on one axis."""
+    rows, scale = report.leaderboard, formatter.scale
+    if not rows:
+        return None
+    chosen = chosen_row(report)
+    mark = None if chosen is None or chosen.score is None else chosen.score.mean
+    scores = [_clipped(row.score, scale) for row in rows]
+    column = _Column(scores, scale, near_best=True)
+    ahead = [None if row.behind is None or row.chosen else -row.behind for row in rows]
+    paired = _Column(ahead, scale, [0.0], near_best=True) if any(ahead) else None
+    return {
+        "rows": [
+            {
+                "row": row,
+                "score": column.format(score, "chosen" if row.chosen else "", mark),
+                "ahead": None
+                if paired is None or row.chosen
+                else paired.format(difference, "", 0.0),
+                "seconds": format_seconds(row.seconds),
+                "support": "" if row.support is None else format_percent(row.support, 0),
+            }
+            for row, score, difference in zip(rows, scores, ahead, strict=True)
+        ],
+        "head": column.head,
+        "ahead_head": "" if paired is None else paired.head,
+        "supported": any(row.support is not None for row in rows),
+    }
 
 
-def _scores(report: Report, words: Words, found: Reliability | None) -> list[Tile]:
-    chosen, baseline = chosen_of(report), baseline_of(report)
-    sign = words.scale.sign
-    if chosen is not None and chosen.score is not None:
-        made = [
-            Tile(
-                words.scale.mean(chosen.score) + sign,
-                report.score_name,
-                _limits(words, chosen.score),
-            )
+def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
+    """Return the value of views: alone, in the model, and when removed; and sets of views."""
+    views, scale, explanation = report.views, formatter.scale, report.explanation
+    if not views:
+        return None
+    chosen = chosen_row(report)
+    mark = None if chosen is None or chosen.score is None else chosen.score.mean
+    alone = [_clipped(view.alone, scale) for view in views]
+    sizes, shares = _contributions(explanation, len(views))
+    columns = (
+        _Column(alone, scale, [] if mark is None else [mark]),
+        _Column(sizes, Scale(False), [0.0]),
+        _Column([view.loss for view in views], scale, [0.0]),
+    )
+    n_samples = 0 if explanation is None else len(explanation)
+    rows = []
+    for k, view in enumerate(views):
+        css = f"v{k % COLOURS}"
+        rows.append(
+            {
+                "view": view,
+                "alone": columns[0].format(alone[k], css, mark),
+                "contribution": columns[1].format(sizes[k], css, 0.0),
+                "loss": columns[2].format(view.loss, css, 0.0),
+                "trust": shares[k],
+                "missing": format_percent(view.missing, n_samples),
+            }
+        )
+    scores = [_clipped(subset.score, scale) for subset in report.subsets]
+    sets = _Column(scores, scale)
+    return {
+        "rows": rows,
+        "heads": [column.head for column in columns],
+        "known": [any(view.alone for view in views), any(sizes), any(view.loss for view in views)],
+        "subsets": [
+            {
+                "has": [view.name in subset.views for view in views],
+                "score": sets.format(score, "", mark),
+            }
+            for subset, score in zip(report.subsets, scores, strict=True)
+        ],
+        "subset_head": sets.head,
+    }
+
+
+def _contributions(
+    explanation: Explanation | None, m: int
+) -> tuple[list[Interval | None], list[str]]:
+    """Return mean absolute contributions of views, and mean trust or weights as text."""
+    sizes: list[Interval | None] = [None] * m
+    shares = [""] * m
+    if explanation is None:
+        return sizes, shares
+    for k in range(m):
+        has = explanation.presence[:, k]
+        if not has.any():
+            continue
+        size = mean_interval(np.abs(explanation.contributions[has, k]))
+        sizes[k] = size if size.low is None else Interval(size.mean, max(size.low, 0.0), size.high)
+        if explanation.trust_or_weights is not None:
+            shares[k] = format_probability(float(explanation.trust_or_weights[has, k].mean()))
+    return sizes, shares
+
+
+def samples_section(report: Report, explanation: Explanation) -> dict[str, Any]:
+    """Return the figures of all samples: the trust map and the map of similar samples."""
+    assert report.sample_map is not None
+    classes = report.classes
+    at, height = map_layout(np.asarray(report.sample_map.positions, dtype=float))
+    drawn = evenly_spaced(len(explanation), MOST_SYMBOLS)
+    grouped = bool(classes) and bool(explanation.known.any())
+    shapes = np.zeros(len(explanation))
+    if classes:
+        shapes = explanation.truth_codes if grouped else explanation.predicted_codes
+    lead, order = leading_view(explanation), map_order(explanation, grouped)
+    varies = _varies(explanation)
+    return {
+        "at": at,
+        "drawn": drawn,
+        "grouped": grouped,
+        "order": order,
+        "varies": varies,
+        "trust": trust_map(explanation, classes if grouped else (), order) if varies else None,
+        "trust_name": "weight" if explanation.trust is None else "trust",
+        "map": sample_plot(at, height, drawn, shapes, [colour_of(int(view)) for view in lead]),
+        "present": explanation.presence.sum(axis=0).tolist(),
+        "led": [int((lead == view).sum()) for view in range(len(report.views))],
+        "classed": [int((shapes == code).sum()) for code in range(len(classes))],
+    }
+
+
+def _varies(explanation: Explanation) -> bool:
+    """Return whether trust or weights differ between samples that have the same views."""
+    trust = explanation.trust_or_weights
+    if trust is None:
+        return False
+    if explanation.trust is not None or len(explanation) == 1:
+        return True
+    patterns, code = np.unique(explanation.presence, axis=0, return_inverse=True)
+    groups = [trust[code.ravel() == k] for k in range(len(patterns))]
+    return not all(np.allclose(group, group[0], atol=1e-6) for group in groups)
+
+
+def sample_card(report: Report, formatter: Formatter, k: int) -> dict[str, Any]:
+    """Return the explanation of sample k: bars from the base value over the views to the decision.
+
+    Positions of bars are in percent of the width.
+    """
+    explanation, sample_map = report.explanation, report.sample_map
+    assert explanation is not None
+    assert sample_map is not None
+    contributions = np.where(explanation.presence[k], explanation.contributions[k], 0.0)
+    stops = explanation.base_values[k] + np.concatenate([[0.0], np.cumsum(contributions)])
+    # Decisions begin at zero. Values of a regression may be far from it, so only changes count.
+    ends = stops if not formatter.classes else np.append(stops, 0.0)
+    low, span = float(ends.min()), float(np.ptp(ends)) or 1.0
+
+    def bar(start: float, end: float, label: str) -> dict[str, Any]:
+        left = 100 * (min(start, end) - low) / span
+        return {"left": left, "width": 100 * abs(end - start) / span, "label": label}
+
+    first, last = float(stops[0]), float(stops[-1])
+    total = formatter.contribution if formatter.classes else formatter.outcome
+    differ = float(explanation.disagreement[k])
+    trust = explanation.trust_or_weights
+    against, towards = "less", "more"
+    if formatter.classes:
+        against = formatter.outcome(explanation.runner_up_codes[k])
+        towards = formatter.outcome(explanation.predicted_codes[k])
+    return {
+        "name": explanation.ids[k],
+        "prediction": _prediction(explanation, formatter, k),
+        "outcome": formatter.outcome(_outcomes(explanation)[k]),
+        "truth": formatter.outcome(_truths(explanation)[k]),
+        "wrong": bool(explanation.wrong[k]),
+        "disagreement": format_probability(differ) if differ >= DISAGREE else "",
+        "unfamiliar": _unfamiliar(explanation, k),
+        "axis": (against, towards),
+        "zero": -100 * low / span if formatter.classes else None,
+        "base": bar(0.0 if formatter.classes else first, first, total(first)),
+        "views": [
+            {
+                "missing": not explanation.presence[k, v],
+                "alone": _alone(explanation, formatter, k, v),
+                "trust": "" if trust is None else format_probability(float(trust[k, v])),
+                "bar": bar(stops[v], stops[v + 1], formatter.contribution(contributions[v])),
+            }
+            for v in range(len(contributions))
+        ],
+        "end": bar(0.0 if formatter.classes else last, last, total(last)),
+        "neighbours": _neighbours(explanation, sample_map, formatter, k),
+    }
+
+
+def _outcomes(explanation: Explanation) -> Array:
+    """Return predicted class codes, or predicted values."""
+    return explanation.predictions if explanation.is_regression else explanation.predicted_codes
+
+
+def _truths(explanation: Explanation) -> Array:
+    """Return true class codes, or true values; -1 or NaN if unknown."""
+    if not explanation.is_regression:
+        return explanation.truth_codes
+    return np.full(len(explanation), np.nan) if explanation.truth is None else explanation.truth
+
+
+def _prediction(explanation: Explanation, formatter: Formatter, k: int) -> str:
+    """Return the prediction with the probabilities of the most probable classes."""
+    outcome = formatter.outcome(_outcomes(explanation)[k])
+    if explanation.probabilities is None:
+        return outcome
+    own, predicted = explanation.probabilities[k], int(explanation.predicted_codes[k])
+    others = [c for c in np.argsort(-own, kind="stable") if c != predicted][:3]
+    rest = ", ".join(f"{formatter.classes[c]} {format_probability(float(own[c]))}" for c in others)
+    return f"{outcome}, probability {format_probability(float(own[predicted]))} ({rest})"
+
+
+def _alone(explanation: Explanation, formatter: Formatter, k: int, view: int) -> str:
+    codes = explanation.alone if explanation.is_regression else explanation.alone_codes
+    outcome = formatter.outcome(float(codes[k, view]))
+    probability = format_probability(float(explanation.alone_probabilities[k, view]))
+    return f"{outcome} {probability}".strip() if outcome else ""
+
+
+def _unfamiliar(explanation: Explanation, k: int) -> str:
+    """Return the views in which a sample is unlike the training samples."""
+    if explanation.familiarity is None:
+        return ""
+    values, presence = explanation.familiarity[k], explanation.presence[k]
+    return ", ".join(
+        f"{name} {format_probability(float(value))}"
+        for name, value, present in zip(explanation.views, values, presence, strict=True)
+        if present and value < FAMILIAR
+    )
+
+
+def _neighbours(
+    explanation: Explanation, sample_map: SampleMap, formatter: Formatter, k: int
+) -> list[tuple[str, str]]:
+    """Return names of similar samples, with their truth and similarity as text."""
+    support = sample_map.support
+    if support is None:
+        truths = _truths(explanation)
+        return [
+            (explanation.ids[j], formatter.outcome(truths[j])) for j in sample_map.neighbours[k]
         ]
-        if baseline is not None and baseline.score is not None:
-            detail = "; ".join(filter(None, [baseline.name, _limits(words, baseline.score)]))
-            made.append(Tile(words.scale.mean(baseline.score) + sign, "the best baseline", detail))
-        return made
-    if found is None or report.cases is None:
-        return []
+    near = zip(support.neighbours[k], support.similarities[k], strict=True)
+    return [
+        (
+            support.ids[j],
+            ", ".join(
+                filter(
+                    None,
+                    [
+                        formatter.outcome(float(support.truth[j])),
+                        f"similarity {format_probability(similarity)}",
+                    ],
+                )
+            ),
+        )
+        for j, similarity in near
+    ]
+
+
+def interesting_samples(explanation: Explanation, formatter: Formatter) -> list[dict[str, str]]:
+    """Return the samples that most deserve a look, with the reason."""
+    order, interest = rank_by_interest(explanation)
+    return [
+        {
+            "name": explanation.ids[k],
+            "prediction": formatter.outcome(_outcomes(explanation)[k]),
+            "truth": formatter.outcome(_truths(explanation)[k]),
+            "why": ", ".join(_reasons(explanation, formatter, int(k))),
+        }
+        for k in order[interest > 0][:_LISTED]
+    ]
+
+
+def _reasons(explanation: Explanation, formatter: Formatter, k: int) -> Iterable[str]:
+    if explanation.wrong[k]:
+        probability = format_probability(float(predicted_probability(explanation)[k]))
+        yield f"wrong at {probability}" if probability else "wrong"
+    if explanation.is_regression and explanation.known[k]:
+        yield f"off by {formatter.error(float(absolute_errors(explanation)[k]))}"
+    if explanation.disagreement[k] > 0:
+        yield f"views differ {format_probability(float(explanation.disagreement[k]))}"
+
+
+def kinds_of_interest(report: Report, explanation: Explanation) -> str:
+    """Return what makes samples deserve a look."""
+    kinds = []
+    if explanation.known.any():
+        kinds.append("confident and wrong" if report.classes else "far off")
+    if np.isfinite(explanation.disagreement).any() and len(report.views) > 1:
+        kinds.append("with views that disagree")
+    return ", or ".join(kinds) or "the first samples"
+
+
+def reliability_section(report: Report, found: Reliability | None) -> dict[str, Any] | None:
+    """Return calibration, risk, confusion and scores by missing views."""
+    explanation, n_classes = report.explanation, len(report.classes)
+    if explanation is None or found is None:
+        return None
+    scale, names = Scale(bool(n_classes)), explanation.views
+    risks = _Column([value for _, value in found.risk], scale, [0.0])
+    scores = _Column([pattern.score for pattern in found.patterns], scale)
+    risk_name = "wrong, %" if n_classes else "mean error"
+    known = explanation.known
+    totals = np.maximum(found.confusion.sum(axis=1, keepdims=True), 1)
+    return {
+        "found": found,
+        "score": _Column([found.score], scale).format(found.score),
+        "calibration": calibration_plot(found.calibration, found.stated, n_classes)
+        if found.calibration
+        else "",
+        "parity": ""
+        if n_classes
+        else parity_plot(_truths(explanation)[known], explanation.predictions[known]),
+        "risk": risk_plot(found.curve, found.risk, risk_name, scale.factor) if found.risk else "",
+        "risks": [(format_percent(share, 0), risks.format(value)) for share, value in found.risk],
+        "patterns": [
+            {
+                "lacks": ", ".join(names[view] for view in pattern.views),
+                "code": ",".join(map(str, pattern.views)),
+                "n_samples": pattern.n_samples,
+                "score": scores.format(pattern.score, "", found.score.mean),
+            }
+            for pattern in found.patterns
+        ],
+        "pattern_head": scores.head,
+        "confusion": found.confusion.tolist(),
+        "shades": np.round(100 * found.confusion / totals).astype(int).tolist(),
+        "mistakes": _mistakes(found.confusion),
+        "many": n_classes > _FEW_CLASSES,
+        "drawn": n_classes <= _MOST_CLASSES,
+    }
+
+
+def _mistakes(confusion: Array) -> list[tuple[int, int, int]]:
+    """Return (true class, predicted class, samples) of errors, most frequent first."""
+    pairs = [(int(i), int(j), int(confusion[i, j])) for i, j in np.argwhere(confusion) if i != j]
+    return sorted(pairs, key=lambda pair: (-pair[2], pair))[:_LISTED]
+
+
+def alignment_section(
+    alignment: KernelAlignment | None, names: list[str]
+) -> tuple[list[str], list[list[str]]] | None:
+    """Return the alignment of kernels as a table: heads of columns, and text of cells."""
+    if alignment is None:
+        return None
+    values, heads = np.asarray(alignment.between), list(names)
+    if alignment.target is not None:
+        values, heads = np.column_stack([values, alignment.target]), [*heads, "truth"]
+    return heads, [[format_probability(float(value)) or "–" for value in row] for row in values]
+
+
+def headline_values(
+    report: Report, formatter: Formatter, found: Reliability | None
+) -> list[dict[str, str]]:
+    """Return the values at the head of the page.
+
+    "select" is the query of the samples that a value counts, in the language of the script.
+    """
+    tiles = list(_score_tiles(report, formatter, found))
+    explanation = report.explanation
+    if explanation is None:
+        return tiles
+    n = len(explanation)
+    if report.classes and found is not None:
+        wrong = int(explanation.wrong.sum())
+        of = f"of {found.n_samples}"
+        tiles.append(_tile(str(wrong), "wrong predictions", of, "answer=wrong" if wrong else ""))
+    if np.isfinite(explanation.disagreement).any() and len(report.views) > 1:
+        differ = np.nan_to_num(explanation.disagreement)
+        order = np.argsort(-differ, kind="stable")
+        names = [explanation.ids[k] for k in order[differ[order] >= DISAGREE]]
+        detail = first_names(names, 4) if names else f"of {n}"
+        label, query = "samples whose views disagree", "views=disagree" if names else ""
+        tiles.append(_tile(str(len(names)), label, detail, query))
+    lacking = int((~explanation.presence.all(axis=1)).sum())
+    if lacking:
+        tiles.append(_tile(str(lacking), "samples that lack a view", f"of {n}", "lacks=any"))
+    return tiles
+
+
+def _tile(value: str, label: str, detail: str = "", select: str = "") -> dict[str, str]:
+    return {"value": value, "label": label, "detail": detail, "select": select}
+
+
+def _score_tiles(
+    report: Report, formatter: Formatter, found: Reliability | None
+) -> Iterable[dict[str, str]]:
+    chosen, baseline, scale = chosen_row(report), best_baseline(report), formatter.scale
+    if chosen is not None:
+        rows = [(report.score_name, "", chosen)]
+        if baseline is not None:
+            rows.append(("the best baseline", baseline.name, baseline))
+        for label, name, row in rows:
+            limits = scale.limits(row.score)
+            interval = f"{limits}, 95 % interval" if limits else ""
+            detail = "; ".join(filter(None, [name, interval]))
+            yield _tile(scale.mean(row.score) + scale.unit, label, detail)
+    elif found is not None:
+        mean, _, limits = _score_text(report, formatter, found).partition(" (")
+        label = "right" if report.classes else "mean error"
+        yield _tile(mean, label, limits.removesuffix(")"))
+
+
+def _score_text(report: Report, formatter: Formatter, found: Reliability) -> str:
+    """Return the share of correct predictions, or the mean error, with its interval."""
+    if not report.classes:
+        return formatter.error_with_limits(found.score)
+    n, score = found.n_samples, found.score
+    low, high = (format_percent(end or 0.0, n) for end in (score.low, score.high))
+    return f"{format_percent(score.mean, n)} % ({low} to {high}, 95 % interval)"
+
+
+def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> str:
+    """Return the verdict of the report, or two sentences made from its content."""
+    if report.verdict:
+        return report.verdict
+    chosen = chosen_row(report)
+    if chosen is not None:
+        return _leaderboard_verdict(report, formatter.scale, chosen)
+    if report.explanation is None:
+        return "This report contains no predictions."
+    if found is None:
+        n = count(len(report.explanation), "sample")
+        return f"Predictions for {n}. Their truth is unknown, so accuracy cannot be estimated."
+    text, n = _score_text(report, formatter, found), count(found.n_samples, "sample")
     if report.classes:
-        n = found.n_samples
-        limits = f"{percent(found.score.low, n)} to {percent(found.score.high, n)}, 95 % interval"
-        return [Tile(f"{percent(found.score.mean, n)} %", "right", limits)]
-    low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
-    return [Tile(words.error(found.score.mean), "mean error", f"{low} to {high}, 95 % interval")]
-
-
-def _limits(words: Words, value: Interval) -> str:
-    limits = words.scale.limits(value)
-    return f"{limits}, 95 % interval" if limits else ""
-
-
-def _of_candidates(
-    report: Report, words: Words, chosen: Candidate, baseline: Candidate | None
-) -> str:
-    limits = words.scale.limits(chosen.score)
-    between = f" ({limits}, 95 % interval)" if limits else ""
-    first = (
-        f"The chosen model ({chosen.name}) reaches {words.scale.mean(chosen.score)}"
-        f"{words.scale.sign} {report.score_name}{between} on samples that it has not learned from."
+        counts = found.confusion.sum(axis=1)
+        most = int(counts.argmax())
+        share = format_percent(counts[most] / found.n_samples, found.n_samples)
+        return (
+            f"The model is right for {text} of {n}. Always predicting the most frequent class, "
+            f"{report.classes[most]}, would be right for {share} %."
+        )
+    truth = _truths(report.explanation)[report.explanation.known]
+    median = formatter.error(float(np.abs(truth - np.median(truth)).mean()))
+    return (
+        f"The mean absolute error is {text} over {n}. Always predicting the median would give "
+        f"{median}."
     )
+
+
+def _leaderboard_verdict(report: Report, scale: Scale, chosen: LeaderboardRow) -> str:
+    baseline = best_baseline(report)
+    score = scale.with_limits(chosen.score)
+    first = f"The chosen model ({chosen.name}) reaches {report.score_name} {score}, held out."
     if baseline is None:
-        return f"{first} It was not compared with anything simple."
-    second = (
-        f"The best baseline ({baseline.name}) reaches {words.scale.mean(baseline.score)}"
-        f"{words.scale.sign}"
-    )
-    behind = baseline.behind
+        return f"{first} It was not compared with a baseline."
+    mean, behind = scale.mean(baseline.score) + scale.unit, baseline.behind
+    second = f"The best baseline ({baseline.name}) reaches {mean}"
     if behind is None or behind.low is None or behind.high is None:
         return f"{first} {second}."
-    clear = "which is not clearly less"
+    clear = "not clearly less"
     if behind.low > 0:
-        clear = "which is clearly less"
+        clear = "clearly less"
     elif behind.high < 0:
-        clear = "which is clearly more"
-    difference = f"{words.scale.mean(behind)}, interval {words.scale.limits(behind)}"
+        clear = "clearly more"
+    difference = f"{scale.mean(behind)}, interval {scale.limits(behind)}"
     return f"{first} {second}, {clear} (difference {difference})."
-
-
-def _of_classes(report: Report, found: Reliability) -> str:
-    counts = np.array(found.confusion).sum(axis=1)
-    most = int(counts.argmax())
-    n = found.n_samples
-    share = wilson(int(counts[most]), n).mean
-    low, high = percent(found.score.low, n), percent(found.score.high, n)
-    return (
-        f"The model is right about {percent(found.score.mean, n)} % of {count(n, 'sample')} "
-        f"({low} to {high}, 95 % interval). Always naming the most frequent class, "
-        f"{report.classes[most]}, would be right about {percent(share, n)} %."
-    )
-
-
-def _of_numbers(cases: Cases, words: Words, found: Reliability) -> str:
-    truth = cases.truth[cases.known].astype(float)
-    plain = float(np.abs(truth - np.median(truth)).mean())
-    low, high = (words.error(end or 0.0) for end in (found.score.low, found.score.high))
-    return (
-        f"The model is off by {words.error(found.score.mean)} on average ({low} to {high}, 95 % "
-        f"interval) over {count(found.n_samples, 'sample')}. Always naming their median would be "
-        f"off by {words.error(plain)}."
-    )

@@ -23,12 +23,11 @@ from lokl._arrays import Array
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.base.delegation import unwrapped
-from lokl.explain.answers import answers_by_view
+from lokl.explain import explain
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, Candidate, Fitted, Part
 from lokl.study.run_folder import failed_record
-from lokl.tables.preparation import places_in_model
 
 
 def packed(values: Array, digits: int) -> Any:
@@ -161,8 +160,21 @@ def _without(view: str, learner: Any, part: Part, columns: list[int]) -> Pipelin
 
 # Digits of what is said about samples, of which no table shows more.
 _DIGITS = 6
-# What is noted of the views of models that have them.
-BY_VIEW = ("trust", "parts", "start", "says", "sure", "disagreement", "present", "familiar")
+# Fields of an explanation that are recorded.
+BY_VIEW = (
+    "presence",
+    "weights",
+    "trust",
+    "contributions",
+    "base_values",
+    "runner_up",
+    "alone",
+    "alone_probabilities",
+    "decisive",
+    "status",
+    "disagreement",
+    "familiarity",
+)
 
 
 @dataclass(frozen=True)
@@ -253,18 +265,19 @@ class Bench:
         return said, chances
 
     def _by_view(self, fitted: Fitted, test: Part) -> dict[str, Any]:
-        """What each view has to do with the answers."""
-        told = answers_by_view(fitted.model, test.frame, places_in_model(fitted.model))
-        found = {name: getattr(told, name) for name in BY_VIEW}
+        """Return the explanation of test samples, with class codes instead of classes."""
+        explanation = explain(fitted.model, test.frame)
+        found = {name: getattr(explanation, name) for name in BY_VIEW}
         if self.question.classes:
             # A fold may have seen fewer classes than there are.
             own = self.question.codes(fitted.model.classes_)
-            found["says"] = np.where(told.says >= 0, own[np.maximum(told.says, 0)], -1)
-        noted = {
+            alone = explanation.alone_codes
+            found["alone"] = np.where(alone >= 0, own[alone], -1)
+            found["runner_up"] = own[explanation.runner_up_codes]
+        return {
             name: None if values is None else packed(values, _DIGITS)
             for name, values in found.items()
         }
-        return {**noted, "shares": told.shares}
 
 
 def _support(fitted: Fitted) -> float | None:

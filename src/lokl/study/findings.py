@@ -112,7 +112,7 @@ def _unstable(results: Results) -> str:
     first, second = (results.held_out(chosen.name, repeat) for repeat in (0, 1))
     if first is None or second is None:
         return ""
-    a, b = (_shares(own.trust) for own in (first, second))
+    a, b = (_shares(np.asarray(own.trust_or_weights)) for own in (first, second))
     change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b, _EQUAL).mean())
     if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
         return ""
@@ -168,8 +168,8 @@ def _worse_where_missing(results: Results) -> str:
     told = None if chosen is None else results.held_out(chosen.name, 0)
     if told is None or told.probabilities is None:
         return ""
-    right = results.bench.question.codes(results.bench.part.y) == told.predicted
-    lacking = ~told.present.all(axis=1)
+    right = ~told.wrong
+    lacking = ~told.presence.all(axis=1)
     if lacking.sum() < _ENOUGH or (~lacking).sum() < _ENOUGH:
         return ""
     with_all, without = right[~lacking].mean(), right[lacking].mean()

@@ -18,20 +18,21 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._environment import system, versions
 from lokl._files import replace_file
-from lokl.explain.answers import DISAGREE, ViewAnswers
+from lokl.explain.explanation import DISAGREE, Explanation
 from lokl.persistence import load, need_skops, save
 from lokl.report import (
-    Candidate,
     Finding,
     Interval,
+    LeaderboardRow,
     Report,
-    Source,
-    Subset,
-    ViewWorth,
-    about,
+    SourceFile,
+    ViewSubset,
+    ViewSummary,
+    report_from_model,
+    sample_map,
     write,
 )
-from lokl.report.gather import alignment_of, cases_from, duplicates
+from lokl.report.from_model import count_duplicates, known_alignment
 from lokl.report.page import need_jinja
 from lokl.study.candidates import BASELINE, fit_candidate
 from lokl.study.findings import findings
@@ -48,7 +49,6 @@ from lokl.study.results import (
 from lokl.study.run import Comparison
 from lokl.study.settings import CONFIG, Settings, stored_model
 from lokl.tables import Table, TableError
-from lokl.tables.preparation import places_in_model
 
 
 def report_of(
@@ -67,27 +67,29 @@ def report_of(
         The command that makes the report again.
     """
     chosen = results.chosen
-    told = None if chosen is None else results.held_out(chosen.name, 0)
     frame = results.table.frame
     what = "table" if len(results.table.views) > 1 else "model"
-    cases = alike = None
-    if told is not None and model is not None:
-        y, ids = results.bench.part.y, results.table.ids
-        cases = cases_from(told, model, frame, y, ids, training=(frame, y, ids))
-        alike = alignment_of(model, frame, y, places_in_model(model))
+    explanation = similar = alignment = None
+    if chosen is not None and model is not None:
+        explanation = results.held_out(chosen.name, 0)
+    if explanation is not None:
+        training = (frame, results.bench.part.y, results.table.ids)
+        similar = sample_map(model, frame, explanation, training=training)
+        alignment = known_alignment(model, frame, explanation)
     return Report(
         title=f"{results.table.target.name}: which {what} to trust",
         verdict=verdict(results),
         score_name=results.score_name,
         classes=[str(label) for label in results.bench.question.classes],
-        views=_views(results, told),
-        leaderboard=[_candidate(row, results) for row in results.rows],
+        views=_views(results),
+        leaderboard=[_leaderboard_row(row, results) for row in results.rows],
         findings=found,
         subsets=_subsets(results),
-        cases=cases,
+        explanation=explanation,
+        sample_map=similar,
         audit=_audit(results, settings),
         command=again,
-        alignment=alike,
+        alignment=alignment,
         sources=_sources(results, settings),
     )
 
@@ -117,8 +119,8 @@ def _span(row: Row, results: Results) -> str:
     return f"{mean}{unit} ({low} to {high})"
 
 
-def _candidate(row: Row, results: Results) -> Candidate:
-    return Candidate(
+def _leaderboard_row(row: Row, results: Results) -> LeaderboardRow:
+    return LeaderboardRow(
         row.name,
         None if row.failed else Interval(*row.interval),
         row.seconds,
@@ -137,53 +139,45 @@ def _behind(row: Row, results: Results) -> Interval | None:
     return Interval(*results.difference(chosen, row))
 
 
-def _views(results: Results, told: Any) -> list[ViewWorth]:
-    found = []
-    n = len(results.bench.part.y)
-    lacking = results.table.lacking()
-    for place, worth in enumerate(results.worth()):
-        part = trust = float("nan")
-        if told is not None and told.present[:, place].any():
-            has = told.present[:, place]
-            part = float(np.abs(told.parts[has, place]).mean())
-            trust = float(told.trust[has, place].mean())
-        found.append(
-            ViewWorth(
-                worth.view,
-                len(results.table.views[worth.view]),
-                None if worth.alone is None else Interval(*worth.alone),
-                None if worth.loss is None else Interval(*worth.loss),
-                part,
-                trust,
-                lacking.get(worth.view, 0) / n,
-            )
+def _views(results: Results) -> list[ViewSummary]:
+    n, lacking = len(results.bench.part.y), results.table.lacking()
+    return [
+        ViewSummary(
+            worth.view,
+            len(results.table.views[worth.view]),
+            None if worth.alone is None else Interval(*worth.alone),
+            None if worth.loss is None else Interval(*worth.loss),
+            lacking.get(worth.view, 0) / n,
         )
-    return found
+        for worth in results.worth()
+    ]
 
 
-def _subsets(results: Results) -> list[Subset]:
+def _subsets(results: Results) -> list[ViewSubset]:
     """Each view alone, all but each, and all of them."""
     chosen, worth = results.chosen, results.worth()
     if chosen is None or len(worth) < 2:
         return []
     views = [own.view for own in worth]
-    found = [Subset((own.view,), Interval(*own.alone)) for own in worth if own.alone is not None]
+    found = [
+        ViewSubset((own.view,), Interval(*own.alone)) for own in worth if own.alone is not None
+    ]
     # Of two views, all but one is the other one, which is there already.
     for own in worth if len(views) > 2 else ():
         if own.without is not None:
             left = tuple(view for view in views if view != own.view)
-            found.append(Subset(left, Interval(*own.without)))
-    return [*found, Subset(tuple(views), Interval(*chosen.interval))]
+            found.append(ViewSubset(left, Interval(*own.without)))
+    return [*found, ViewSubset(tuple(views), Interval(*chosen.interval))]
 
 
-def _sources(results: Results, settings: Settings) -> list[Source]:
+def _sources(results: Results, settings: Settings) -> list[SourceFile]:
     """Files that went in; the one of the target may have nothing else in it."""
     sizes = {Path(name).name: size for name, size in results.table.files.items()}
     checks = settings.checksums()
     found = []
     for name in dict.fromkeys([*sizes, *checks]):
         rows, columns, empty = sizes.get(name, (None, None, None))
-        found.append(Source(name, rows, columns, empty, checks.get(name, "")))
+        found.append(SourceFile(name, rows, columns, empty, checks.get(name, "")))
     return found
 
 
@@ -191,7 +185,7 @@ def _twins(results: Results) -> str:
     """How many samples equal one that their model had learned from, in the first repeat."""
     bench, frame = results.bench, results.table.frame
     splits = [bench.splits[k] for k, label in enumerate(bench.labels) if label[0] == 0]
-    twins = sum(duplicates(frame.iloc[kept], frame.iloc[left]) for kept, left in splits)
+    twins = sum(count_duplicates(frame.iloc[kept], frame.iloc[left]) for kept, left in splits)
     return f"{twins} of {len(frame)}"
 
 
@@ -293,17 +287,18 @@ _THIRDS = ("low values", "middle values", "high values")
 def trusted_where(results: Results) -> dict[str, str]:
     """Return for which classes, or values, the chosen model trusts each view."""
     told = None if results.chosen is None else results.held_out(results.chosen.name, 0)
-    if told is None:
+    trust = None if told is None else told.trust_or_weights
+    if told is None or trust is None:
         return {}
     names, code = _regions(results)
-    limit = _ABOUT / len(told.views) if told.shares else _TRUSTED
-    full = told.present.all(axis=1)
-    if told.shares and full.any() and np.ptp(told.trust[full], axis=0).max() < _SAME:
+    limit = _ABOUT / len(told.views) if told.trust is None else _TRUSTED
+    full = told.presence.all(axis=1)
+    if told.trust is None and full.any() and np.ptp(trust[full], axis=0).max() < _SAME:
         return dict.fromkeys(told.views, "the same for all")
     found = {}
     for place, view in enumerate(told.views):
-        has = told.present[:, place]
-        means = [_mean(told.trust[has & (code == k), place]) for k in range(len(names))]
+        has = told.presence[:, place]
+        means = [_mean(trust[has & (code == k), place]) for k in range(len(names))]
         found[view] = _listed(names, [mean >= limit for mean in means], results)
     return found
 
@@ -336,11 +331,11 @@ def disagreeing(results: Results) -> list[str]:
     return [results.table.ids[row] for row in order]
 
 
-def _differ(told: ViewAnswers) -> Array:
+def _differ(told: Explanation) -> Array:
     """Whether two views that are there speak for different classes."""
-    known = told.says >= 0
-    top = np.where(known, told.says, -1).max(axis=1)
-    least = np.where(known, told.says, np.iinfo(int).max).min(axis=1)
+    known = told.alone_codes >= 0
+    top = np.where(known, told.alone_codes, -1).max(axis=1)
+    least = np.where(known, told.alone_codes, np.iinfo(int).max).min(axis=1)
     return np.asarray(known.any(axis=1) & (top != least))
 
 
@@ -400,12 +395,11 @@ def report_about(model: Any, table: Table, name: str, again: str = "") -> Report
         The command that makes the report again.
     """
     y = None if table.target is None else _labels(table.target)
-    report = about(
+    report = report_from_model(
         model,
         table.frame,
         y,
         ids=table.ids,
-        views=places_in_model(model),
         title=f"{name} on {len(table.ids)} samples",
         audit={
             "file": name,
@@ -414,7 +408,7 @@ def report_about(model: Any, table: Table, name: str, again: str = "") -> Report
             "system": system(),
         },
     )
-    sources = [Source(Path(file).name, *size) for file, size in table.files.items()]
+    sources = [SourceFile(Path(file).name, *size) for file, size in table.files.items()]
     return replace(report, verdict=_verdict(report), command=again, sources=sources)
 
 
@@ -425,10 +419,10 @@ def _labels(target: Any) -> Any:
 
 def _verdict(report: Report) -> str:
     """How often the model is right here; empty, so that the page says it, where nobody knows."""
-    cases = report.cases
-    if cases is None or not cases.known.any():
+    explanation = report.explanation
+    if explanation is None or explanation.truth is None or not explanation.known.any():
         return ""
-    said, truth = cases.predicted[cases.known], cases.truth[cases.known]
+    said, truth = (v[explanation.known] for v in (explanation.predictions, explanation.truth))
     if report.classes:
         score = f"{100 * float(np.mean(said == truth)):.1f} %"
     else:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.explain.answers import ViewAnswers
+from lokl.explain.explanation import Explanation
 from lokl.explain.formatting import corrected_interval
 from lokl.study.candidates import BASELINE, OURS, VIEW, Candidate
 from lokl.study.experiment import BY_VIEW, Bench, unpacked
@@ -220,8 +220,8 @@ class Results:
             found.append(Worth(view, alone[0].interval if alone else None, loss, without))
         return found
 
-    def held_out(self, name: str, repeat: int) -> ViewAnswers | None:
-        """Return what a candidate of ours says about samples that it has not learned from.
+    def held_out(self, name: str, repeat: int) -> Explanation | None:
+        """Return the explanation of held-out samples by a candidate of ours.
 
         None where there is no such repeat, or where not all of its splits are finished.
         """
@@ -242,8 +242,21 @@ class Results:
         if found["probabilities"] is not None:
             # They are noted with few digits, and sum to one again.
             found["probabilities"] /= found["probabilities"].sum(axis=1, keepdims=True)
-        shares = all(self.records[name, k]["shares"] for k in splits)
-        return ViewAnswers(list(self.table.views), shares=shares, **found)
+        classes, predictions = None, found.pop("predicted")
+        if self.bench.question.classes:
+            classes = np.array(self.bench.question.classes, dtype=object)
+            # The last entry stands for the code -1 of views without a prediction.
+            labels = np.array([*classes, None], dtype=object)
+            predictions, found["runner_up"] = classes[predictions], classes[found["runner_up"]]
+            found["alone"] = labels[found["alone"]]
+        return Explanation(
+            ids=self.table.ids,
+            views=list(self.table.views),
+            classes=classes,
+            predictions=predictions,
+            truth=np.asarray(self.bench.part.y),
+            **found,
+        )
 
     def notices(self, name: str) -> dict[str, tuple[str, int]]:
         """Return what a candidate's fits had to tell, by kind: the text, and in how many splits."""
@@ -303,7 +316,11 @@ def predictions_csv(results: Results) -> str:
     head = ["id", "repeat", "fold", str(results.table.target.name), "prediction"]
     head += [f"probability {label}" for label in classes]
     several = len(views) > 1
-    head += [f"trust {view}" for view in views] + ["disagreement"] if several else []
+    trusts = all(results.records[chosen.name, k]["trust"] is not None for k in results.splits)
+    kind, field = ("trust", "trust") if trusts else ("weight", "weights")
+    if several:
+        head += [f"{kind} {view}" for view in views] + ["disagreement"]
+        head += ["status"] if classes else []
 
     def rows() -> Iterator[list[Any]]:
         for split in results.splits:
@@ -314,7 +331,8 @@ def predictions_csv(results: Results) -> str:
                 line = [ids[row], repeat + 1, fold + 1]
                 line += [bench.part.y[row], said[k], *chances[k]]
                 if several:
-                    line += [*record["trust"][k], record["disagreement"][k]]
+                    line += [*record[field][k], record["disagreement"][k]]
+                    line += [record["status"][k]] if classes else []
                 yield line
 
     order = {name: place for place, name in enumerate(ids)}

@@ -14,12 +14,7 @@ if (n) {
     const others = own.filter(([, c]) => c !== columns.predicted[k]).sort((a, b) => b[0] - a[0]).slice(0, 3);
     return `${said}, probability ${chance(sureness(k))} (${others.map(([p, c]) => `${names[c]} ${chance(p)}`).join(", ")})`;
   };
-  const rival = (k) => {
-    const others = names.map((_, c) => c).filter((c) => c !== columns.predicted[k]);
-    if (others.length === 1) return names[others[0]];
-    if (!columns.chances) return "the runner-up";
-    return names[others.reduce((a, b) => (columns.chances[k * names.length + b] > columns.chances[k * names.length + a] ? b : a))];
-  };
+  const rival = (k) => names[columns.rival[k]];
   const vote = (k, view) => {
     const at = k * m + view, said = outcome(columns.says[at]);
     const sure = columns.sure ? chance(columns.sure[at]) : "";
@@ -33,12 +28,12 @@ if (n) {
       const other = columns.near[3 * k + j];
       if (!known(other)) continue;
       const name = support ? support.ids[other] : ids[other];
-      const words = [outcome(truth[other]), support ? `alike ${chance(columns.alike[3 * k + j])}` : ""].filter(Boolean).join(", ");
+      const words = [outcome(truth[other]), support ? `similarity ${chance(columns.alike[3 * k + j])}` : ""].filter(Boolean).join(", ");
       const outer = make("span", undefined, "near");
       outer.append(numberOf.has(name) ? picker(name) : name, words ? ` (${words})` : "");
       list.append(outer, " ");
     }
-    if (!list.children.length) list.textContent = "nobody";
+    if (!list.children.length) list.textContent = "none";
   };
   const picker = (name) => {
     const button = make("button", name, "link");
@@ -49,7 +44,7 @@ if (n) {
   const fill = (k) => {
     find("card-name").textContent = ids[k];
     find("card-says").textContent = says(k);
-    if (find("card-truth")) find("card-truth").textContent = outcome(columns.truth[k]) || "not known";
+    if (find("card-truth")) find("card-truth").textContent = outcome(columns.truth[k]) || "unknown";
     find("card-wrong").hidden = !isWrong(k);
     find("card-differ").hidden = !(differ(k) >= data.disagree);
     find("card-differ").lastElementChild.textContent = chance(differ(k));
@@ -68,7 +63,7 @@ if (n) {
     data.views.forEach((_, view) => {
       const row = body[view + 1], here = has(k, view);
       row.className = here ? "" : "missing";
-      row.cells[1].textContent = here ? vote(k, view) : "is missing";
+      row.cells[1].textContent = here ? vote(k, view) : "missing";
       row.cells[2].textContent = here ? (columns.trust && chance(columns.trust[k * m + view])) || "–" : "";
       row.cells[3].textContent = here ? part(parts[view]) : "";
       place(row, stops[view], stops[view + 1], low, span, zero);
@@ -82,7 +77,7 @@ if (n) {
     near(k);
   };
 
-  // The list beside the card has the selected samples that are most worth a look.
+  // The list next to the card shows the selected samples that most deserve a look.
   const listed = find("listed"), withTruth = listed.tHead.rows[0].cells.length === 4;
   const mostOff = names.length ? 1 : Math.max(...Array.from({ length: n }, (_, k) => offBy(k)).filter(known), 0) || 1;
   const worth = Array.from({ length: n }, (_, k) => {
@@ -135,7 +130,7 @@ if (n) {
     return found;
   };
   const offer = (found) => options.replaceChildren(...found.map((k) => { const o = make("option"); o.value = ids[k]; return o; }));
-  // Who comes to type another id need not delete the one that is there.
+  // A click selects the id, so that typing replaces it.
   field.addEventListener("click", () => { if (field.value === ids[picked]) field.select(); });
   field.addEventListener("focus", () => field.select());
   field.addEventListener("input", () => {
@@ -147,7 +142,7 @@ if (n) {
     const exact = numberOf.get(field.value.trim()), found = offered(field.value);
     if (exact !== undefined) pick(exact);
     else if (found.length === 1) pick(found[0]);
-    else told.textContent = `No sample is called ${field.value}.` + (found.length ? ` There are ${found.slice(0, 3).map((k) => ids[k]).join(", ")}.` : "");
+    else told.textContent = `No sample ${field.value}.` + (found.length ? ` There are ${found.slice(0, 3).map((k) => ids[k]).join(", ")}.` : "");
   });
   const step = (by) => {
     const among = ids.map((_, k) => k).filter(isChosen);

@@ -21,7 +21,7 @@ if (n && find("trust-map")) {
       else found.push({ code, start: row, count: 1 });
     });
     find("trust-groups").replaceChildren(...found.map(({ code, start, count }) => {
-      const outer = make("span", undefined, "group"), name = code < 0 ? "not known" : names[code];
+      const outer = make("span", undefined, "group"), name = code < 0 ? "unknown" : names[code];
       outer.style.top = (100 * start) / rows.length + "%";
       outer.style.height = (100 * count) / rows.length + "%";
       const inner = outer.appendChild(make("span", short(name, 14)));
@@ -73,7 +73,7 @@ if (n && find("trust-map")) {
   });
   box.tabIndex = 0;
   box.setAttribute("role", "group");
-  box.setAttribute("aria-label", "Samples by trust; up and down walk from row to row");
+  box.setAttribute("aria-label", "Samples by trust; up and down move from row to row");
   box.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length };
     if (!(event.key in steps) || !rows.length) return;
@@ -190,7 +190,7 @@ if (n) {
   window.addEventListener("pointercancel", stop);
   box.tabIndex = 0;
   box.setAttribute("role", "group");
-  box.setAttribute("aria-label", "Samples by likeness; arrow keys walk to the next sample");
+  box.setAttribute("aria-label", "Samples by similarity; arrow keys move to the next sample");
   box.addEventListener("keydown", (event) => {
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!way) return;

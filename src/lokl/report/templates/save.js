@@ -16,9 +16,9 @@ const tableRows = (id) => [...find(id).rows].map((row) => [...row.cells].flatMap
   return isHead ? [value, value + " interval"] : [value, limits ? limits.textContent : ""];
 }));
 const exact = (value) => (known(value) ? Number(value.toPrecision(6)) : "");
-const answers = (numbers) => [
-  ["id", "truth", "predicted", ...(columns.chances ? names.map((name) => `probability ${name}`) : []), "disagreement",
-    ...data.views.flatMap((view) => [`trust ${view}`, `part ${view}`, `${view} says`])],
+const predictions = (numbers) => [
+  ["id", "truth", "prediction", ...(columns.chances ? names.map((name) => `probability ${name}`) : []), "disagreement",
+    ...data.views.flatMap((view) => [`${data.weightName} ${view}`, `contribution ${view}`, `alone ${view}`])],
   ...numbers.map((k) => [
     ids[k],
     names.length ? outcome(columns.truth[k]) : exact(columns.truth[k]),
@@ -32,12 +32,12 @@ const answers = (numbers) => [
     }),
   ]),
 ];
-const everyone = ids.map((_, k) => k);
+const all = ids.map((_, k) => k);
 const files = {
   leaderboard: () => tableRows("leaderboard"),
   views: () => tableRows("worth"),
-  answers: () => answers(everyone),
-  chosen: () => answers(everyone.filter(isChosen)),
+  predictions: () => predictions(all),
+  chosen: () => predictions(all.filter(isChosen)),
 };
 for (const button of document.querySelectorAll("button[data-save]")) {
   button.addEventListener("click", () => save(button.dataset.save, files[button.dataset.save]()));

@@ -1,0 +1,261 @@
+"""Report about a fitted model: its explanation, similar samples, views and provenance."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing
+
+from lokl._arrays import is_sparse
+from lokl._environment import versions
+from lokl.base.delegation import unwrapped
+from lokl.explain.by_view import explain, sample_ids
+from lokl.explain.explanation import Explanation, class_codes
+from lokl.explain.similarity import (
+    SampleSimilarity,
+    kernel_alignment,
+    kernel_pca,
+    nearest_rows,
+    sample_similarity,
+    stack_samples,
+)
+from lokl.explain.view_scores import ViewValue, subsets_tried
+from lokl.explain.views import Views, named_views, views_of
+from lokl.report.content import (
+    Interval,
+    LeaderboardRow,
+    Report,
+    SampleMap,
+    SupportSamples,
+    ViewSubset,
+    ViewSummary,
+)
+
+# Similar samples that are listed.
+_NEIGHBOURS = 3
+
+
+def report_from_model(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    ids: Any = None,
+    views: Views | None = None,
+    title: str = "",
+    training: Sequence[Any] | None = None,
+    value: ViewValue | None = None,
+    leaderboard: Sequence[LeaderboardRow] = (),
+    audit: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return the report about a fitted model on samples that it was not fitted on.
+
+    Parameters
+    ----------
+    model, X, y, ids, views
+        As in :func:`lokl.explain.explain`; the model has views.
+    title : str, default=""
+        Heading of the page; the name of the model if empty.
+    training : (X, y) or (X, y, ids), default=None
+        Data that the model was fitted on. Its support samples are listed as neighbours; without
+        it, samples of `X` are.
+    value : ViewValue, default=None
+        Scores of single views and sets of views from :func:`lokl.explain.view_value`.
+    leaderboard : sequence of LeaderboardRow, default=()
+        Other models on the same samples, best first.
+    audit : mapping, default=None
+        More about how the report was made, by name.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> import lokl.report
+    >>> from lokl import TrustedVoteClassifier
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = scale(load_wine().data), load_wine().target
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
+    >>> page = lokl.report.report_from_model(model, X[1::2], y[1::2], training=(X[::2], y[::2]))
+    >>> [view.name for view in page.views]
+    ['acids', 'colours']
+    """
+    explanation = explain(model, X, y, views=views, ids=ids)
+    inner, Z = unwrapped(model, X)
+    if not explanation.views:
+        raise TypeError(
+            f"a report needs a model with views, and {type(inner).__name__} has no contributions "
+            "and weights of views; give an estimator of lokl"
+        )
+    used = views_of(inner, named_views(model, views))
+    widths = [Z.shape[1] if view.columns is None else len(view.columns) for view in used]
+    installed = {name: number for name, number in versions().items() if number}
+    classes = [] if explanation.classes is None else list(map(str, explanation.classes.tolist()))
+    return Report(
+        title=title or f"Explanation of {type(inner).__name__}",
+        verdict="",
+        score_name="accuracy" if classes else "R squared",
+        classes=classes,
+        views=view_summaries(explanation, widths, value),
+        leaderboard=list(leaderboard),
+        subsets=[] if value is None else view_subsets(value),
+        explanation=explanation,
+        sample_map=sample_map(model, X, explanation, training=training),
+        audit={**_model_facts(inner, X, training), **(audit or {}), "versions": installed},
+        alignment=known_alignment(model, X, explanation, views),
+    )
+
+
+def sample_map(
+    model: Any, X: Any, explanation: Explanation, *, training: Sequence[Any] | None = None
+) -> SampleMap:
+    """Return positions and neighbours of samples under the learned kernel of a model.
+
+    Parameters
+    ----------
+    model : fitted estimator of lokl, alone or inside pipelines and searches
+    X : samples as the model takes them
+    explanation : Explanation
+        Explanation of these samples, by this model or by held-out models.
+    training : (X, y) or (X, y, ids), default=None
+        As in :func:`report_from_model`.
+    """
+    inner, Z = unwrapped(model, X)
+    n, support = len(explanation), None
+    if training is not None and hasattr(inner, "support_vectors_"):
+        similarity = sample_similarity(inner, stack_samples(Z, inner.support_vectors_))
+        support = _support(inner, similarity, explanation, *training)
+    else:
+        similarity = sample_similarity(inner, Z)
+    positions, explained = kernel_pca(similarity, n)
+    neighbours: list[list[int]] = [[] for _ in range(n)]
+    if support is None:
+        neighbours, _ = nearest_rows(similarity, n, np.arange(n), np.arange(n), _NEIGHBOURS)
+    return SampleMap(positions, neighbours, support, explained)
+
+
+def _support(
+    inner: Any,
+    similarity: SampleSimilarity,
+    explanation: Explanation,
+    X: Any,
+    y: Any,
+    ids: Any = None,
+) -> SupportSamples:
+    """Return the support samples with the nearest ones of each explained sample."""
+    rows = np.asarray(inner.support_)
+    n = len(explanation)
+    names = sample_ids(X, ids, _n_rows(X))
+    # Row numbers of training samples would be mistaken for those of the explained samples.
+    named = ids is not None or hasattr(X, "columns")
+    own = [names[row] if named else f"training sample {row}" for row in rows]
+    # An explained sample that is also a support sample is not its own neighbour.
+    row_of = {name: k for k, name in enumerate(explanation.ids)}
+    same = np.array([-1] * n + [row_of.get(name, -1) for name in own], dtype=np.intp)
+    nearest = nearest_rows(similarity, n, np.arange(n, n + len(own)), same, _NEIGHBOURS)
+    truth = np.asarray(y)[rows]
+    if is_classifier(inner):
+        truth = class_codes(truth, inner.classes_)
+    else:
+        truth = truth.astype(float).reshape(len(rows), -1)[:, 0]
+    return SupportSamples(own, truth, *nearest)
+
+
+def view_summaries(
+    explanation: Explanation, columns: Sequence[int], value: ViewValue | None = None
+) -> list[ViewSummary]:
+    """Return the value of each view, with scores if there are any.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    columns : sequence of int
+        Number of columns of each view.
+    value : ViewValue, default=None
+        Scores of views with these names.
+    """
+    rows = {} if value is None else {name: value.views.row(name) for name in value.views.rows}
+    missing = 1.0 - explanation.presence.mean(axis=0)
+    return [
+        ViewSummary(
+            name,
+            width,
+            _interval(rows[name], "alone") if name in rows else None,
+            _interval(rows[name], "loss") if name in rows else None,
+            float(share),
+        )
+        for name, width, share in zip(explanation.views, columns, missing, strict=True)
+    ]
+
+
+def view_subsets(value: ViewValue) -> list[ViewSubset]:
+    """Return the scores of sets of views, best first."""
+    names = value.views.rows
+    subsets = [
+        ViewSubset(tuple(names[view] for view in views), _interval(value.subsets.row(row), "score"))
+        for views, row in zip(subsets_tried(len(names)), value.subsets.rows, strict=True)
+    ]
+    return sorted(subsets, key=lambda subset: -subset.score.mean)
+
+
+def known_alignment(
+    model: Any, X: Any, explanation: Explanation, views: Views | None = None
+) -> Any:
+    """Return the alignment of kernels on samples whose truth is known, else on all samples."""
+    known = explanation.known
+    if not known.any():
+        return kernel_alignment(model, X, None, views)
+    truth = explanation.truth if explanation.is_regression else explanation.truth_codes
+    rows = np.flatnonzero(known)
+    return kernel_alignment(model, _safe_indexing(X, rows), np.asarray(truth)[rows], views)
+
+
+def count_duplicates(training: Any, X: Any) -> int:
+    """Return the number of rows of `X` that equal a training row."""
+    known = set(_row_bytes(training))
+    return sum(row in known for row in _row_bytes(X))
+
+
+def _row_bytes(X: Any) -> list[bytes]:
+    """Return bytes of each row that are equal for equal rows."""
+    if is_sparse(X):
+        rows = X.tocsr().copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        return [
+            rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].astype(float).tobytes()
+            for a, b in ends
+        ]
+    values = np.asarray(X)
+    if values.dtype.kind == "O":
+        return [repr(row.tolist()).encode() for row in values]
+    # Minus zero equals zero, and every NaN is the same.
+    values = np.where(np.isnan(values), np.nan, values.astype(float) + 0.0)
+    return [row.tobytes() for row in values]
+
+
+def _model_facts(inner: Any, X: Any, training: Sequence[Any] | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"model": type(inner).__name__}
+    default = type(inner)().get_params(deep=False)
+    facts["settings"] = {
+        name: value
+        for name, value in inner.get_params(deep=False).items()
+        if isinstance(value, str | int | float) and value != default[name]
+    } or "defaults"
+    if hasattr(inner, "support_fraction_"):
+        facts["support"] = f"{100 * float(inner.support_fraction_):.0f} % of the training samples"
+    if training is not None:
+        facts["training samples"] = _n_rows(training[0])
+        duplicates = count_duplicates(training[0], X)
+        facts["duplicates across the split"] = f"{duplicates} of {_n_rows(X)}"
+    return facts
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _interval(row: Mapping[str, float], name: str) -> Interval:
+    return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
