@@ -1,4 +1,4 @@
-"""Data and models for fits on collections."""
+"""Data and models for tests with Dask collections."""
 
 import os
 from itertools import pairwise
@@ -18,14 +18,14 @@ COLOURS = np.array(["red", "green", "blue"])[COLOURS % 3]
 TARGET = np.sin(3 * X[:, 0]) + X[:, 1]
 
 
-def classifier(inside=None, **settings):
-    inside = UniformMKLClassifier(["linear", "rbf"], C=3.0) if inside is None else inside
-    return RegionClassifier(inside, **{"max_region_size": 90, "random_state": 0, **settings})
+def classifier(estimator=None, **settings):
+    estimator = UniformMKLClassifier(["linear", "rbf"], C=3.0) if estimator is None else estimator
+    return RegionClassifier(estimator, **{"max_region_size": 90, "random_state": 0, **settings})
 
 
-def regressor(inside=None, **settings):
-    inside = UniformMKLRegressor(["rbf"], C=3.0) if inside is None else inside
-    return RegionRegressor(inside, **{"max_region_size": 90, "random_state": 0, **settings})
+def regressor(estimator=None, **settings):
+    estimator = UniformMKLRegressor(["rbf"], C=3.0) if estimator is None else estimator
+    return RegionRegressor(estimator, **{"max_region_size": 90, "random_state": 0, **settings})
 
 
 def dask(values, chunks):
@@ -34,8 +34,8 @@ def dask(values, chunks):
         return da.from_array(values, chunks=(chunks, *values.shape[1:]))
     ends, name = np.cumsum([0, *chunks]), f"parts-{uuid4()}"
     parts = {
-        (name, place, *[0] * (values.ndim - 1)): values[first:last]
-        for place, (first, last) in enumerate(pairwise(ends))
+        (name, index, *[0] * (values.ndim - 1)): values[first:last]
+        for index, (first, last) in enumerate(pairwise(ends))
     }
     shape = (tuple(chunks), *((width,) for width in values.shape[1:]))
     # Functions that join arrays leave empty ones out.
@@ -43,37 +43,37 @@ def dask(values, chunks):
 
 
 def check_same(fitted, plain, fresh=FRESH):
-    """A model of a collection is that of samples in memory, to the last digit."""
+    """Check that two models are equal, to the last bit."""
     assert type(fitted) is type(plain)
-    for own, tree in zip(fitted.trees_, plain.trees_, strict=True):
+    for tree, expected in zip(fitted.trees_, plain.trees_, strict=True):
         for name in ("directions", "offsets", "bands", "children", "fill_values"):
-            np.testing.assert_array_equal(getattr(own, name), getattr(tree, name))
-    for own, sizes in zip(fitted.region_sizes_, plain.region_sizes_, strict=True):
-        np.testing.assert_array_equal(own, sizes)
+            np.testing.assert_array_equal(getattr(tree, name), getattr(expected, name))
+    for sizes, expected in zip(fitted.region_sizes_, plain.region_sizes_, strict=True):
+        np.testing.assert_array_equal(sizes, expected)
     assert fitted.kernel_names_ == plain.kernel_names_
     assert fitted.n_features_in_ == plain.n_features_in_
     assert set(vars(fitted)) == set(vars(plain))
-    question = "decision_function" if hasattr(plain, "classes_") else "predict"
-    np.testing.assert_array_equal(getattr(fitted, question)(fresh), getattr(plain, question)(fresh))
+    method = "decision_function" if hasattr(plain, "classes_") else "predict"
+    np.testing.assert_array_equal(getattr(fitted, method)(fresh), getattr(plain, method)(fresh))
 
 
 class Fragile(UniformMKLClassifier):
-    """Takes its process along when it is fitted, the first time of all."""
+    """Estimator whose first fit of all ends its process."""
 
     def fit(self, X, y, sample_weight=None):
-        # A worker that comes in the place of another does not know of it.
+        # The worker that replaces a lost one does not have the variable.
         if "LOKL_TEST_MARKER" in os.environ:
             die_once(os.environ["LOKL_TEST_MARKER"])
         return super().fit(X, y, sample_weight)
 
 
 def make_fragile(marker):
-    """Let fits in this process end it."""
+    """Make the next fit of a fragile estimator end this process."""
     os.environ["LOKL_TEST_MARKER"] = marker
 
 
 def die_once(marker):
-    """End this process at once, unless it was done before."""
+    """End this process, unless the marker shows that one has ended before."""
     try:
         Path(marker).touch(exist_ok=False)
     except FileExistsError:
@@ -82,7 +82,7 @@ def die_once(marker):
 
 
 def fragile_block(block, marker, block_info=None):
-    """Give a block; the process of the third one ends on its second reading."""
+    """Return a block; the second reading of the third block ends the process."""
     if block_info[0]["chunk-location"][0] == 2:
         read_before = Path(f"{marker}.read")
         if read_before.exists():

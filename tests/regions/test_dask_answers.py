@@ -65,15 +65,15 @@ def test_predictions_are_those_of_the_model(model, methods):
 
 
 def test_predictions_of_unknown_chunks_data_frames_and_csr_blocks():
-    known = chunked(FRESH, 20)
-    some = known[known[:, 0] > 0]
+    data = chunked(FRESH, 20)
+    some = data[data[:, 0] > 0]
     kept = FRESH[:, 0] > 0
     np.testing.assert_array_equal(
         distributed.predict(TWO, some).compute(), TWO.predict(FRESH[kept])
     )
     frame = pd.DataFrame(FRESH, columns=["a", "b"], index=np.arange(90) + 1000)
-    inside = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "both": RBF(1.0)})
-    model = classifier(inside).fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    estimator = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "both": RBF(1.0)})
+    model = classifier(estimator).fit(pd.DataFrame(X, columns=["a", "b"]), Y)
     parts = dd.from_pandas(frame, npartitions=4)
     # Partitions without rows.
     parts = parts[(parts.index > 1040) & (parts.a < 100)]
@@ -126,11 +126,11 @@ def test_scores_are_those_of_the_model(places, others, weighted):
     weight = np.random.RandomState(0).randint(0, 3, size=700).astype(float) if weighted else None
     targets = np.column_stack([TARGET + 1e6, X[:, 0]])
     for model, y in ((TWO, Y), (TWO_TARGETS, targets)):
-        chunks, own = (np.diff([0, *sorted(p), 700]).tolist() for p in (places, others))
+        chunks, target_chunks = (np.diff([0, *sorted(p), 700]).tolist() for p in (places, others))
         score = distributed.score(
             model,
             chunked(X, tuple(chunks)),
-            chunked(y, tuple(own)),
+            chunked(y, tuple(target_chunks)),
             None if weight is None else chunked(weight, 200),
         )
         assert float(score) == pytest.approx(model.score(X, y, weight), rel=1e-9)

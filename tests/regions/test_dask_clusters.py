@@ -1,4 +1,4 @@
-"""On workers, lost ones too, a fit ends with the same model."""
+"""Fits and predictions on workers, some of which are lost."""
 
 import gc
 import os
@@ -61,7 +61,7 @@ def test_the_current_client_is_taken(threads):
 
 def test_nothing_is_left_on_the_workers(threads):
     distributed.fit(classifier(), chunked(X, 100), Y, client=threads)
-    # A round trip, so that what was released has arrived.
+    # A round trip, after which released keys have been removed.
     threads.submit(int, 1).result()
     left = threads.run_on_scheduler(
         lambda dask_scheduler: [
@@ -72,7 +72,7 @@ def test_nothing_is_left_on_the_workers(threads):
 
 
 def soon(condition):
-    """Whether something comes true: what workers tell the scheduler takes its time."""
+    """Return whether a condition becomes true: messages of workers arrive late."""
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -88,7 +88,7 @@ def test_a_large_model_is_handed_to_the_workers_once(processes, monkeypatch):
     large = distributed.predict(model, data, client=processes)
     # The model itself is not in the graph, but on all workers.
     assert len(pickle.dumps(dict(large.dask))) < len(pickle.dumps(dict(small.dask))) / 2
-    assert soon(lambda: any(len(own) == 2 for own in processes.who_has().values()))
+    assert soon(lambda: any(len(workers) == 2 for workers in processes.who_has().values()))
     for answer in (small, large):
         found = processes.compute(answer).result()
         np.testing.assert_array_equal(found, model.predict(FRESH))
@@ -124,10 +124,10 @@ def test_a_model_larger_than_a_worker_is_divided(model, y, methods, threads, mon
     some = data[data[:, 0] > 0]
     kept = FRESH[:, 0] > 0
     for method in methods:
-        for own, rows in ((data, FRESH), (some, FRESH[kept])):
-            answer = getattr(distributed, method)(model, own, client=threads)
+        for collection, rows in ((data, FRESH), (some, FRESH[kept])):
+            answer = getattr(distributed, method)(model, collection, client=threads)
             expected = getattr(model, method)(rows)
-            # What was handed out is held by the answer alone.
+            # Only the lazy result keeps the shards on the workers.
             gc.collect()
             found = threads.compute(answer).result()
             assert answer.dtype == found.dtype == expected.dtype
@@ -161,21 +161,19 @@ def test_models_need_no_dask_to_be_kept_and_used(processes, tmp_path):
 
 
 def test_warnings_of_workers_reach_the_caller(processes):
-    inside = UniformMKLClassifier(["rbf"], C=1e-3)
-    with pytest.warns(
-        UserWarning, match="the machine is saturated.*such warnings in this fit"
-    ) as t:
-        distributed.fit(classifier(inside), chunked(X, 200), Y, client=processes)
-    assert len(t) == 1
-    assert t[0].filename == __file__
+    estimator = UniformMKLClassifier(["rbf"], C=1e-3)
+    with pytest.warns(UserWarning, match=r"saturated.*last of \d+") as caught:
+        distributed.fit(classifier(estimator), chunked(X, 200), Y, client=processes)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
 
 
 def test_errors_of_workers_reach_the_caller(processes):
     bad = X.copy()
     bad[345, 1] = np.inf
-    with pytest.raises(ValueError, match="rows 200 to 399 of X: Input X contains infinity"):
+    with pytest.raises(ValueError, match=r"rows 200 to 399 of X: .*infinity"):
         distributed.fit(classifier(), chunked(bad, 200), Y, client=processes)
-    with pytest.raises(ValueError, match="C must be"):
+    with pytest.raises(ValueError, match=r"C .*-1\.0"):
         distributed.fit(
             classifier(UniformMKLClassifier(C=-1.0)), chunked(X, 200), Y, client=processes
         )
@@ -192,7 +190,7 @@ def test_searches_run_on_workers_through_joblib(processes):
 
 
 def test_blocks_stay_small_however_many_rows_there_are():
-    """Rows are made block by block; no task is given more than a batch."""
+    """Rows are generated block by block, and no task receives more than a batch."""
     made = da.random.default_rng(0).normal(size=(100_000, 4), chunks=(10_000, 4))
     y = (made[:, 0] > 0).astype(int)
     largest = []
@@ -219,22 +217,22 @@ def test_blocks_stay_small_however_many_rows_there_are():
     assert fitted.region_sizes_[0].sum() == 100_000
 
 
-# What is lost is told by Dask in the log; connections that end are closed late.
+# Dask logs lost workers, and closes their connections late.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("when", ["while rows are brought together", "while regions learn"])
 def test_a_worker_that_dies_changes_nothing(when, tmp_path, processes):
     marker = tmp_path / "died"
-    inside, data = UniformMKLClassifier(["rbf"]), chunked(X, 100)
-    plain = classifier(inside).fit(X, Y)
-    # The one that died before is replaced.
+    estimator, data = UniformMKLClassifier(["rbf"]), chunked(X, 100)
+    plain = classifier(estimator).fit(X, Y)
+    # Wait for the replacement of a worker that was lost before.
     processes.wait_for_workers(2)
     if when == "while regions learn":
-        inside = Fragile(["rbf"])
+        estimator = Fragile(["rbf"])
         processes.run(make_fragile, str(marker))
     else:
         data = data.map_blocks(fragile_block, str(marker), meta=np.empty((0, 0)))
     before = set(processes.scheduler_info()["workers"])
-    fitted = distributed.fit(classifier(inside), data, chunked(Y, 100), client=processes)
+    fitted = distributed.fit(classifier(estimator), data, chunked(Y, 100), client=processes)
     assert marker.exists()
     assert set(processes.scheduler_info()["workers"]) != before
     check_same(fitted, plain)

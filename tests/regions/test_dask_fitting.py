@@ -27,14 +27,14 @@ from lokl.search import CalibratedMKLClassifier
 
 @pytest.fixture(autouse=True)
 def plain_scheduler():
-    """One thread, without a cluster: what is computed is the same everywhere."""
+    """Run tasks in one thread, without a cluster."""
     with dask.config.set(scheduler="synchronous"):
         yield
 
 
-def cut(n, places):
-    """Lengths of the chunks of n rows that are cut at these places; some may be empty."""
-    ends = sorted(place % (n + 1) for place in places)
+def chunk_lengths(n, cuts):
+    """Return the lengths of chunks of n rows, given their ends; some may be empty."""
+    ends = sorted(cut % (n + 1) for cut in cuts)
     return tuple(int(length) for length in np.diff([0, *ends, n]))
 
 
@@ -52,7 +52,7 @@ PLAIN = {name: model.fit(X, Y) for name, model in MODELS.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_are_those_of_samples_in_memory(name):
+def test_models_equal_those_of_samples_in_memory(name):
     fitted = fit(MODELS[name], chunked(X, (300, 0, 1, 399)), chunked(Y, 200))
     check_same(fitted, PLAIN[name])
 
@@ -63,18 +63,22 @@ def test_models_are_those_of_samples_in_memory(name):
 )
 @settings(max_examples=8)
 def test_chunks_do_not_matter(places, others):
-    fitted = fit(MODELS["one cover"], chunked(X, cut(700, places)), chunked(Y, cut(700, others)))
+    fitted = fit(
+        MODELS["one cover"],
+        chunked(X, chunk_lengths(700, places)),
+        chunked(Y, chunk_lengths(700, others)),
+    )
     check_same(fitted, PLAIN["one cover"])
 
 
 @given(places=st.lists(st.integers(0, 700), max_size=9), seed=st.integers(0, 99))
 @settings(max_examples=8)
-def test_chunks_do_not_matter_where_the_tree_is_that_of_a_sample(places, seed):
+def test_chunks_do_not_matter_if_the_tree_is_grown_from_a_sample(places, seed):
     model = classifier(random_state=seed, overlap=0.1 * (seed % 2), covers=1 + seed % 3)
-    # Regions of the trunk are then too large, and branches grow from them.
+    # Regions of the trunk are then too large, so that branches are grown.
     with patch.multiple(region_tree, _TRUNK_SAMPLE=120, _FEWEST_TO_SPLIT=40):
         plain = model.fit(X, Y)
-        fitted = fit(model, chunked(X, cut(700, places)), chunked(Y, 90))
+        fitted = fit(model, chunked(X, chunk_lengths(700, places)), chunked(Y, 90))
     check_same(fitted, plain)
 
 
@@ -97,7 +101,7 @@ def test_the_model_that_is_given_stays_as_it_is():
 
 @pytest.mark.parametrize("tune", ["shared", "each", None])
 @pytest.mark.parametrize("kind", ["classes", "targets"])
-def test_settings_are_chosen_alike(tune, kind):
+def test_the_same_settings_are_chosen(tune, kind):
     kinds = {"classes": (RegionClassifier, Y), "targets": (RegionRegressor, 1000 * TARGET)}
     make, y = kinds[kind]
     model = make(max_region_size=250, tune=tune, random_state=1)
@@ -108,13 +112,13 @@ def test_settings_are_chosen_alike(tune, kind):
     assert (fitted.best_params_ != {}) == (tune == "shared")
 
 
-def test_a_grid_is_searched_and_its_edge_is_told():
+def test_a_grid_is_searched_with_a_warning_at_its_edge():
     grid = {"C": [0.001, 0.01, 0.1], "kernels": [[RBF(1.0)]]}
     model = classifier(UniformMKLClassifier(), max_region_size=400, param_grid=grid)
-    with pytest.warns(UserWarning, match="largest of the grid") as told:
+    with pytest.warns(UserWarning, match=r"C.*largest") as caught:
         fitted = fit(model, chunked(X, 100), Y)
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
     assert fitted.best_params_["C"] == 0.1
 
 
@@ -140,7 +144,7 @@ def test_labels_of_any_type(labels):
     np.testing.assert_array_equal(fitted.predict(FRESH), plain.predict(FRESH))
 
 
-def test_weights_count_and_zeros_are_no_rows():
+def test_weights_count_and_samples_of_weight_zero_are_ignored():
     weight = np.random.RandomState(0).randint(0, 3, size=len(X)).astype(float)
     weight[100:200] = 0.0
     kept = weight > 0
@@ -155,12 +159,12 @@ def test_weights_count_and_zeros_are_no_rows():
         check_same(fit(classifier(), chunked(X, 33), Y, weight), plain)
 
 
-def test_samples_may_lack_views():
+def test_samples_with_missing_views():
     wide = np.column_stack([X, X[:, ::-1]])
     wide[::4, :2] = np.nan
     wide[1::4, 2:] = np.nan
-    inside = UniformMKLClassifier(per_view(RBF(1.0), {"one": [0, 1], "two": [2, 3]}))
-    model = classifier(inside)
+    estimator = UniformMKLClassifier(per_view(RBF(1.0), {"one": [0, 1], "two": [2, 3]}))
+    model = classifier(estimator)
     plain = model.fit(wide, Y)
     fitted = fit(model, chunked(wide, 111), Y)
     check_same(fitted, plain, wide)
@@ -168,27 +172,27 @@ def test_samples_may_lack_views():
     frame = dd.from_pandas(pd.DataFrame(wide, columns=list("abcd")), npartitions=3)
     named = UniformMKLClassifier(per_view(RBF(1.0), {"one": ["a", "b"], "two": ["c", "d"]}))
     by_name = fit(classifier(named), frame, Y)
-    lacking = pd.DataFrame(X, columns=["a", "b"])
-    assert (by_name.weights(lacking)[:, 1] == 0).all()
+    incomplete = pd.DataFrame(X, columns=["a", "b"])
+    assert (by_name.weights(incomplete)[:, 1] == 0).all()
 
 
 def test_data_frames_of_unknown_lengths_with_empty_partitions():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(label=np.array(["no", "yes"])[Y], w=1.0 + Y)
-    inside = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "both": RBF(1.0)})
-    model = classifier(inside, covers=2)
+    estimator = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "both": RBF(1.0)})
+    model = classifier(estimator, covers=2)
     plain = model.fit(frame[["a", "b"]], frame["label"], frame["w"])
     whole = dd.from_pandas(frame, npartitions=5)
-    # The first partition, and others by chance, have no rows that are kept.
+    # The first partition, and possibly others, have no rows left.
     left = whole[(whole.index >= 150) & (whole.a > -10)]
-    for own, expected in ((whole, plain), (left, None)):
-        fitted = fit(model, own[["a", "b"]], own["label"], own["w"])
+    for collection, expected in ((whole, plain), (left, None)):
+        fitted = fit(model, collection[["a", "b"]], collection["label"], collection["w"])
         if expected is None:
             kept = frame[frame.index >= 150]
             expected = clone(model).fit(kept[["a", "b"]], kept["label"], kept["w"])
         check_same(fitted, expected, frame[["a", "b"]])
         assert list(fitted.feature_names_in_) == ["a", "b"]
         assert list(fitted.classes_) == ["no", "yes"]
-    # Beside arrays of other chunks.
+    # Together with arrays of other chunks.
     check_same(
         fit(model, whole[["a", "b"]], chunked(frame["label"].to_numpy(str), 33), frame["w"]),
         plain,
@@ -197,13 +201,13 @@ def test_data_frames_of_unknown_lengths_with_empty_partitions():
 
 
 def test_arrays_of_unknown_chunks():
-    known = chunked(np.column_stack([X, Y]), 100)
-    some = known[known[:, 0] > 0]
+    data = chunked(np.column_stack([X, Y]), 100)
+    some = data[data[:, 0] > 0]
     assert np.isnan(some.shape[0])
     model = classifier()
     kept = X[:, 0] > 0
     check_same(fit(model, some[:, :2], some[:, 2]), model.fit(X[kept], Y[kept].astype(float)))
-    # Only one of the two is known.
+    # Only the chunks of y have known sizes.
     check_same(fit(model, some[:, :2], chunked(Y[kept], 60)), model.fit(X[kept], Y[kept]))
 
 
@@ -231,8 +235,8 @@ def test_csr_blocks():
 def test_batches_are_neighbours_of_bounded_size():
     sizes = np.array([3.0, 1, 1, 9, 1, 1, 1, 1])
     found = batches_of(sizes, 1)
-    assert [place for first, behind in found for place in range(first, behind)] == [*range(8)]
-    assert all(behind > first for first, behind in found)
-    for first, behind in found:
-        assert behind == first + 1 or sizes[first:behind].sum() <= sizes.sum() / 4
+    assert [region for first, stop in found for region in range(first, stop)] == [*range(8)]
+    assert all(stop > first for first, stop in found)
+    for first, stop in found:
+        assert stop == first + 1 or sizes[first:stop].sum() <= sizes.sum() / 4
     assert len(batches_of(np.full(100, 1e9), 2)) == 100

@@ -1,4 +1,4 @@
-"""Estimators in regions: what each region says is what is said."""
+"""Estimators in regions: their outputs are those of the models of the regions."""
 
 import pickle
 import threading
@@ -34,14 +34,14 @@ FRESH = make_moons(90, noise=0.3, random_state=1)[0]
 BLOBS, COLOURS = make_blobs(240, centers=6, cluster_std=1.5, random_state=0)
 COLOURS = np.array(["red", "green", "blue"])[COLOURS % 3]
 TARGET = np.sin(3 * X[:, 0]) + X[:, 1]
-INSIDE = UniformMKLClassifier(["linear", "rbf"], C=3.0)
+ESTIMATOR = UniformMKLClassifier(["linear", "rbf"], C=3.0)
 
 
-def regions(estimator=INSIDE, **settings):
+def regions(estimator=ESTIMATOR, **settings):
     return RegionClassifier(estimator, **{"max_region_size": 50, "random_state": 0, **settings})
 
 
-# Regions of a few samples. Rows written twice and weights of two are divided otherwise there.
+# Regions of a few samples. Repeated rows and weights of two give different regions there.
 SMALL = [
     RegionClassifier(UniformMKLClassifier(["rbf"]), max_region_size=9, random_state=0),
     RegionRegressor(UniformMKLRegressor(["rbf"]), max_region_size=9, covers=2, random_state=0),
@@ -67,14 +67,18 @@ def test_scikit_learn_check_of_small_regions(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "inside",
-    [INSIDE, LpMKLClassifier(["linear", "rbf"]), LMKLClassifier(["linear", "rbf"], random_state=3)],
-    ids=lambda inside: type(inside).__name__,
+    "estimator",
+    [
+        ESTIMATOR,
+        LpMKLClassifier(["linear", "rbf"]),
+        LMKLClassifier(["linear", "rbf"], random_state=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
 )
 @pytest.mark.parametrize("covers", [1, 3])
-def test_one_region_is_the_estimator_itself(inside, covers):
-    plain = clone(inside).fit(X, Y)
-    model = RegionClassifier(inside, covers=covers).fit(X, Y)
+def test_one_region_is_the_estimator_itself(estimator, covers):
+    plain = clone(estimator).fit(X, Y)
+    model = RegionClassifier(estimator, covers=covers).fit(X, Y)
     np.testing.assert_array_equal(model.decision_function(FRESH), plain.decision_function(FRESH))
     np.testing.assert_array_equal(model.predict(FRESH), plain.predict(FRESH))
     np.testing.assert_array_equal(model.weights(FRESH), plain.weights(FRESH))
@@ -83,25 +87,27 @@ def test_one_region_is_the_estimator_itself(inside, covers):
 
 
 def test_one_region_of_targets_is_the_regressor_itself():
-    inside = UniformMKLRegressor(["rbf"])
+    estimator = UniformMKLRegressor(["rbf"])
     targets = np.column_stack([TARGET, -TARGET])
     for y in (TARGET, targets):
-        model = RegionRegressor(inside).fit(X, y)
-        np.testing.assert_array_equal(model.predict(FRESH), clone(inside).fit(X, y).predict(FRESH))
+        model = RegionRegressor(estimator).fit(X, y)
+        np.testing.assert_array_equal(
+            model.predict(FRESH), clone(estimator).fit(X, y).predict(FRESH)
+        )
         assert model.contributions(FRESH).shape == (*y[:90].shape, 1)
 
 
 def test_a_region_is_the_estimator_fitted_on_its_samples():
     model = regions().fit(X, Y)
-    own, place = model.region(X), model.region(FRESH)
+    trained, region = model.region(X), model.region(FRESH)
     assert len(model.estimators_[0]) == len(model.region_sizes_[0]) > 3
-    for number in np.unique(place):
-        rows, new = own == number, FRESH[place == number]
+    for index in np.unique(region):
+        rows, new = trained == index, FRESH[region == index]
         if len(np.unique(Y[rows])) < 2:
-            assert model.estimators_[0][number] is None
+            assert model.estimators_[0][index] is None
             assert (model.predict(new) == Y[rows][0]).all()
             continue
-        plain = clone(INSIDE).fit(X[rows], Y[rows])
+        plain = clone(ESTIMATOR).fit(X[rows], Y[rows])
         np.testing.assert_allclose(
             model.decision_function(new), plain.decision_function(new), atol=1e-9
         )
@@ -134,9 +140,9 @@ def test_threads_do_not_matter(extra, kind):
 
 def test_order_of_samples_hardly_matters():
     order = np.random.RandomState(0).permutation(len(X))
-    inside = UniformMKLClassifier(["rbf"], tol=1e-8)
-    one = regions(inside).fit(X, Y).decision_function(FRESH)
-    other = regions(inside).fit(X[order], Y[order]).decision_function(FRESH)
+    estimator = UniformMKLClassifier(["rbf"], tol=1e-8)
+    one = regions(estimator).fit(X, Y).decision_function(FRESH)
+    other = regions(estimator).fit(X[order], Y[order]).decision_function(FRESH)
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -148,12 +154,13 @@ def test_means_of_several_regions(extra):
     assert (np.abs(decision) <= 1 + 1e-12).all()
     expected, whole = np.zeros((90, 3)), np.ones(90, dtype=bool)
     for tree, fitted in zip(model.trees_, model.estimators_, strict=True):
-        for (rows, weight), inside in zip(tree.divide(FRESH), fitted, strict=True):
-            if inside is None or len(inside.classes_) < 3:
+        for (rows, weight), estimator in zip(tree.divide(FRESH), fitted, strict=True):
+            if estimator is None or len(estimator.classes_) < 3:
                 whole[rows] = False
             elif len(rows):
-                own = np.clip(inside.decision_function(FRESH[rows]), -1, 1) / len(model.trees_)
-                expected[rows] += own if weight is None else weight[:, np.newaxis] * own
+                values = np.clip(estimator.decision_function(FRESH[rows]), -1, 1)
+                values /= len(model.trees_)
+                expected[rows] += values if weight is None else weight[:, np.newaxis] * values
     np.testing.assert_allclose(decision[whole], expected[whole])
     assert whole.any()
     assert model.score(BLOBS, COLOURS) > 0.8
@@ -165,30 +172,30 @@ def test_means_of_several_regions(extra):
 def test_overlap_makes_predictions_continuous():
     x = np.linspace(0, 10, 400)[:, np.newaxis]
     y = np.floor(x[:, 0])
-    inside = UniformMKLRegressor(["linear"], C=100)
+    estimator = UniformMKLRegressor(["linear"], C=100)
     fine = np.linspace(0, 10, 20001)[:, np.newaxis]
     jumps = {}
     for overlap in (0.0, 0.3):
-        model = RegionRegressor(inside, max_region_size=120, overlap=overlap, random_state=0)
+        model = RegionRegressor(estimator, max_region_size=120, overlap=overlap, random_state=0)
         jumps[overlap] = np.abs(np.diff(model.fit(x, y).predict(fine))).max()
     assert jumps[0.3] < 0.01 < 0.1 < jumps[0.0]
 
 
-def test_regions_of_one_class_decide_for_it_and_unmet_classes_are_never_chosen():
+def test_regions_predict_only_classes_of_their_training_samples():
     centres = np.array([[0.0, 0], [20, 0], [40, 0], [43, 0]])
     rng = np.random.RandomState(0)
     data = np.repeat(centres, 30, axis=0) + rng.normal(size=(120, 2))
     y = np.repeat(["a", "b", "c", "d"], 30)
-    inside = UniformMKLClassifier(["rbf"])
-    model = RegionClassifier(inside, max_region_size=65, random_state=0).fit(data, y)
-    own = model.region(data)
+    estimator = UniformMKLClassifier(["rbf"])
+    model = RegionClassifier(estimator, max_region_size=65, random_state=0).fit(data, y)
+    trained = model.region(data)
     noisy = data + 3 * rng.normal(size=data.shape)
-    place, chosen = model.region(noisy), model.predict(noisy)
-    met = [set(y[own == number]) for number in range(len(model.estimators_[0]))]
-    assert max(map(len, met)) < 4
-    for number, classes in enumerate(met):
-        assert set(chosen[place == number]) <= classes
-    small = RegionClassifier(inside, max_region_size=31, random_state=0).fit(data, y)
+    region, predicted = model.region(noisy), model.predict(noisy)
+    present = [set(y[trained == index]) for index in range(len(model.estimators_[0]))]
+    assert max(map(len, present)) < 4
+    for index, classes in enumerate(present):
+        assert set(predicted[region == index]) <= classes
+    small = RegionClassifier(estimator, max_region_size=31, random_state=0).fit(data, y)
     assert None in small.estimators_[0]
     assert small.score(data, y) > 0.9
     constant = [r for r, fitted in enumerate(small.estimators_[0]) if fitted is None]
@@ -199,10 +206,10 @@ def test_regions_of_one_class_decide_for_it_and_unmet_classes_are_never_chosen()
 
 
 @pytest.mark.parametrize("covers", [1, 2])
-def test_probabilities_where_the_estimator_has_them(covers):
-    inside = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))
+def test_probabilities_if_the_estimator_has_them(covers):
+    estimator = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))
     for data, y in ((X, Y), (BLOBS, COLOURS)):
-        model = regions(inside, max_region_size=90, covers=covers).fit(data, y)
+        model = regions(estimator, max_region_size=90, covers=covers).fit(data, y)
         probability = model.predict_proba(FRESH)
         assert probability.shape == (90, len(model.classes_))
         np.testing.assert_allclose(probability.sum(axis=1), 1.0)
@@ -224,8 +231,8 @@ def test_sparse_samples_frames_and_precisions_agree():
     )
     frame = pd.DataFrame(X, columns=["a", "b"])
     new = pd.DataFrame(FRESH, columns=["a", "b"], index=np.arange(90) + 1000)
-    inside = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "second": RBF(1.0).on(["b"])})
-    framed = regions(inside, covers=2).fit(frame, Y)
+    estimator = UniformMKLClassifier({"first": RBF(1.0).on(["a"]), "second": RBF(1.0).on(["b"])})
+    framed = regions(estimator, covers=2).fit(frame, Y)
     assert list(framed.feature_names_in_) == ["a", "b"]
     trust = framed.weights(new, labels=True)
     assert list(trust.columns) == ["first", "second"]
@@ -233,12 +240,12 @@ def test_sparse_samples_frames_and_precisions_agree():
     assert framed.contributions(new, labels=True).shape == (90, 2)
 
 
-def test_samples_may_lack_views():
+def test_samples_with_missing_views():
     wide = np.column_stack([X, X[:, ::-1]])
     wide[::4, :2] = np.nan
     wide[1::4, 2:] = np.nan
-    inside = UniformMKLClassifier(per_view(RBF(1.0), {"one": [0, 1], "two": [2, 3]}))
-    model = regions(inside, max_region_size=70).fit(wide, Y)
+    estimator = UniformMKLClassifier(per_view(RBF(1.0), {"one": [0, 1], "two": [2, 3]}))
+    model = regions(estimator, max_region_size=70).fit(wide, Y)
     trust = model.weights(wide)
     assert (trust[::4, 0] == 0).all()
     assert (trust[1::4, 1] == 0).all()
@@ -248,7 +255,7 @@ def test_samples_may_lack_views():
         regions().fit(wide, Y)
 
 
-def test_weights_count_and_zeros_are_no_rows():
+def test_weights_count_and_samples_of_weight_zero_are_ignored():
     weight = np.random.RandomState(0).randint(0, 3, size=len(X)).astype(float)
     model = regions().fit(X, Y, weight)
     kept = weight > 0
@@ -305,7 +312,7 @@ def test_memory_is_shared_and_does_not_depend_on_cores():
 def test_a_failed_region_leaves_no_thread_and_no_model():
     before = threading.active_count()
     model = regions(UniformMKLClassifier(["rbf"], C=-1.0))
-    with pytest.raises(ValueError, match="C must be"):
+    with pytest.raises(ValueError, match=r"C .*-1\.0"):
         model.fit(X, Y)
     assert not hasattr(model, "trees_")
     assert not [t for t in threading.enumerate() if t.name.startswith("lokl-calls")]
@@ -315,14 +322,14 @@ def test_a_failed_region_leaves_no_thread_and_no_model():
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
-        ("max_region_size", 1, "max_region_size must be an integer >= 2, got 1"),
-        ("covers", 0, "covers must be an integer >= 1"),
+        ("max_region_size", 1, "max_region_size .*2.* 1"),
+        ("covers", 0, "covers .*1.* 0"),
         ("overlap", 0.7, "overlap .* 0 to 0.5, got 0.7"),
-        ("overlap", "wide", "overlap must be a number"),
+        ("overlap", "wide", "overlap .*'wide'"),
         ("tune", "all", "tune .*'shared', 'each'.* got 'all'"),
         ("n_jobs", 0, "n_jobs"),
-        ("estimator", "svm", "estimator must be an estimator of lokl"),
-        ("estimator", UniformMKLClassifier, "estimator must be an estimator of lokl"),
+        ("estimator", "svm", "estimator .*UniformMKLClassifier"),
+        ("estimator", UniformMKLClassifier, "estimator .*UniformMKLClassifier"),
         ("estimator", UniformMKLRegressor(), "decision_function"),
     ],
 )
@@ -331,6 +338,6 @@ def test_errors_name_value_and_remedy(setting, value, words):
         RegionClassifier(**{setting: value}).fit(X, Y)
 
 
-def test_one_class_is_an_error():
-    with pytest.raises(ValueError, match="two or more classes; the data has one class: 1"):
+def test_one_class_is_rejected():
+    with pytest.raises(ValueError, match=r"class.*: 1"):
         RegionClassifier().fit(X, np.ones(len(X)))

@@ -47,7 +47,7 @@ def test_shares_are_a_partition_of_unity_and_regions_are_bounded(
         if weight is not None:
             assert ((weight > 0) & (weight <= 1)).all()
         total[rows] += 1.0 if weight is None else weight
-        # Samples that are equal cannot be told apart.
+        # Equal samples cannot be separated.
         assert len(rows) <= max_size or (X[rows] == X[rows[0]]).all()
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
     assert tree.n_regions == len(regions)
@@ -62,13 +62,13 @@ def test_samples_find_their_region_again(seed, n, d, max_size, overlap, repeated
     tree = pickle.loads(pickle.dumps(tree))
     some = np.arange(n)[:: max(1, n // 7)]
     for Z in (X, sparse.csr_matrix(X), np.asfortranarray(X)):
-        for own, again in zip(regions, tree.divide(Z), strict=True):
-            np.testing.assert_array_equal(again.rows, own.rows)
-            np.testing.assert_array_equal(again.weight, own.weight)
+        for members, again in zip(regions, tree.divide(Z), strict=True):
+            np.testing.assert_array_equal(again.rows, members.rows)
+            np.testing.assert_array_equal(again.weight, members.weight)
         np.testing.assert_array_equal(tree.assign(Z)[some], tree.assign(Z[some]))
     if not overlap:
-        for number, (rows, _) in enumerate(regions):
-            assert (tree.assign(X)[rows] == number).all()
+        for index, (rows, _) in enumerate(regions):
+            assert (tree.assign(X)[rows] == index).all()
 
 
 @cases
@@ -96,11 +96,11 @@ def test_parts_in_different_places_grow_the_same_tree(seed, n, d, max_size, over
         whole, _ = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
         trunk = grower.grow_trunk(X[grower.subsample(n)], n)
     branches = []
-    for number, path in enumerate(trunk.paths):
-        # Only the rows of this part, as they are where others are far away.
-        own = X[trunk.tree.divide(X)[number].rows]
-        share = trunk.tree.divide(own)[number]
-        branches.append(grower.grow_branch(own, share, path, trunk.tree.fill_values).tree)
+    for index, path in enumerate(trunk.paths):
+        # Only the rows of this region, as on a worker that has no others.
+        part = X[trunk.tree.divide(X)[index].rows]
+        members = trunk.tree.divide(part)[index]
+        branches.append(grower.grow_branch(part, members, path, trunk.tree.fill_values).tree)
     tree = attach_branches(trunk.tree, branches)
     for name in ("directions", "offsets", "bands", "children", "fill_values"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(whole, name))
@@ -115,7 +115,7 @@ def test_the_sample_comes_from_the_seed_and_the_number_of_rows():
     np.testing.assert_array_equal(rows, grower.subsample(200_000))
     np.testing.assert_array_equal(rows, TreeGrower(10, seed=(3, 1)).subsample(200_000))
     assert (rows != TreeGrower(10, seed=(4, 0)).subsample(200_000)).any()
-    # Thousands of millions of rows are not numbered for it.
+    # No array of ten billion positions is allocated.
     assert grower.subsample(10**10).max() > 9 * 10**9
 
 
@@ -125,7 +125,7 @@ def test_regions_of_many_samples_are_nearly_halves_of_halves():
     sizes = np.array([len(rows) for rows, _ in regions])
     assert sizes.max() <= 4000
     assert sizes.sum() == len(X)
-    # 3,750 are expected in each; what has more than 4,000 is halved.
+    # Regions of 3,750 samples are expected, and halves of those above 4,000.
     assert len(sizes) < 45
     assert np.median(sizes) > 3300
 
@@ -148,8 +148,8 @@ def test_order_of_samples_does_not_matter():
     tree, regions = grow_tree(X, 60)
     other, others = grow_tree(X[order], 60)
     np.testing.assert_allclose(other.directions, tree.directions, atol=1e-9)
-    for own, again in zip(regions, others, strict=True):
-        np.testing.assert_array_equal(np.sort(order[again.rows]), own.rows)
+    for members, again in zip(regions, others, strict=True):
+        np.testing.assert_array_equal(np.sort(order[again.rows]), members.rows)
 
 
 def test_regions_are_halves_of_halves():
@@ -157,7 +157,7 @@ def test_regions_are_halves_of_halves():
     assert [len(rows) for rows, _ in regions] == [125] * 8
 
 
-def test_other_seeds_divide_otherwise_and_equal_ones_alike():
+def test_trees_depend_on_the_seed_only():
     X = cloud(3, 1000, 5)
     one, again, other = (grow_tree(X, 130, seed=(seed,))[0] for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.directions, again.directions)
@@ -170,7 +170,7 @@ def test_far_groups_are_kept_together():
     assert {tuple(np.unique(rows // 50)) for rows, _ in regions} == {(0,), (1,)}
 
 
-def test_missing_values_speak_for_neither_side():
+def test_missing_values_are_replaced_by_column_means():
     X = cloud(0, 200, 4)
     X[::3, :2] = np.nan
     tree, regions = grow_tree(X, 30)
@@ -187,7 +187,7 @@ def test_equal_samples_are_one_region(n):
     np.testing.assert_array_equal(regions[0].rows, np.arange(n))
 
 
-def test_numbers_that_overflow_leave_samples_together():
+def test_samples_whose_projections_overflow_stay_together():
     X = np.full((10, 2), 1e308) * np.array([[1.0, -1.0]] * 5 + [[-1.0, 1.0]] * 5)
     with np.errstate(all="ignore"):
         _, regions = grow_tree(X, 6)

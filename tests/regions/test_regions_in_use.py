@@ -1,4 +1,4 @@
-"""Estimators in regions where people use them: in searches, pipelines and files, with any data."""
+"""Estimators in regions within searches, pipelines and files, and with unusual data."""
 
 import pickle
 import tracemalloc
@@ -52,7 +52,7 @@ every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 @every_model
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_files_hold_all_that_a_model_says(model, n_classes, tmp_path):
+def test_saved_models_give_the_same_outputs(model, n_classes, tmp_path):
     data, y = (X, Y) if n_classes == 2 else (BLOBS, COLOURS)
     model.fit(data, y)
     lokl.save(model, tmp_path / "regions.lokl")
@@ -61,11 +61,11 @@ def test_files_hold_all_that_a_model_says(model, n_classes, tmp_path):
             again.decision_function(FRESH), model.decision_function(FRESH)
         )
         np.testing.assert_array_equal(again.region(FRESH), model.region(FRESH))
-        for question in ("weights", "contributions", "predict_proba"):
-            assert hasattr(again, question) == hasattr(model, question)
-            if hasattr(model, question):
-                told = getattr(model, question)(FRESH)
-                np.testing.assert_array_equal(getattr(again, question)(FRESH), told)
+        for method in ("weights", "contributions", "predict_proba"):
+            assert hasattr(again, method) == hasattr(model, method)
+            if hasattr(model, method):
+                expected = getattr(model, method)(FRESH)
+                np.testing.assert_array_equal(getattr(again, method)(FRESH), expected)
 
 
 @every_model
@@ -75,15 +75,15 @@ def test_scores_are_cross_validated_in_pipelines_as_well(model):
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])
-def test_searches_choose_settings_of_regions_and_of_what_is_inside(in_pipeline):
+def test_searches_choose_settings_of_regions_and_of_their_estimators(in_pipeline):
     model, prefix = regions(UniformMKLClassifier([RBF(1.0)])), ""
     if in_pipeline:
         model, prefix = make_pipeline(StandardScaler(), model), "regionclassifier__"
     grid = {f"{prefix}max_region_size": [60, 200], f"{prefix}estimator__C": [0.1, 1.0, 10.0, 1e4]}
     search = KernelSearchCV(model, grid, cv=3).fit(X, Y)
     assert search.best_params_.keys() == grid.keys()
-    for place, params in enumerate(search.cv_results_["params"]):
-        assert search.cv_results_["mean_test_score"][place] == pytest.approx(
+    for index, params in enumerate(search.cv_results_["params"]):
+        assert search.cv_results_["mean_test_score"][index] == pytest.approx(
             cross_val_score(model.set_params(**params), X, Y, cv=3).mean()
         )
     assert search.score(X, Y) > 0.85
@@ -91,38 +91,38 @@ def test_searches_choose_settings_of_regions_and_of_what_is_inside(in_pipeline):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("spoil", [False, True], ids=["whole samples", "missing views"])
-def test_parts_of_views_and_the_intercept_of_the_region_are_the_decision(n_classes, spoil):
+def test_contributions_and_the_intercept_of_the_region_sum_to_the_decision(n_classes, spoil):
     y = Y if n_classes == 2 else COLOURS
     wide = WIDE.copy() if n_classes == 2 else np.column_stack([BLOBS, BLOBS[:, ::-1]])
     if spoil:
         wide[::5, :2] = np.nan
         wide[1::5, 2:] = np.nan
     model = regions(LpMKLClassifier(VIEWS)).fit(wide, y)
-    parts, decision, where = model.contributions(wide), model.decision_function(wide), []
-    for place, number in enumerate(model.region(wide)):
-        inside = model.estimators_[0][number]
-        if inside is not None and len(inside.classes_) == n_classes:
+    parts, decision, checked = model.contributions(wide), model.decision_function(wide), 0
+    for row, region in enumerate(model.region(wide)):
+        estimator = model.estimators_[0][region]
+        if estimator is not None and len(estimator.classes_) == n_classes:
             np.testing.assert_allclose(
-                parts[place].sum(axis=-1) + np.squeeze(inside.intercept_),
-                decision[place],
+                parts[row].sum(axis=-1) + np.squeeze(estimator.intercept_),
+                decision[row],
                 atol=1e-9,
             )
-            where.append(place)
-    assert len(where) > 100
+            checked += 1
+    assert checked > 100
     if spoil:
         assert (parts[::5, ..., 0] == 0).all()
         assert (parts[1::5, ..., 1] == 0).all()
         assert (model.weights(wide)[::5, 0] == 0).all()
 
 
-def test_frames_may_lack_the_columns_of_a_view():
+def test_frames_without_the_columns_of_a_view():
     frame = pd.DataFrame(WIDE, columns=list("abcd"))
     frame.loc[::7, ["a", "b"]] = np.nan
     kernels = per_view(RBF(1.0), {"one": ["a", "b"], "two": ["c", "d"]})
     model = regions(UniformMKLClassifier(kernels)).fit(frame, Y)
-    told = model.decision_function(frame[["c", "d"]])
+    decision = model.decision_function(frame[["c", "d"]])
     absent = frame.assign(a=np.nan, b=np.nan)
-    np.testing.assert_array_equal(told, model.decision_function(absent))
+    np.testing.assert_array_equal(decision, model.decision_function(absent))
     assert (model.weights(absent)[:, 0] == 0).all()
 
 
@@ -133,11 +133,11 @@ def test_logarithms_of_probabilities():
     assert not hasattr(regions(UniformMKLClassifier()), "predict_log_proba")
 
 
-def test_labels_that_training_has_not_met_are_errors_of_prediction_and_no_others():
+def test_labels_that_are_absent_from_training_count_as_errors():
     model = regions(UniformMKLClassifier(["rbf"])).fit(BLOBS, COLOURS)
-    told = COLOURS.copy()
-    told[:60] = "black"
-    assert model.score(BLOBS, told) <= 0.75
+    labels = COLOURS.copy()
+    labels[:60] = "black"
+    assert model.score(BLOBS, labels) <= 0.75
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -152,27 +152,27 @@ def test_few_samples_are_one_region(n):
 
 
 @pytest.mark.parametrize("covers", [1, 2])
-def test_weights_are_repeated_rows_where_regions_stay(covers):
+def test_weights_equal_repeated_rows_if_regions_stay_the_same(covers):
     weight = np.random.RandomState(0).randint(1, 4, size=len(X))
-    inside = UniformMKLClassifier([RBF(1.0)], tol=1e-8)
-    one = RegionClassifier(inside, covers=covers, random_state=0).fit(X, Y, weight)
+    estimator = UniformMKLClassifier([RBF(1.0)], tol=1e-8)
+    one = RegionClassifier(estimator, covers=covers, random_state=0).fit(X, Y, weight)
     rows = np.repeat(np.arange(len(X)), weight)
-    other = RegionClassifier(inside, covers=covers, random_state=0).fit(X[rows], Y[rows])
+    other = RegionClassifier(estimator, covers=covers, random_state=0).fit(X[rows], Y[rows])
     np.testing.assert_allclose(
         one.decision_function(FRESH), other.decision_function(FRESH), atol=1e-5
     )
 
 
 @pytest.mark.parametrize("tune", ["shared", "each"])
-def test_weights_have_a_part_in_tuning(tune):
+def test_weights_count_in_tuning(tune):
     weight = np.where(X[:, 0] > 0, 1.0, 0.0)
     grid = {"C": [0.1, 1.0, 10.0]}
-    inside = UniformMKLClassifier([RBF(1.0)])
-    model = regions(inside, max_region_size=120, tune=tune, param_grid=grid)
-    told = model.fit(X, Y, weight).decision_function(FRESH)
+    estimator = UniformMKLClassifier([RBF(1.0)])
+    model = regions(estimator, max_region_size=120, tune=tune, param_grid=grid)
+    weighted = model.fit(X, Y, weight).decision_function(FRESH)
     kept = weight > 0
     again = model.fit(X[kept], Y[kept]).decision_function(FRESH)
-    np.testing.assert_allclose(told, again, atol=1e-2)
+    np.testing.assert_allclose(weighted, again, atol=1e-2)
 
 
 def test_every_region_may_choose_for_itself():
@@ -185,7 +185,7 @@ def test_every_region_may_choose_for_itself():
         UniformMKLClassifier(C=10.0), max_region_size=150, tune="each", param_grid=grid
     ).fit(data, y)
     widths = {
-        number: inside.kernels_[0].gamma for number, inside in enumerate(model.estimators_[0])
+        index: estimator.kernels_[0].gamma for index, estimator in enumerate(model.estimators_[0])
     }
     assert widths[model.region(easy)[0]] == 0.1
     assert widths[model.region(hard)[0]] == 20.0
@@ -196,13 +196,13 @@ def test_every_region_may_choose_for_itself():
     ("kind", "covers"), [(np.asarray, 1), (np.asarray, 2), (sparse.csr_matrix, 1)]
 )
 def test_nothing_large_is_made(kind, covers):
-    """Neither samples by samples, nor samples by regions, nor more than the memory for rows."""
+    """No matrix of samples by samples or samples by regions is allocated."""
     rng = np.random.RandomState(0)
     n, megabytes = 8000, 1.0
     data = rng.normal(size=(n, 3)).astype(np.float32)
     y = data[:, 0] > 0.3 * rng.normal(size=n)
-    inside = UniformMKLClassifier([RBF(0.5)], cache_size=megabytes)
-    model = RegionClassifier(inside, max_region_size=40, covers=covers, random_state=0)
+    estimator = UniformMKLClassifier([RBF(0.5)], cache_size=megabytes)
+    model = RegionClassifier(estimator, max_region_size=40, covers=covers, random_state=0)
     model.fit(data[:300], y[:300])
     given = kind(data)
     tracemalloc.start()
@@ -210,7 +210,7 @@ def test_nothing_large_is_made(kind, covers):
     left, most = tracemalloc.get_traced_memory()
     room = megabytes * 2**20 + 4 * data.nbytes
     assert most - left < room
-    # Models keep some of what they have made ready for their first answer.
+    # Models cache some arrays at their first prediction.
     model.predict(given)
     tracemalloc.reset_peak()
     model.predict(given)
@@ -221,7 +221,7 @@ def test_nothing_large_is_made(kind, covers):
     assert n * len(model.estimators_[0]) > room
 
 
-def test_samples_may_lack_views_of_a_calibrated_model():
+def test_samples_with_missing_views_of_a_calibrated_model():
     wide = WIDE.copy()
     wide[::5, :2] = np.nan
     model = regions(CalibratedMKLClassifier(UniformMKLClassifier(VIEWS))).fit(wide, Y)

@@ -26,12 +26,12 @@ from lokl.regions.scaling import (
 X, TARGET = make_friedman1(1500, n_features=9, noise=0.5, random_state=0)
 Y = np.where(np.median(TARGET) < TARGET, "high", "low")
 FRESH, TRUTH = make_friedman1(600, n_features=9, noise=0.5, random_state=1)
-INSIDE = UniformMKLClassifier([RBF(0.5)], C=8.0)
+ESTIMATOR = UniformMKLClassifier([RBF(0.5)], C=8.0)
 
 
-def regions(inside=INSIDE, **more):
+def regions(estimator=ESTIMATOR, **more):
     settings_ = {"max_region_size": 400, "random_state": 0, "scale_features": "shared", **more}
-    return RegionClassifier(inside, **settings_)
+    return RegionClassifier(estimator, **settings_)
 
 
 def in_region(data, targets, weight=None, seed=0):
@@ -109,9 +109,9 @@ def test_useless_columns_cost_regions_less():
     model = regions(None).fit(X[:800], Y[:800])
     assert model.score(FRESH, truth) > plain.score(FRESH, truth) + 0.01
     assert plain.feature_scale_ is None
-    inside = UniformMKLRegressor([RBF(0.2)], C=10.0)
+    estimator = UniformMKLRegressor([RBF(0.2)], C=10.0)
     regressor = RegionRegressor(
-        inside, max_region_size=400, scale_features="shared", random_state=0
+        estimator, max_region_size=400, scale_features="shared", random_state=0
     )
     assert regressor.fit(X, TARGET).score(FRESH, TRUTH) > 0.85
 
@@ -159,12 +159,12 @@ def test_frames_views_weights_and_single_precision():
     frame, fresh = pd.DataFrame(X, columns=names), pd.DataFrame(FRESH, columns=names)
     frame.loc[::9, ["a", "b", "c"]] = np.nan
     fresh.loc[::4, ["a", "b", "c"]] = np.nan
-    inside = UniformMKLClassifier(per_view(RBF(0.5), {"one": names[:3], "two": names[3:]}))
+    estimator = UniformMKLClassifier(per_view(RBF(0.5), {"one": names[:3], "two": names[3:]}))
     weight = np.random.RandomState(0).randint(0, 3, size=len(X))
-    model = regions(inside).fit(frame, Y, weight)
+    model = regions(estimator).fit(frame, Y, weight)
     assert (model.weights(fresh)[::4, 0] == 0).all()
     kept = weight > 0
-    again = regions(inside).fit(frame[kept], Y[kept], weight[kept])
+    again = regions(estimator).fit(frame[kept], Y[kept], weight[kept])
     np.testing.assert_allclose(again.feature_scale_, model.feature_scale_, rtol=1e-6)
     assert list(model.contributions(fresh, labels=True).index) == list(fresh.index)
     single = regions().fit(X.astype(np.float32), Y)

@@ -21,16 +21,20 @@ def test_the_default_chooses_width_and_cost_of_one_kernel():
     assert model.score(X, Y) > 0.95
     for fitted in model.estimators_[0]:
         assert model.best_params_["C"] == fitted.C
-    numbers = RegionRegressor(max_region_size=120, random_state=0).fit(X, 1000 * TARGET)
-    assert numbers.score(X, 1000 * TARGET) > 0.95
+    regressor = RegionRegressor(max_region_size=120, random_state=0).fit(X, 1000 * TARGET)
+    assert regressor.score(X, 1000 * TARGET) > 0.95
 
 
 def test_a_grid_is_searched_on_a_few_regions():
-    inside = UniformMKLClassifier()
-    model = RegionClassifier(inside, max_region_size=200, param_grid=GRID, random_state=0).fit(X, Y)
+    estimator = UniformMKLClassifier()
+    model = RegionClassifier(estimator, max_region_size=200, param_grid=GRID, random_state=0).fit(
+        X, Y
+    )
     assert model.best_params_["C"] > 0.01
     assert 0.01 < model.best_params_["kernels"][0].gamma < 100
-    again = RegionClassifier(inside, max_region_size=200, param_grid=GRID, random_state=0, n_jobs=1)
+    again = RegionClassifier(
+        estimator, max_region_size=200, param_grid=GRID, random_state=0, n_jobs=1
+    )
     assert again.fit(X, Y).best_params_["C"] == model.best_params_["C"]
 
 
@@ -48,23 +52,23 @@ def test_each_region_may_choose_for_itself():
     )
 
 
-def test_a_given_estimator_is_taken_as_it_is():
-    inside = UniformMKLRegressor(["rbf"], C=7.0)
+def test_a_given_estimator_keeps_its_settings():
+    estimator = UniformMKLRegressor(["rbf"], C=7.0)
     for tune in ("shared", "each", None):
-        model = RegionRegressor(inside, max_region_size=120, tune=tune, random_state=0)
+        model = RegionRegressor(estimator, max_region_size=120, tune=tune, random_state=0)
         assert {fitted.C for fitted in model.fit(X, TARGET).estimators_[0]} == {7.0}
     plain = RegionClassifier(max_region_size=120, tune=None, random_state=0).fit(X, Y)
     assert plain.best_params_ == {}
 
 
-def test_the_edge_of_a_grid_is_told_of_one_that_was_given():
+def test_a_warning_at_the_edge_of_a_given_grid():
     grid = {"C": [0.01, 0.1, 1.0], "kernels": [[RBF(1.0)]]}
     model = RegionClassifier(
         UniformMKLClassifier(), max_region_size=200, param_grid=grid, random_state=0
     )
-    with pytest.warns(UserWarning, match="largest of the grid") as told:
+    with pytest.warns(UserWarning, match=r"C.*largest") as caught:
         model.fit(X, Y)
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 def test_regions_with_too_few_samples_are_not_tuned():
