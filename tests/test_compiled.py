@@ -1,4 +1,4 @@
-"""Loops are compiled once for an installation, when they are needed, and users are told."""
+"""Loops are compiled once per installation, when they are needed, and this is logged."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lokl
-from lokl._compiled import NOTICE, told_of
+from lokl._compiled import FIRST_USE, compilation_message
 
 SUBTRACT = """
 import numpy as np
@@ -36,10 +36,10 @@ UniformMKLClassifier([RBF()]).fit(sparse.csr_matrix(X * (X > 1)), y)
 LMKLClassifier(kernels, max_iter=2).fit(X[:100], y[:100])
 for module in (_mixing, _rows, _smo):
     for name, loop in vars(module).items():
-        # Loops in single precision take some arrays in double precision as well.
+        # Loops in single precision also take some arrays in double precision.
         variants = [str(signature) for signature in getattr(loop, "signatures", [])]
         single = [variant for variant in variants if "float32" in variant]
-        # Pair moves need a gradient in double precision where kernel values are large.
+        # Pair moves need a gradient in double precision if kernel values are large.
         most = 2 if name == "smo" else 1
         assert len(single) <= most and len(variants) - len(single) <= 1, (name, variants)
 """
@@ -58,19 +58,19 @@ def run(code, **environment):
     return done.stderr.splitlines()
 
 
-def test_the_first_process_tells_what_it_compiles_and_the_second_compiles_nothing(tmp_path):
+def test_the_first_process_logs_what_it_compiles_and_the_second_compiles_nothing(tmp_path):
     first = run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path))
-    assert first == [
-        "lokl compiles its loops at their first use; later runs read them from disk",
-        "compiling loops: gradients (single precision)",
-        "compiling loops: gradients (double precision)",
+    assert first[0] == FIRST_USE
+    assert [line.split(": ")[1] for line in first[1:]] == [
+        "gradients (single precision)",
+        "gradients (double precision)",
     ]
     assert run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path)) == []
 
 
 @pytest.mark.slow
 def test_every_loop_is_compiled_once_for_each_precision():
-    # Other layouts, locked arrays and other integers would each be compiled anew.
+    # Other layouts, read-only arrays and other integers would each be compiled again.
     run(FITS)
 
 
@@ -81,6 +81,6 @@ def test_purposes_name_loops_in_lines_that_fit_a_terminal():
     for module in (_mixing, _rows, _mwu, _smo):
         for name in module.PURPOSES:
             assert hasattr(getattr(module, name), "signatures")
-            assert len(told_of(module, name, "double")) < 80
-        assert told_of(module, "no loop", "double") is None
-    assert len(NOTICE) < 80
+            assert len(compilation_message(module, name, "double")) < 80
+        assert compilation_message(module, "no loop", "double") is None
+    assert len(FIRST_USE) < 80

@@ -7,7 +7,7 @@ import pytest
 
 from lokl._environment import Peak
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted anew on Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks can be reset only on Linux")
 
 
 @pytest.mark.parametrize("tidy", [False, True])

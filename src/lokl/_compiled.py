@@ -1,4 +1,4 @@
-"""Modules of compiled loops, imported (and numba with them) when a loop is first called."""
+"""Modules of compiled loops: options, import at the first call, and notes about compilation."""
 
 import importlib
 import logging
@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 logger = logging.getLogger("lokl")
 
+# Options of numba's `njit` for loops, and for functions that only loops call. Nothing is compiled
+# to be called from C, and the latter not from Python either.
+LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+INNER = {**LOOP, "no_cpython_wrapper": True}
+
 
 class CompiledModule:
-    """Stands for a module of compiled loops until one of them is called.
+    """Placeholder of a module of compiled loops, imported (with numba) at the first call.
 
-    ``PURPOSES`` of the module tells users what its loops are for; loops that compile in no time are
-    not in it.
+    ``PURPOSES`` of the module describes its loops to users. Loops that compile quickly are not in
+    it.
     """
 
     def __init__(self, name: str):
@@ -23,7 +28,7 @@ class CompiledModule:
 
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
-            _announce_compilation()
+            _log_compilation()
             self._module = importlib.import_module(self._name)
         function = getattr(self._module, attribute)
         setattr(self, attribute, function)
@@ -31,59 +36,64 @@ class CompiledModule:
 
 
 class Compilation(NamedTuple):
-    """One loop that was compiled, with everything in it."""
+    """Name and cost of a loop that was compiled, including the functions it calls."""
 
     name: str
     seconds: float
     cpu_seconds: float
 
 
-# Told before the first loop of a process that is compiled.
-NOTICE = "lokl compiles its loops at their first use; later runs read them from disk"
+# Logged before the first loop of a process is compiled.
+FIRST_USE = "lokl compiles its loops at their first use; later runs read them from disk"
 
-# Of this process, in order.
+# Loops that this process compiled, in order.
 compilations: list[Compilation] = []
-_announced = False
+_is_logged = False
 
 
-def _announce_compilation() -> None:
-    """Tell when loops are compiled rather than read from numba's cache on disk."""
-    global _announced
-    if _announced:
+def _log_compilation() -> None:
+    """Log loops that are compiled rather than read from numba's cache on disk."""
+    global _is_logged
+    if _is_logged:
         return
-    _announced = True
+    _is_logged = True
     from numba.core import event
 
-    class Notice(event.Listener):
-        """Logs what is compiled, and what it took."""
+    class Log(event.Listener):
+        """Logs the purpose and the duration of each compilation."""
 
         def __init__(self) -> None:
             self.depth = 0
-            self.begun = (0.0, 0.0)
-            self.told: set[str] = set()
+            self.started = (0.0, 0.0)
+            self.messages: set[str] = set()
 
         def on_start(self, event: Any) -> None:
             if not _is_ours(event):
                 return
             if self.depth == 0:
-                self.begun = (time.perf_counter(), time.process_time())
+                self.started = (time.perf_counter(), time.process_time())
                 loop = event.data["dispatcher"]
                 precision = "single" if "float32" in str(event.data["args"]) else "double"
-                purpose = told_of(sys.modules[loop.__module__], loop.__name__, precision)
-                if purpose and purpose not in self.told:
-                    # Logged as warnings, because users see those without configuring a logger.
-                    if not self.told:
-                        logger.warning(NOTICE)
-                    self.told.add(purpose)
-                    logger.warning("%s", purpose)
+                self._announce(
+                    compilation_message(sys.modules[loop.__module__], loop.__name__, precision)
+                )
             self.depth += 1
+
+        def _announce(self, message: str | None) -> None:
+            if message is None or message in self.messages:
+                return
+            # Logged as warnings, because users see those without configuring a logger.
+            if not self.messages:
+                logger.warning(FIRST_USE)
+            self.messages.add(message)
+            logger.warning("%s", message)
 
         def on_end(self, event: Any) -> None:
             if not _is_ours(event):
                 return
             self.depth -= 1
             if self.depth == 0:
-                seconds, cpu_seconds = self.begun
+                seconds, cpu_seconds = self.started
                 done = Compilation(
                     event.data["dispatcher"].__name__,
                     time.perf_counter() - seconds,
@@ -92,17 +102,14 @@ def _announce_compilation() -> None:
                 compilations.append(done)
                 logger.info("compiled %s in %.1f s", done.name, done.seconds)
 
-    event.register("numba:compile", Notice())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Log())  # type: ignore[no-untyped-call]
 
 
 def _is_ours(event: Any) -> bool:
     return str(event.data["dispatcher"].__module__).startswith("lokl.")
 
 
-def told_of(module: Any, loop: str, precision: str) -> str | None:
-    """Return what users are told of a loop; each is compiled once for a precision.
-
-    None for loops that compile in no time.
-    """
+def compilation_message(module: Any, loop: str, precision: str) -> str | None:
+    """Return the log line about a loop in one precision; None if it compiles quickly."""
     purpose = module.PURPOSES.get(loop)
     return f"compiling loops: {purpose} ({precision} precision)" if purpose else None

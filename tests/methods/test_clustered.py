@@ -63,7 +63,7 @@ def test_hard_clusters_share_nothing():
     assert len(set(group)) == 3
 
 
-@pytest.mark.filterwarnings("ignore:the machine is saturated")
+@pytest.mark.filterwarnings("ignore:the SVM is saturated")
 def test_a_cluster_without_margin_violations_keeps_its_weights():
     """All of one class far away from the rest: no dual mass there, no opinion on kernels."""
     far = np.vstack([X, 100 + 0.1 * X[:20]])

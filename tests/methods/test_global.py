@@ -232,7 +232,7 @@ def traced():
 def test_trace_normalised_kernels_saturate_and_the_user_is_told():
     """Kernels of size 1/n at C = 1: all of the smaller class at its bound, one decision for all."""
     Z, y = imbalanced()
-    with pytest.warns(UserWarning, match="the machine is saturated"):
+    with pytest.warns(UserWarning, match="the SVM is saturated"):
         model = UniformMKLClassifier(traced()).fit(Z, y)
     share = min(np.mean(y == 0), np.mean(y == 1))
     assert (model.predict(Z) == np.bincount(y).argmax()).all()
@@ -255,7 +255,7 @@ def test_every_method_tells_about_saturation():
         CLMKLClassifier(traced(), random_state=0),
         LDMKLClassifier(traced()),
     ):
-        with pytest.warns(UserWarning, match="the machine is saturated"):
+        with pytest.warns(UserWarning, match="the SVM is saturated"):
             model.fit(Z, y)
 
 

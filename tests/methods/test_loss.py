@@ -96,8 +96,8 @@ def test_mwumkl_trains_the_machine_that_is_asked_for():
 @pytest.mark.parametrize("solver", ["mwu", MWU(epsilon=0.1)], ids=str)
 def test_a_loss_that_a_solver_does_not_know_is_refused_before_any_work(name, solver):
     model = getattr(lokl, name)(loss="hinge", solver=solver)
-    text = r"loss='hinge' and solver=MWU\(.*\) do not go together: .*use loss='squared_hinge', or "
-    with pytest.raises(ValueError, match=text + "solver='exact'"):
+    text = r"solver=MWU\(.*\) .*loss='hinge'.*loss='squared_hinge'.*solver='exact'"
+    with pytest.raises(ValueError, match=text):
         model.fit(np.full((3, 2), np.nan), None)
 
 
@@ -128,5 +128,5 @@ def test_solvers_without_a_loss_that_a_method_needs_are_refused():
 
 @pytest.mark.parametrize("name", [*REGRESSORS, "SwMKLClassifier", "LDMKLClassifier"])
 def test_solvers_that_know_no_regression_are_refused(name):
-    with pytest.raises(ValueError, match=r"SquaredOnly\(\) does not solve regressions"):
+    with pytest.raises(ValueError, match=r"SquaredOnly\(\).*regression"):
         getattr(lokl, name)(solver=SquaredOnly()).fit(X, Y)

@@ -203,7 +203,7 @@ def test_widths_are_not_learned_on_features():
 
 def test_settings_of_an_object_are_its_own():
     model = UniformMKLClassifier(solver=Primal(30), tol=1e-5)
-    with pytest.raises(ValueError, match=r"tol=1e-05 has no effect beside the object solver=Pri"):
+    with pytest.raises(ValueError, match=r"tol=1e-05 .*solver=Pri"):
         model.fit(X, labels(X))
     assert model.set_params(tol=1e-3, solver__rank=7).solver.rank == 7
 

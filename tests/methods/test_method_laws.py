@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import lokl
 from lokl.gates import GaussianGate, SigmoidGate
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
-from lokl.solvers.by_name import SOLVERS
+from lokl.solvers.solve import SOLVERS
 
 every_method = pytest.mark.parametrize("name", estimators())
 in_rounds = pytest.mark.parametrize("name", estimators("rounds"))
@@ -283,13 +283,13 @@ def test_rounds_are_counted_beside_any_solver(name):
     kind = SOLVERS[solver]
     model = getattr(lokl, name)(solver=kind(), max_iter=7, callback=lambda step: True)
     assert model.fit(X, y).n_iter_ >= 1
-    with pytest.raises(ValueError, match="tol=1e-05 has no effect beside the object solver="):
+    with pytest.raises(ValueError, match=r"tol=1e-05 .*solver="):
         model.set_params(tol=1e-5).fit(X, y)
     model.set_params(tol=1e-3, cache_size=99)
     if name == "MWUMKLClassifier":
         assert model.fit(X, y).n_iter_ >= 1
         return
-    with pytest.raises(ValueError, match="cache_size=99 has no effect beside the object solver="):
+    with pytest.raises(ValueError, match=r"cache_size=99 .*solver="):
         model.fit(X, y)
 
 

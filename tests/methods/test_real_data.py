@@ -62,7 +62,7 @@ def test_the_published_uniform_mix_is_saturated(read, name):
     points as in the paper's last table, twice the share of the smaller class."""
     X, y = read(name)
     kernels = [Polynomial(2).normalized("trace"), RBF(0.25).normalized("trace")]
-    with pytest.warns(UserWarning, match="the machine is saturated"):
+    with pytest.warns(UserWarning, match="the SVM is saturated"):
         model = make("UniformMKLClassifier", kernels, tol=1e-3).fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     assert len(np.unique(model.predict(X))) == 1

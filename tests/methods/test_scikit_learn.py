@@ -94,7 +94,7 @@ def test_a_pipeline_scales_first():
     [(UniformMKLClassifier(["rbf"]), labels(X)), (UniformMKLRegressor(["rbf"]), score(X))],
     ids=["classifier", "regressor"],
 )
-@pytest.mark.filterwarnings("ignore:the machine is saturated")
+@pytest.mark.filterwarnings("ignore:the SVM is saturated")
 def test_a_grid_search_finds_a_cost_that_learns(model, y):
     search = GridSearchCV(model, {"C": [1e-6, 1.0], "kernels": [["rbf"], ["linear", "rbf"]]}, cv=3)
     search.fit(X, y)

@@ -107,7 +107,7 @@ def test_samples_without_weight_are_no_samples(wrap):
 def test_folds_that_learn_from_nothing_are_named(kind):
     X, y = noisy(40)
     weight = np.where(np.arange(40) < 20, 1.0, 0.0)
-    with pytest.raises(ValueError, match="leaves out 20 samples and learns from none that has"):
+    with pytest.raises(ValueError, match="leaves out 20 samples"):
         held_out(kind(["rbf"]), X, y, [(np.arange(20, 40), np.arange(20))], weight)
 
 
@@ -268,7 +268,7 @@ def test_searches_and_copies_keep_probabilities():
     model = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]), cv=3)
     search = GridSearchCV(model, {"estimator__C": [1e-3, 1.0]}, scoring="neg_log_loss", cv=3)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the machine is saturated")
+        warnings.filterwarnings("ignore", message="the SVM is saturated")
         search.fit(X, y)
     assert search.best_params_ == {"estimator__C": 1.0}
     again = pickle.loads(pickle.dumps(search.best_estimator_))

@@ -22,7 +22,7 @@ from lokl.search import KernelSearchCV
 # Not what these tests are about.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the best .* of the grid"),
-    pytest.mark.filterwarnings("ignore:the machine is saturated"),
+    pytest.mark.filterwarnings("ignore:the SVM is saturated"),
     pytest.mark.filterwarnings("ignore:The scoring .* does not support sample_weight"),
 ]
 

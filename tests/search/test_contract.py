@@ -23,7 +23,7 @@ from lokl._warnings import warn_once
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
 from lokl.search import lockstep as side_by_side
-from lokl.solvers.cost_path import CostPath
+from lokl.solvers.cost_path import StoredCostPath
 
 X, y = data(60)
 
@@ -314,14 +314,14 @@ def interrupt_callback(monkeypatch, search):
 
 def interrupt_line(monkeypatch, search):
     """Raise in a thread that computes a line."""
-    plain = CostPath.solve
+    plain = StoredCostPath.solve
 
     def solve(path, problem, ratio):
         if ratio > 1:
             raise KeyboardInterrupt
         return plain(path, problem, ratio)
 
-    monkeypatch.setattr(CostPath, "solve", solve)
+    monkeypatch.setattr(StoredCostPath, "solve", solve)
 
 
 def interrupt_wait(monkeypatch, search):
@@ -362,8 +362,8 @@ def test_an_interrupted_search_is_as_it_was_and_computes_no_more(interrupt, adap
     with monkeypatch.context() as patched:
         interrupt(patched, search)
         solved = []
-        solve = CostPath.solve
-        patched.setattr(CostPath, "solve", lambda *given: solved.append(1) or solve(*given))
+        solve = StoredCostPath.solve
+        patched.setattr(StoredCostPath, "solve", lambda *given: solved.append(1) or solve(*given))
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, 1 - y)
         so_far = len(solved)

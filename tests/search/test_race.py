@@ -207,7 +207,7 @@ def test_methods_that_learn_kernels_race_too():
     assert search.cv_results_["skipped"].sum() >= 2
 
 
-@pytest.mark.filterwarnings("ignore:the machine is saturated", "ignore:the best .* of the grid")
+@pytest.mark.filterwarnings("ignore:the SVM is saturated", "ignore:the best .* of the grid")
 def test_the_log_says_who_left_and_candidates_that_fail_stay(caplog):
     X, y = data(200)
     grid = {"C": [1e-4, 1.0, -1.0], "kernels": [[RBF(0.3)]]}

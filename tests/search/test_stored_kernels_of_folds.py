@@ -19,7 +19,7 @@ from lokl.search.tasks import Task
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the best .* of the grid"),
-    pytest.mark.filterwarnings("ignore:the machine is saturated"),
+    pytest.mark.filterwarnings("ignore:the SVM is saturated"),
 ]
 
 KERNELS = [

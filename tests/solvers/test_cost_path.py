@@ -1,4 +1,4 @@
-"""Machines on a stored matrix along rising costs: each is the optimum, wherever it started."""
+"""SVMs on a stored matrix along rising costs: each is the optimum, wherever it started."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost, some_point
 
 from lokl.solvers import hinge
-from lokl.solvers._climb import climb
-from lokl.solvers._raise_costs import raise_costs
-from lokl.solvers.cost_path import CostPath
+from lokl.solvers._stored import climb, raise_costs
+from lokl.solvers.cost_path import StoredCostPath
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
@@ -28,7 +27,7 @@ def test_each_stop_is_the_optimum_of_an_interior_point_method(loss, seed, n):
     path, before = None, None
     for cost in (0.1, 0.4, 3.0, 50.0):
         K, problem = make(seed, loss, n, cost * factor)
-        path = CostPath(K, TOL) if path is None else path
+        path = StoredCostPath(K, TOL) if path is None else path
         stop = path.solve(problem, 0.0 if before is None else cost / before)
         before = cost
         assert stop.converged
@@ -45,7 +44,7 @@ def test_each_stop_is_the_optimum_of_an_interior_point_method(loss, seed, n):
 
 
 @given(seed=seeds)
-def test_samples_without_cost_are_left_out_and_decided(seed):
+def test_absent_samples_are_left_out_and_get_decisions(seed):
     rng = np.random.RandomState(seed)
     n = 40
     K, problem = make(seed, "hinge", n, np.ones(n))
@@ -55,8 +54,10 @@ def test_samples_without_cost_are_left_out_and_decided(seed):
         return
     cost = np.zeros(n)
     cost[kept] = 2.0
-    whole = CostPath(K, TOL).solve(hinge(y, cost))
-    part = CostPath(np.ascontiguousarray(K[np.ix_(kept, kept)]), TOL).solve(hinge(y[kept], 2.0))
+    whole = StoredCostPath(K, TOL).solve(hinge(y, cost))
+    part = StoredCostPath(np.ascontiguousarray(K[np.ix_(kept, kept)]), TOL).solve(
+        hinge(y[kept], 2.0)
+    )
     assert not whole.coef[np.setdiff1d(np.arange(n), kept)].any()
     expected = K[:, kept] @ part.coef + part.intercept
     np.testing.assert_allclose(whole.decision, expected, atol=1e-3)
@@ -68,7 +69,7 @@ def test_single_precision_of_many_samples_agrees_with_double():
     y = np.sign(X[:, 0] + 0.5 * rng.normal(size=1500))
     squares = ((X[:, np.newaxis] - X) ** 2).sum(axis=2)
     K = np.exp(-0.2 * squares)
-    single, double = CostPath(K.astype(np.float32), 1e-3), CostPath(K, 1e-3)
+    single, double = StoredCostPath(K.astype(np.float32), 1e-3), StoredCostPath(K, 1e-3)
     before = np.inf
     for cost in (0.01, 1.0, 100.0):
         problem = hinge(y, cost)
@@ -83,7 +84,7 @@ def test_equal_violators_do_not_crowd_out_larger_ones():
     y = np.where(np.arange(n) % 4 == 0, 1.0, -1.0)
     K = np.eye(n, dtype=np.float32)
     problem = hinge(y, 0.01)
-    stop = CostPath(K, 1e-3).solve(problem)
+    stop = StoredCostPath(K, 1e-3).solve(problem)
     assert stop.converged
     np.testing.assert_allclose(stop.coef[y > 0], 0.01)
 
@@ -91,9 +92,9 @@ def test_equal_violators_do_not_crowd_out_larger_ones():
 @given(seed=seeds, ratio=st.sampled_from([1.5, 4.0, 100.0]))
 def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
     K, problem = make(seed, "hinge", 30, mixed_cost(seed, 30))
-    path = CostPath(K, TOL)
+    path = StoredCostPath(K, TOL)
     path.solve(problem)
-    coef, gradient = (part.copy() for part in path._machine)
+    coef, gradient = (part.copy() for part in path._state)
     raised = problem.weighted(np.full(30, ratio))
     boxes = (problem.lower, problem.upper), (raised.lower, raised.upper)
     raise_costs(K, (coef, gradient), problem.target, *boxes, 0.0, ratio, TOL)
@@ -106,7 +107,7 @@ def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
 
 @losses
 @given(seed=seeds)
-def test_free_coefficients_climb_together(loss, seed):
+def test_climbing_raises_the_objective(loss, seed):
     K, problem = make(seed, loss, 60, 100.0)
     coef = some_point(problem, seed)
     gradient = problem.target - K @ coef - problem.ridge * coef

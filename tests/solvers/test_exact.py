@@ -255,7 +255,7 @@ def test_tiny_problems_are_solved(loss, n):
 @paths
 def test_too_few_steps_warn_and_leave_a_feasible_answer(loss, rows):
     K, problem = make(0, loss)
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         dual = solve(K, problem, max_iter=3, **memory(rows, 40))
     assert dual.n_iter == 3
     assert not dual.converged
@@ -267,7 +267,7 @@ def test_too_few_steps_warn_and_leave_a_feasible_answer(loss, rows):
 
 @losses
 @paths
-def test_just_enough_steps_do_not_warn(loss, rows):
+def test_just_default_step_limit_do_not_warn(loss, rows):
     K, problem = make(0, loss)
     free = solve(K, problem, **memory(rows, 40))
     limited = solve(K, problem, max_iter=free.n_iter, **memory(rows, 40))
@@ -275,9 +275,9 @@ def test_just_enough_steps_do_not_warn(loss, rows):
     assert limited.converged
 
 
-def test_libsvm_with_too_few_steps_warns_too():
+def test_libsvm_with_too_few_steps_warns():
     K, problem = make(0, "hinge")
-    with pytest.warns(ConvergenceWarning, match="LibSVM stopped after 3 steps; raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="LibSVM .*3 steps.*max_iter"):
         dual = LibSVM(max_iter=3).solve(whole_gram(K), problem)
     assert not dual.converged
 
@@ -357,18 +357,18 @@ def test_a_solve_does_not_depend_on_what_the_gram_did_before():
 @pytest.mark.parametrize("tol", [0.0, -1.0, np.nan, np.inf])
 def test_tolerance_out_of_range_is_named(tol):
     K, problem = make(0, "hinge", n=5)
-    with pytest.raises(ValueError, match=f"tol must be a positive finite number, got {tol}"):
+    with pytest.raises(ValueError, match=f"tol .*got {tol}"):
         solve(K, problem, tol=tol)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])
-def test_memory_below_two_rows_is_an_error_that_says_how_much_is_needed(n_rows):
+def test_memory_below_two_rows_is_rejected_with_the_least_size(n_rows):
     K, problem = make(0, "hinge", n=60)
-    with pytest.raises(ValueError, match=r"does not hold two rows.*give at least 0\.00092 MB"):
+    with pytest.raises(ValueError, match=r"cache_size.*0\.00092 MB"):
         solve(K, problem, cache_size=budget(n_rows, 60))
 
 
-def test_gram_is_double_for_small_or_tight_problems_and_as_told():
+def test_gram_is_double_for_small_or_tight_problems_unless_set():
     kernels, X = stored(np.eye(3))
     assert Exact().inner_products(X).gated(kernels).dtype == np.float64
     assert Exact(dtype="float32").inner_products(X).gated(kernels).dtype == np.float32
@@ -379,7 +379,7 @@ def test_gram_is_double_for_small_or_tight_problems_and_as_told():
 
 
 @pytest.mark.parametrize("n", [60, 2500])
-def test_a_solver_gives_up_above_the_ceiling(n):
+def test_a_solver_stops_above_the_ceiling(n):
     rng = np.random.RandomState(0)
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)

@@ -11,7 +11,7 @@ from solver_cases import LOSSES, best_value, dual_value, gradient, make, mixed_c
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF, Linear, Polynomial
 from lokl.solvers import solve_svc, solve_svr
-from lokl.solvers.base import enough_steps
+from lokl.solvers.base import default_step_limit
 from lokl.solvers.free_set import interior
 
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -75,7 +75,7 @@ def test_large_numbers_are_learned_as_well_as_scaled_ones(seed):
 def test_numbers_beyond_precision_end_soon_with_a_warning():
     X, y, _ = unscaled(0, n=120)
     model = UniformMKLClassifier([Polynomial(2)])
-    with pytest.warns(ConvergenceWarning, match="kernel values reach .* likely not scaled"):
+    with pytest.warns(ConvergenceWarning, match=r"kernel values reach \d"):
         model.fit(X, y)
     assert model.n_iter_ < 100_000
     assert np.isfinite(model.decision_function(X)).all()
@@ -84,16 +84,16 @@ def test_numbers_beyond_precision_end_soon_with_a_warning():
 def test_problems_on_scaled_data_have_many_more_steps_than_they_need():
     X, score = samples(0, 300)
     for C in (1.0, 1000.0):
-        assert solve_svc(RBF(1.0), X, signs(score), C=C).n_iter < enough_steps(300, 300) / 100
-    assert enough_steps(20, 20) < 1e8
-    assert enough_steps(30_000, 1024) > 1e7
+        assert solve_svc(RBF(1.0), X, signs(score), C=C).n_iter < default_step_limit(300, 300) / 100
+    assert default_step_limit(20, 20) < 1e8
+    assert default_step_limit(30_000, 1024) > 1e7
 
 
 @pytest.mark.parametrize(
     ("factor", "message"),
     [
-        (1.0, r"stopped after 5 steps .*; raise max_iter, or scale the data or the kernels"),
-        (1e4, r"kernel values reach .*, so the data is likely not scaled: standardise"),
+        (1.0, r"5 steps .*max_iter"),
+        (1e4, r"5 steps .*kernel values reach \d"),
     ],
 )
 def test_the_warning_names_data_that_is_not_scaled(factor, message):

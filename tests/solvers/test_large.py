@@ -145,7 +145,7 @@ def test_a_first_sample_without_violation_is_not_the_end():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_tolerance_below_the_digits_of_the_rows_ends_all_the_same():
+def test_a_tolerance_below_the_precision_of_the_rows_ends():
     X = np.random.RandomState(0).normal(size=(300, 3))
     y = np.sign(X[:, 0] * X[:, 1] + 0.3 * X[:, 2])
     few_rows = 80 * 300 * 4 / 2**20

@@ -1,4 +1,4 @@
-"""Multiplicative weights: certificates, published steps, and the machines of other solvers."""
+"""Multiplicative weights: certificates, published steps, and the solutions of other solvers."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
 from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
-from lokl.solvers.base import enough_fetches, enough_patience
-from lokl.solvers.mwu import least
+from lokl.solvers.base import default_fetch_limit, default_idle_limit
+from lokl.solvers.mwu import smallest
 
 
 def blobs(n=80, seed=0, apart=0.7):
@@ -26,7 +26,7 @@ def gram_of(X, kernel=None, **options):
 
 
 def unfinished(solver, gram, problem):
-    with pytest.warns(ConvergenceWarning, match="MWU stopped after"):
+    with pytest.warns(ConvergenceWarning, match=r"MWU .*\d+ rounds"):
         return solver.solve(gram, problem)
 
 
@@ -70,7 +70,7 @@ def test_at_every_round_the_optimum_lies_between_the_two_values(step):
         assert (np.diff(lower) >= -1e-12).all()
 
 
-def test_libsvm_on_the_ridged_matrix_is_the_same_machine():
+def test_libsvm_on_the_ridged_matrix_is_the_same_svm():
     X, y = blobs(300)
     K = RBF(0.5)(X)
     for C in (0.3, 3.0):
@@ -95,8 +95,8 @@ def test_the_published_step_is_frank_wolfe():
         g = G @ alpha
         vertex = np.zeros(len(y))
         for side in (1.0, -1.0):
-            own = np.flatnonzero(y == side)
-            vertex[own[np.argmin(g[own])]] = 0.5
+            members = np.flatnonzero(y == side)
+            vertex[members[np.argmin(g[members])]] = 0.5
         alpha += (vertex - alpha) / (t + 1)
     solver = MWU(1e-9, "faithful", max_iter=rounds)
     found = unfinished(solver, gram_of(X), squared_hinge(y, C))
@@ -136,7 +136,7 @@ def test_two_rows_of_memory_are_enough(step, kernel):
     np.testing.assert_allclose(small.coef, full.coef, atol=1e-10)
 
 
-def test_it_starts_from_what_is_known():
+def test_a_warm_start_is_used():
     X, y = blobs(200, apart=0.4)
     gram, problem = gram_of(X), squared_hinge(y, 1.0)
     cold = MWU(1e-3).solve(gram, problem)
@@ -145,7 +145,7 @@ def test_it_starts_from_what_is_known():
     np.testing.assert_allclose(warm.coef, cold.coef, rtol=1e-9)
 
 
-def test_it_gives_up_above_a_ceiling():
+def test_it_stops_above_a_ceiling():
     X, y = blobs(100)
     gram, problem = gram_of(X), squared_hinge(y, 1.0)
     full = MWU(1e-4).solve(gram, problem)
@@ -154,7 +154,7 @@ def test_it_gives_up_above_a_ceiling():
     assert stopped.n_iter < full.n_iter
 
 
-def test_samples_without_cost_have_no_part_and_a_decision():
+def test_samples_without_cost_have_no_coefficient_but_a_decision():
     X, y = blobs(60)
     cost = np.ones(60)
     cost[::4] = 0.0
@@ -213,9 +213,9 @@ def test_the_hinge_becomes_its_square_at_equal_cost():
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (MWU(epsilon=0.0), "epsilon must be between 0 and 1, got 0.0"),
-        (MWU(epsilon=np.nan), "epsilon must be between 0 and 1"),
-        (MWU(step="fast"), "step must be one of pairwise, faithful, got 'fast'"),
+        (MWU(epsilon=0.0), "epsilon .*0 and 1, got 0.0"),
+        (MWU(epsilon=np.nan), "epsilon .*0 and 1"),
+        (MWU(step="fast"), "step .*pairwise, faithful, got 'fast'"),
     ],
 )
 def test_bad_settings_are_named(solver, message):
@@ -226,7 +226,7 @@ def test_bad_settings_are_named(solver, message):
 
 def test_the_hinge_itself_is_refused():
     X, y = blobs(10)
-    with pytest.raises(ValueError, match="squared hinge with a finite cost"):
+    with pytest.raises(ValueError, match="squared_hinge"):
         MWU().solve(gram_of(X), hinge(y, 1.0))
 
 
@@ -250,21 +250,19 @@ def hopeless(n=40):
 
 
 @steps
-def test_rounds_that_no_longer_lead_further_end(step):
+def test_rounds_without_progress_end(step):
     X, y, cost = hopeless()
-    message = r"MWU stopped after \d+ rounds .*; no step leads further; raise epsilon, or scale"
-    with pytest.warns(ConvergenceWarning, match=message):
+    with pytest.warns(ConvergenceWarning, match=r"MWU .*\d+ rounds .*raise epsilon"):
         found = MWU(0.1, step).solve(gram_of(X), squared_hinge(y, cost))
-    assert found.n_iter <= 5 * enough_patience(40)
+    assert found.n_iter <= 5 * default_idle_limit(40)
     assert not found.converged
 
 
-def test_rows_that_are_computed_again_and_again_end_the_rounds(monkeypatch):
-    monkeypatch.setattr("lokl.solvers.mwu.enough_fetches", lambda n_samples: 7)
+def test_rows_that_are_computed_too_often_end_the_rounds(monkeypatch):
+    monkeypatch.setattr("lokl.solvers.mwu.default_fetch_limit", lambda n_samples: 7)
     X, y = blobs(60)
     gram = gram_of(X, cache_size=0.001)
-    message = r"MWU stopped .*; cache_size=0\.001 MB held so few rows .* computed 7 times; raise"
-    with pytest.warns(ConvergenceWarning, match=message):
+    with pytest.warns(ConvergenceWarning, match=r"MWU .*cache_size=0\.001 MB.* 7 times"):
         MWU(0.001, cache_size=0.001).solve(gram, squared_hinge(y, 100.0))
 
 
@@ -274,11 +272,11 @@ def test_limits_are_far_from_what_scaled_data_needs():
     for C in (1.0, 1000.0):
         found = MWU(0.001).solve(gram, squared_hinge(y, C))
         assert found.converged
-        assert found.n_iter < enough_fetches(200) / 2
+        assert found.n_iter < default_fetch_limit(200) / 2
 
 
 @steps
-def test_a_tiny_matrix_is_held_whole_whatever_the_budget(step, monkeypatch):
+def test_a_tiny_matrix_is_stored_as_a_whole_whatever_the_budget(step, monkeypatch):
     X, y = blobs(40)
     problem = squared_hinge(y, np.full(40, 10.0))
     expected = MWU(0.01, step=step).solve(gram_of(X), problem)
@@ -291,9 +289,9 @@ def test_a_tiny_matrix_is_held_whole_whatever_the_budget(step, monkeypatch):
 
 
 @given(size=st.integers(1, 3000), count=st.integers(1, 40), seed=st.integers(0, 1000))
-def test_the_least_of_many_values_are_those_of_a_full_sort(size, count, seed):
+def test_the_smallest_of_many_values_are_those_of_a_full_sort(size, count, seed):
     # Rounded, so that some values are equal.
     values = np.round(np.random.RandomState(seed).normal(size=size), 2)
-    found = least(values, count)
+    found = smallest(values, count)
     assert len(set(found)) == len(found) == min(size, count)
     np.testing.assert_array_equal(np.sort(values[found]), np.sort(values)[:count])

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial
 from lokl.solvers import MWU, squared_hinge
-from lokl.solvers.mwu import _Rounds, kernel_shares
+from lokl.solvers.mwu import _KernelRounds, learn_kernel_weights
 
 
 def case(n=40, seed=0, kernels=None):
@@ -60,11 +60,11 @@ def conic_optimum(grams, y, C):
 def test_the_optimum_of_the_conic_solver_lies_between_the_values_at_every_check(seed, C):
     gram, grams, y = case(seed=seed)
     optimum = conic_optimum(grams, y, C)
-    for found in kernel_shares(gram, squared_hinge(y, C), epsilon=0.02):
+    for found in learn_kernel_weights(gram, squared_hinge(y, C), epsilon=0.02):
         assert found.lower <= optimum * (1 + 1e-6)
         assert optimum <= found.upper * (1 + 1e-6)
-        assert found.shares.sum() == pytest.approx(1.0, abs=1e-12)
-        assert (found.shares >= 0).all()
+        assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
+        assert (found.weights >= 0).all()
         assert found.dual.objective >= found.lower * (1 - 1e-12)
     assert found.dual.converged
     assert found.lower == pytest.approx(optimum, rel=0.02)
@@ -74,7 +74,7 @@ def test_the_optimum_of_the_conic_solver_lies_between_the_values_at_every_check(
 def test_sums_over_the_rounds_are_what_they_stand_for(seed, rounds, relative):
     gram, grams, y = case(30, seed)
     problem = squared_hinge(y, 2.0)
-    state = _Rounds(gram, problem, cache_size=1)
+    state = _KernelRounds(gram, problem, cache_size=1)
     state.advance(rounds, 5.0, relative)
     assert state.rounds == rounds
     assert state.a[y > 0].sum() == pytest.approx(rounds / 2)
@@ -87,8 +87,8 @@ def test_sums_over_the_rounds_are_what_they_stand_for(seed, rounds, relative):
 def test_two_rows_of_memory_are_enough():
     gram, _, y = case(50)
     problem = squared_hinge(y, 1.0)
-    full = list(kernel_shares(gram, problem, epsilon=0.05))
-    small = list(kernel_shares(gram, problem, epsilon=0.05, cache_size=1e-9))
+    full = list(learn_kernel_weights(gram, problem, epsilon=0.05))
+    small = list(learn_kernel_weights(gram, problem, epsilon=0.05, cache_size=1e-9))
     np.testing.assert_allclose(small[-1].dual.coef, full[-1].dual.coef, atol=1e-10)
 
 
@@ -96,16 +96,16 @@ def test_equal_kernels_behave_like_one():
     gram, _, y = case(40, kernels=[RBF(0.5)] * 3)
     one = GatedGram(gram.kernels[:1], gram.inner.X, np.ones((40, 1)), dtype="float64")
     problem = squared_hinge(y, 1.0)
-    *_, several = kernel_shares(gram, problem, epsilon=0.05)
-    np.testing.assert_allclose(several.shares, 1 / 3)
-    *_, single = kernel_shares(one, problem, epsilon=0.05)
+    *_, several = learn_kernel_weights(gram, problem, epsilon=0.05)
+    np.testing.assert_allclose(several.weights, 1 / 3)
+    *_, single = learn_kernel_weights(one, problem, epsilon=0.05)
     # More kernels learn faster, but with nothing to learn the samples are the same.
     np.testing.assert_allclose(several.dual.coef, single.dual.coef, atol=1e-10)
 
 
 def test_one_kernel_is_frank_wolfe():
     gram, grams, y = case(40, kernels=[RBF(0.5)])
-    *_, found = kernel_shares(gram, squared_hinge(y, 1.0), epsilon=0.05)
+    *_, found = learn_kernel_weights(gram, squared_hinge(y, 1.0), epsilon=0.05)
     G = np.outer(y, y) * grams[0] + np.eye(len(y))
     alpha, g = np.zeros(len(y)), np.zeros(len(y))
     for t in range(1, found.dual.n_iter + 1):
@@ -118,13 +118,13 @@ def test_one_kernel_is_frank_wolfe():
     np.testing.assert_allclose(found.dual.coef, y * alpha / (alpha @ G @ alpha), atol=1e-8)
 
 
-def test_the_scale_free_rate_does_not_see_scales():
+def test_the_scale_free_rate_does_not_depend_on_scales():
     gram, _, y = case(40)
     scaled = GatedGram(gram.kernels, gram.inner.X, np.full((40, 3), np.sqrt(7.0)), dtype="float64")
-    *_, one = kernel_shares(gram, squared_hinge(y, 1.0), epsilon=0.05)
-    *_, two = kernel_shares(scaled, squared_hinge(y, 1.0 / 7.0), epsilon=0.05)
+    *_, one = learn_kernel_weights(gram, squared_hinge(y, 1.0), epsilon=0.05)
+    *_, two = learn_kernel_weights(scaled, squared_hinge(y, 1.0 / 7.0), epsilon=0.05)
     assert one.dual.n_iter == two.dual.n_iter
-    np.testing.assert_allclose(two.shares, one.shares, atol=1e-9)
+    np.testing.assert_allclose(two.weights, one.weights, atol=1e-9)
     np.testing.assert_allclose(two.dual.decision, one.dual.decision, atol=1e-8)
 
 
@@ -133,30 +133,34 @@ def test_the_published_rate_has_a_budget_of_rounds():
     unit = GatedGram(
         gram.kernels, gram.inner.X, np.full((30, 3), 1 / np.sqrt(30.0)), dtype="float64"
     )
-    with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ rounds"):
-        *_, found = kernel_shares(unit, squared_hinge(y, 1000.0), epsilon=0.2, rate="faithful")
+    with pytest.warns(ConvergenceWarning, match=r"after \d+ rounds"):
+        *_, found = learn_kernel_weights(
+            unit, squared_hinge(y, 1000.0), epsilon=0.2, rate="faithful"
+        )
     assert found.dual.n_iter == np.ceil(2 * np.log(30) / 0.04)
     optimum = conic_optimum([K / 30.0 for K in grams], y, 1000.0)
     assert found.lower <= optimum <= found.upper
-    # At a low cost the gap is reached at once, and the rounds go on.
-    *_, found = kernel_shares(unit, squared_hinge(y, 0.1), epsilon=0.2, rate="faithful")
+    # At a low cost the gap is reached at once, and the rounds continue.
+    *_, found = learn_kernel_weights(unit, squared_hinge(y, 0.1), epsilon=0.2, rate="faithful")
     assert found.dual.converged
     assert found.dual.n_iter == np.ceil(2 * np.log(30) / 0.04)
 
 
-def test_a_machine_under_learned_shares_is_that_of_the_single_kernel_solver():
+def test_the_svm_under_learned_weights_is_that_of_the_single_kernel_solver():
     gram, _, y = case(60)
     problem = squared_hinge(y, 1.0)
-    *_, found = kernel_shares(gram, problem, epsilon=0.005)
-    shared = gram.regated(np.tile(np.sqrt(found.shares), (60, 1)))
+    *_, found = learn_kernel_weights(gram, problem, epsilon=0.005)
+    shared = gram.regated(np.tile(np.sqrt(found.weights), (60, 1)))
     alone = MWU(0.001).solve(shared, problem)
     assert found.dual.objective == pytest.approx(alone.objective, rel=0.006)
 
 
-def test_rows_that_are_computed_again_and_again_end_the_rounds(monkeypatch):
-    monkeypatch.setattr("lokl.solvers.mwu.enough_fetches", lambda n_samples: 5)
+def test_rows_that_are_computed_too_often_end_the_rounds(monkeypatch):
+    monkeypatch.setattr("lokl.solvers.mwu.default_fetch_limit", lambda n_samples: 5)
     gram, _, y = case(60)
-    message = r"stopped after \d+ rounds .*; cache_size=0\.001 MB held so few rows"
+    message = r"\d+ rounds .*cache_size=0\.001 MB.* 5 times"
     with pytest.warns(ConvergenceWarning, match=message):
-        *_, found = kernel_shares(gram, squared_hinge(y, 1.0), epsilon=0.01, cache_size=0.001)
+        *_, found = learn_kernel_weights(
+            gram, squared_hinge(y, 1.0), epsilon=0.01, cache_size=0.001
+        )
     assert 0 < found.lower < found.upper

@@ -144,26 +144,26 @@ def test_feasible_moves_towards_zero_into_the_boxes_and_onto_the_plane(loss, see
         (epsilon_insensitive(np.array([1.0, -1.0]), 1.0, 0.0), False),
     ],
 )
-def test_boxes_tell_classification_from_regression(problem, classification):
+def test_boxes_distinguish_classification_from_regression(problem, classification):
     assert problem.is_classification == classification
 
 
 @pytest.mark.parametrize("make_problem", [hinge, squared_hinge])
 @pytest.mark.parametrize("C", [-1.0, [1.0, -2.0], np.nan, np.inf, 0.0, [0.0, 0.0]])
 def test_cost_out_of_range_is_named(make_problem, C):
-    with pytest.raises(ValueError, match="C must be finite, not negative and not all zero, got"):
+    with pytest.raises(ValueError, match=r"\bC\b.*, got"):
         make_problem(np.array([1.0, -1.0]), C)
 
 
 @pytest.mark.parametrize("target", [[1.0, np.nan], [np.inf, 0.0], [[1.0], [2.0]]])
-def test_targets_that_are_not_one_finite_number_a_sample_are_an_error(target):
-    with pytest.raises(ValueError, match="one finite number a sample"):
+def test_targets_that_are_not_one_finite_number_per_sample_are_rejected(target):
+    with pytest.raises(ValueError, match="targets"):
         epsilon_insensitive(np.array(target), 1.0, 0.1)
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, np.nan, np.inf])
 def test_epsilon_out_of_range_is_named(epsilon):
-    with pytest.raises(ValueError, match=f"epsilon must be finite and not negative, got {epsilon}"):
+    with pytest.raises(ValueError, match=f"epsilon .*got {epsilon}"):
         epsilon_insensitive(np.array([1.0, 2.0]), 1.0, epsilon)
 
 

@@ -138,7 +138,7 @@ WRONG = {"uniform mix": {"probabilities": [[0.4, 0.3, 0.3]] * 15}}
         ("LOKL003", "uniform mix is clearly worse than left alone", {"left": 0.95}, {}),
         ("LOKL004", "uniform mix is clearly worse than majority class", {"guess": 0.95}, {}),
         ("LOKL005", "uniform mix is not clearly better than guessing", {"guess": 0.79}, {}),
-        ("LOKL008", "the machine is saturated", {}, NOISE),
+        ("LOKL008", "the SVM is saturated", {}, NOISE),
     ],
 )
 def test_findings_are_told_where_there_is_something(table, bench, code, told, changes, more):

@@ -25,7 +25,7 @@ from lokl.base.settings import Rule, one_of, setting, settings
 from lokl.base.training import Training, chosen_solver
 from lokl.base.validation import check_costs
 from lokl.solvers import Problem
-from lokl.solvers.by_name import CHOICES, CLASSIFICATION, classification_loss
+from lokl.solvers.solve import CHOICES, CLASSIFICATION, classification_loss
 
 
 def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:

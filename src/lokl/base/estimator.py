@@ -53,7 +53,7 @@ from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Problem
-from lokl.solvers.by_name import SOLVERS
+from lokl.solvers.solve import SOLVERS
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -132,7 +132,9 @@ class FitCache:
             return machines
         previous = self._machines.get(name)
         self._machines[name] = machines
-        return machines if previous is None else machines.resume(previous, same_matrix=same_matrix)
+        return (
+            machines if previous is None else machines.warm_start(previous, same_matrix=same_matrix)
+        )
 
     def warm_start(self, name: Hashable, *, from_exchange: bool = False) -> Any:
         """Return the parameters that the previous fit ended with, None if there are none.

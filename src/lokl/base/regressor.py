@@ -12,7 +12,7 @@ from lokl.base.settings import NOT_NEGATIVE, setting, settings
 from lokl.base.training import chosen_solver
 from lokl.base.validation import check_costs
 from lokl.solvers import Problem, epsilon_insensitive
-from lokl.solvers.by_name import check_regression
+from lokl.solvers.solve import check_regression
 
 
 @settings

@@ -17,7 +17,7 @@ from lokl.gram import Expansion, GatedGram
 from lokl.kernels import Kernel
 from lokl.solvers import Machines, Problem, Solution, Solver
 from lokl.solvers.base import warn_if_saturated
-from lokl.solvers.by_name import resolve_solver
+from lokl.solvers.solve import resolve_solver
 
 
 def chosen_solver(learner: Any) -> Solver:

@@ -14,7 +14,7 @@ from lokl.gates import WeightedGate
 from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
 from lokl.solvers import squared_hinge
-from lokl.solvers.by_name import classification_loss
+from lokl.solvers.solve import classification_loss
 
 
 def _check_mixing(name: str, value: Any) -> None:

@@ -14,8 +14,8 @@ from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
 from lokl.optimizers import OptimizerStep
 from lokl.solvers import Dual, Problem, Solution, squared
-from lokl.solvers.exact import Distinct
-from lokl.solvers.mwu import RATES, kernel_shares
+from lokl.solvers.mwu import RATES, learn_kernel_weights
+from lokl.solvers.problem import UniqueSamples
 
 _NO_LIMIT = 2**31
 
@@ -107,8 +107,8 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     def _path(
         self, training: Training, problem: Problem, gram: GatedGram, base: Array
     ) -> Iterator[OptimizerStep]:
-        distinct = Distinct.of(training.samples.filled, problem)
-        rounds = kernel_shares(
+        distinct = UniqueSamples.find(training.samples.filled, problem)
+        rounds = learn_kernel_weights(
             gram.inner.take(distinct.rows).gated(training.kernels, base[distinct.rows]),
             distinct.problem,
             epsilon=self.epsilon,
@@ -117,9 +117,9 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
             max_iter=_NO_LIMIT if self.max_iter < 0 else self.max_iter,
         )
         for found in rounds:
-            weights = found.shares[np.newaxis]
+            weights = found.weights[np.newaxis]
             solution = Solution(
-                [distinct.spread(found.dual)], gram.regated(apply_weights(base, weights))
+                [distinct.expand(found.dual)], gram.regated(apply_weights(base, weights))
             )
             yield OptimizerStep(weights, found.lower, found.gap, solution)
 
@@ -130,10 +130,10 @@ def _squared_machines(
     """Machines of all classes on the kernel of the mean shares, lower bound and gap."""
     duals: list[Dual] = []
     for problem in training.problems:
-        distinct = Distinct.of(training.samples.filled, problem)
+        distinct = UniqueSamples.find(training.samples.filled, problem)
         rows = distinct.rows
         part = gram.inner.take(rows).gated(training.kernels, gram.gates[rows])
-        duals.append(distinct.spread(training.solver.solve(part, distinct.problem)))
+        duals.append(distinct.expand(training.solver.solve(part, distinct.problem)))
     solution = Solution(duals, gram)
     lower = float(sum(trace.history[-1] for trace in traces))
     return solution, lower, max(solution.objective + solution.gap - lower, 0.0)

@@ -23,7 +23,7 @@ from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.methods.success import RegressedSuccess, regress, success_machine
 from lokl.optimizers import NormBall, OptimizerStep, alternating
 from lokl.solvers import Machines
-from lokl.solvers.by_name import check_regression
+from lokl.solvers.solve import check_regression
 
 
 def choose(gains: Array, least: int, most: int, present: Array | None = None) -> Array:

@@ -23,8 +23,8 @@ from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.solvers import Machines, Solution, Solver, epsilon_insensitive
-from lokl.solvers.by_name import check_regression
 from lokl.solvers.machines import folds_for, held_out_decisions
+from lokl.solvers.solve import check_regression
 
 
 @dataclass(frozen=True, eq=False)

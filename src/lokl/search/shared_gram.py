@@ -47,7 +47,7 @@ from lokl.search.tasks import (
     sees_predictions_only,
 )
 from lokl.solvers import Exact
-from lokl.solvers.cost_path import CostPath, Path, RowPath
+from lokl.solvers.cost_path import CostPath, RowCostPath, StoredCostPath
 
 
 class Matrices:
@@ -266,7 +266,7 @@ class _Fold:
     # cost: lines share them.
     stated: dict[Any, Any]
     # Paths of all classes or targets and the cost where they stand, by what a line may vary.
-    paths: dict[Any, tuple[float, list[Path]]] = field(default_factory=dict)
+    paths: dict[Any, tuple[float, list[CostPath]]] = field(default_factory=dict)
 
     @cached_property
     def _learned(self) -> tuple[Any, Any]:
@@ -327,13 +327,13 @@ class _Fold:
             decisions[:, task] = paths[task].solve(problem, model.C / before).decision
         return decisions, known
 
-    def _path(self, model: Any) -> Path:
+    def _path(self, model: Any) -> CostPath:
         solver = chosen_solver(model)
         tolerance = coarse_tolerance(solver, self.gram.n_samples)
         assert tolerance is not None
         if self.gram.fits:
-            return CostPath(self.gram.whole, tolerance)
-        return RowPath(self.gram, solver.with_tolerance(tolerance))
+            return StoredCostPath(self.gram.whole, tolerance)
+        return RowCostPath(self.gram, solver.with_tolerance(tolerance))
 
     def _judge(
         self, model: Any, rows: Array, decision: Array, samples: Callable[[], tuple[Any, Any]]

@@ -1,13 +1,13 @@
 """Solvers: a machine on one Gram matrix, and all machines of a fit."""
 
 from lokl.solvers.base import Solver
-from lokl.solvers.by_name import solve_svc, solve_svr
 from lokl.solvers.exact import Exact
 from lokl.solvers.libsvm import LibSVM
 from lokl.solvers.machines import Machines, Solution
 from lokl.solvers.mwu import MWU
 from lokl.solvers.primal import Primal
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared, squared_hinge
+from lokl.solvers.solve import solve_svc, solve_svr
 
 __all__ = [
     "MWU",

@@ -1,37 +1,37 @@
-"""Compiled rounds of the multiplicative-weights solver, on rows that are in memory."""
+"""Compiled rounds of the multiplicative-weights solver, on rows that are in memory.
+
+A loop stops early at a row that is missing, and returns its index: the caller computes it.
+"""
 
 from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
+from lokl._compiled import INNER, LOOP
+
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.
 
 
-# Told to users while a loop is compiled.
+# Shown to users while a loop is compiled.
 PURPOSES = {
     "pairwise": "multiplicative weights by pairs",
     "frank_wolfe": "multiplicative weights",
     "kernel_rounds": "multiplicative weights of several kernels",
 }
 
-# Signs of the samples and ridges on the diagonal, and what the rounds update: the sum ``a`` of all
-# of them, ``v_i = G_i a``, ``Q_i = a' G_i a`` and ``g = sum_i mu_i v_i``.
+# Signs of the samples, ridges on the diagonal, and the sums that each round updates: ``a``, the sum
+# of all vertices, ``v_i = G_i a``, ``Q_i = a' G_i a`` and ``g = sum_i mu_i v_i``.
 Sums = namedtuple("Sums", "sign ridge a v Q g")
 
-# Functions that only loops call are compiled without what would unpack their arguments, and nothing
-# is compiled to be called from C.
-_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-_INNER = {**_LOOP, "no_cpython_wrapper": True}
 
-
-@njit(**_INNER)
+@njit(**INNER)
 def extremes(sign, alpha, g):
-    """Of each class the sample with the smallest `g`, and with the largest among the active ones.
+    """Find, in each class, the sample with the smallest `g` and the active one with the largest.
 
-    Returns four positions: least and most of the class of sign +1, then of the class of sign -1;
-    -1 where there is none.
+    Returns four indices: smallest and largest of the class of sign +1, then of the class of sign
+    -1. An index is -1 if there is no such sample.
     """
     low_up, high_up, low_down, high_down = -1, -1, -1, -1
     for j in range(g.shape[0]):
@@ -48,21 +48,32 @@ def extremes(sign, alpha, g):
     return low_up, high_up, low_down, high_down
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def pairwise(slab, slots, sign, alpha, g, ridge, diag, rounds):
     """Move mass inside a class, from the active sample with the largest `g` to the smallest.
 
-    ``g = G alpha`` with ``G = Y K Y + ridge``; `alpha` and `g` are updated in place. Each step is
-    the exact minimum of ``alpha' G alpha`` along its line. Stops early at a row that is not there.
+    Each step is the exact minimum of ``alpha' G alpha`` along its line, with ``G = Y K Y + ridge``.
+
+    Parameters
+    ----------
+    slab : array of shape (n_rows, n_samples)
+        Stored rows of ``K``.
+    slots : array of shape (n_samples,)
+        Position of each sample's row in `slab`, -1 if it is not stored.
+    sign : array of shape (n_samples,)
+    alpha, g : arrays of shape (n_samples,)
+        Mass of the samples and ``G alpha``, updated in place.
+    ridge, diag : arrays of shape (n_samples,)
+    rounds : int
 
     Returns
     -------
     done : int
-        Rounds.
+        Rounds that were done.
     first, second : int
-        Rows that are missing, -1 for none.
+        Missing rows, -1 for none.
     curvature : float
-        Smallest curvature met; negative where `K` is indefinite.
+        Smallest curvature of a step. It is negative only if `K` is indefinite.
     """
     smallest = np.inf
     for done in range(rounds):
@@ -92,12 +103,12 @@ def pairwise(slab, slots, sign, alpha, g, ridge, diag, rounds):
     return rounds, -1, -1, smallest
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def frank_wolfe(slab, slots, sign, alpha, g, ridge, t, rounds):
     """Step ``1 / (t + 1)`` towards half a unit on the smallest `g` of each class.
 
-    This is what multiplicative weights come down to with one kernel. Arguments and results as in
-    :func:`pairwise`; `t` rounds have been done before.
+    This is multiplicative weights with one kernel. Arguments and results as in :func:`pairwise`,
+    without the curvature; `t` rounds were done before.
     """
     for done in range(rounds):
         up, _, down, _ = extremes(sign, alpha, g)
@@ -117,35 +128,35 @@ def frank_wolfe(slab, slots, sign, alpha, g, ridge, t, rounds):
     return rounds, -1, -1
 
 
-@njit(**_LOOP)
-def kernel_shares(Q, rate, relative):
-    """Shares ``mu_i`` proportional to ``sinh(c q_i) / q_i`` with ``q_i = sqrt(Q_i)``.
+@njit(**LOOP)
+def kernel_weights(Q, rate, relative):
+    """Return weights ``mu_i`` proportional to ``sinh(c q_i) / q_i`` with ``q_i = sqrt(Q_i)``.
 
-    The rate ``c`` is `rate`, or with `relative` it is `rate` over the largest ``q_i``.
+    The rate ``c`` is `rate`, or `rate` over the largest ``q_i`` if `relative`.
     """
     q = np.sqrt(np.maximum(Q, 0.0))
     top = q.max()
     c = rate / top if relative and top > 0.0 else rate
-    shares = np.empty(Q.shape[0])
+    weights = np.empty(Q.shape[0])
     for i in range(Q.shape[0]):
         if q[i] > 0.0:
-            shares[i] = (np.exp(c * (q[i] - top)) - np.exp(-c * (q[i] + top))) / q[i]
+            weights[i] = (np.exp(c * (q[i] - top)) - np.exp(-c * (q[i] + top))) / q[i]
         else:
-            shares[i] = 2.0 * c * np.exp(-c * top)
-    total = shares.sum()
+            weights[i] = 2.0 * c * np.exp(-c * top)
+    total = weights.sum()
     if total <= 0.0:
-        shares[:] = 1.0
-        total = float(shares.shape[0])
-    return shares / total
+        weights[:] = 1.0
+        total = float(weights.shape[0])
+    return weights / total
 
 
-@njit(**_LOOP, fastmath={"nsz", "contract"})
+@njit(**LOOP, fastmath={"nsz", "contract"})
 def kernel_rounds(slab, slots, sums, rate, relative, rounds):
     """Rounds of multiplicative weights with several kernels, `sums` updated in place.
 
-    Each puts half a unit more on the sample with the smallest `g` of each class. `slab` is
-    (n_rows, n_kernels, n_samples). Stops early at a row that is not there, and returns the rounds
-    done and the rows missing, -1 for none.
+    Each round adds half a unit to the sample with the smallest `g` of each class. `slab` has shape
+    (n_rows, n_kernels, n_samples). Returns the rounds that were done and two missing rows, -1 for
+    none.
     """
     sign, ridge, a, v, Q, g = sums
     m, n = v.shape
@@ -158,17 +169,17 @@ def kernel_rounds(slab, slots, sums, rate, relative, rounds):
         a[down] += 0.5
         for i in range(m):
             before = v[i, up] + v[i, down]
-            own = rise[i, up] - fall[i, up] - rise[i, down] + fall[i, down]
-            after = before + 0.5 * (own + ridge[up] + ridge[down])
+            gained = rise[i, up] - fall[i, up] - rise[i, down] + fall[i, down]
+            after = before + 0.5 * (gained + ridge[up] + ridge[down])
             Q[i] += 0.5 * (before + after)
-        shares = kernel_shares(Q, rate, relative)
+        weights = kernel_weights(Q, rate, relative)
         g[:] = 0.0
         for i in range(m):
-            share = shares[i]
+            weight = weights[i]
             for j in range(n):
                 moved = v[i, j] + 0.5 * sign[j] * (rise[i, j] - fall[i, j])
                 v[i, j] = moved
-                g[j] += share * moved
+                g[j] += weight * moved
             v[i, up] += 0.5 * ridge[up]
             v[i, down] += 0.5 * ridge[down]
         g[up] += 0.5 * ridge[up]

@@ -1,40 +1,51 @@
-"""Compiled sequential minimal optimisation on one small matrix."""
+"""Compiled sequential minimal optimization (SMO) on one small matrix."""
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from lokl._compiled import INNER, LOOP
+
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.
 
 
-# Told to users while a loop is compiled.
+# Shown to users while a loop is compiled.
 PURPOSES = {"smo": "the exact solver"}
 
-# Functions that only loops call are compiled without what would unpack their arguments, and nothing
-# is compiled to be called from C.
-_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-_INNER = {**_LOOP, "no_cpython_wrapper": True}
-# Numbers among which the largest is found before it is looked up where it is.
-_PIECE = 64
+# Length of the chunks whose largest value is found first, before its position.
+_CHUNK = 64
 
 
-@njit(**_LOOP, fastmath={"nnan", "nsz", "contract"})
+@njit(**LOOP, fastmath={"nnan", "nsz", "contract"})
 def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
     """Move pairs of coefficients until no pair gains more than `tol`.
 
-    Maximises ``t'u - epsilon |u| - u'Qu/2`` with ``1'u`` and the rest of the problem fixed; `coef`
-    and ``gradient = t - Qu`` are updated in place. `Q` is the first rows and columns of a matrix
-    that may be larger. The first of a pair gains most by rising, the
-    second is the partner with the largest second-order gain. A coefficient stops at zero where
-    the slope of ``epsilon |u|`` jumps.
+    Maximises ``t'u - epsilon |u| - u'Qu/2`` with ``1'u`` fixed. The first of a pair gains most by
+    rising; the second is the partner with the largest second-order gain. A coefficient stops at
+    zero, where the slope of ``epsilon |u|`` jumps.
 
-    Bounds are kept as offsets of plus or minus infinity, so that the loops have no branches. All
-    that is looked at in every step has the precision of `gradient`: in float32 twice as much of it
-    is handled at a time. Any number may be added to the gradient beforehand.
-    Returns the number of steps, the largest gain left (``max(up) - min(down)``, and 0 where that is
-    negative) and the smallest ``Q_ii + Q_jj - 2 Q_ij`` met, which is negative where `Q` is
-    indefinite.
+    Bounds are represented as offsets of plus or minus infinity, so that the loops have no branches.
+    Everything read in each step has the precision of `gradient`: float32 halves the memory traffic.
+
+    Parameters
+    ----------
+    Q : array of shape (>= n, >= n)
+        Only the first n rows and columns are used.
+    coef, gradient : arrays of shape (n,)
+        ``u`` and ``t - Qu``, updated in place. Any constant may be added to the gradient.
+    lower, upper : arrays of shape (n,)
+    epsilon, tol : float
+    max_steps : int
+
+    Returns
+    -------
+    steps : int
+    violation : float
+        Largest gain that is left, ``max(up) - min(down)``, or 0 if that is negative.
+    curvature : float
+        Smallest ``Q_ii + Q_jj - 2 Q_ij`` of a pair that was moved. It is negative only if `Q` is
+        indefinite.
     """
     n, real = coef.shape[0], gradient.dtype.type
     none, least, two, infinite = real(0.0), real(1e-12), real(2.0), real(np.inf)
@@ -58,16 +69,16 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
         violation = -infinite
         if best == -infinite:
             break
-        first, own = Q[i], diag[i]
+        first, curve = Q[i], diag[i]
         for j in range(n):
             slope = max(best - (gradient[j] + fall[j]), none)
             slopes[j] = slope
-            gain[j] = slope * slope / max(own + diag[j] - two * first[j], least)
+            gain[j] = slope * slope / max(curve + diag[j] - two * first[j], least)
         violation = slopes[_largest(slope_bits)]
         k = _largest(gain_bits)
         if violation <= tol or steps >= max_steps or gain[k] <= none:
             break
-        curvature = own + diag[k] - two * first[k]
+        curvature = curve + diag[k] - two * first[k]
         smallest = min(smallest, curvature)
         slope = best - (gradient[k] + fall[k])
         wanted = float(slope) / max(float(curvature), 1e-12)
@@ -80,7 +91,7 @@ def smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
 
 
 def _as_integers(values):
-    """The bits of an array of floats, as integers of the same size."""
+    """Return the bits of an array of floats, as integers of the same size."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -91,42 +102,42 @@ def _bits(values):
     return lambda values: values.view(np.int64)
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _largest(bits):
-    """Place of the first of the largest of floats that are not negative, given their bits.
+    """Return the first position of the largest of non-negative floats, given their bits.
 
-    The bits of such floats have the order of the floats, and the largest of many integers is found
-    eight at a time; of floats one by one, since these might be no numbers.
+    Such floats are ordered like their bits. The maximum of integers is vectorised; the maximum of
+    floats is not, because they might be NaN.
     """
-    n, most, place = bits.shape[0], bits[0], 0
-    for start in range(0, n, _PIECE):
-        stop = min(start + _PIECE, n)
-        own = bits[start]
+    n, most, position = bits.shape[0], bits[0], 0
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        chunk_most = bits[start]
         for j in range(start, stop):
-            own = max(own, bits[j])
-        if own > most:
-            most, place = own, start
-    while bits[place] != most:
-        place += 1
-    return place
+            chunk_most = max(chunk_most, bits[j])
+        if chunk_most > most:
+            most, position = chunk_most, start
+    while bits[position] != most:
+        position += 1
+    return position
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _largest_signed(bits, room):
-    """Do the same with floats of any sign; `room` is overwritten."""
+    """Return the first position of the largest of floats of any sign; overwrites `room`."""
     one = bits.dtype.type(1)
     shift = bits.dtype.type(8 * bits.itemsize - 1)
-    # All bits but the sign.
+    # All bits except the sign.
     size = ~(one << shift)
     for j in range(bits.shape[0]):
-        # The larger the size of a negative number, the smaller it is.
+        # Negative floats are ordered against their bits.
         room[j] = bits[j] ^ ((bits[j] >> shift) & size)
     return _largest(room)
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _moved(move, rising, falling, upper, lower, epsilon):
-    """Cut a move at the bounds; return it and the two coefficients after it."""
+    """Clip a move at the bounds; return it and the two coefficients after it."""
     ceiling = 0.0 if (epsilon > 0.0 and rising < 0.0) else upper
     floor = 0.0 if (epsilon > 0.0 and falling > 0.0) else lower
     room_up, room_down = ceiling - rising, falling - floor
@@ -137,24 +148,24 @@ def _moved(move, rising, falling, upper, lower, epsilon):
     return move, rising, falling
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _offsets(coef, lower, upper, epsilon):
-    """What is added to the gradient for the gain of raising and of lowering a coefficient."""
+    """Return what to add to the gradient for the gain of raising and of lowering a coefficient."""
     rise = -np.inf if coef >= upper else (-epsilon if coef >= 0.0 else epsilon)
     fall = np.inf if coef <= lower else (-epsilon if coef > 0.0 else epsilon)
     return rise, fall
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def place_symmetric(matrix, places, block):
-    """Write ``block`` (len(places), n) into rows of `matrix` and, mirrored, into its columns.
+    """Write `block`, of shape (len(places), n), into rows and columns of a symmetric `matrix`.
 
-    Columns are written in stripes of a few rows: each cache line of the block is read once, and
-    the lines of a stripe, which share a cache set, do not evict each other.
+    Columns are written a few rows at a time: each cache line of the block is read once, and the
+    lines of these rows, which share a cache set, do not evict each other.
     """
     count = block.shape[1]
     for p in range(places.shape[0]):
-        # Entry by entry: the assignment of a slice compiles its messages about shapes as well.
+        # Entry by entry: assigning a slice would also compile numba's messages about shapes.
         row, source = matrix[places[p]], block[p]
         for i in range(count):
             row[i] = source[i]

@@ -1,11 +1,4 @@
-"""A machine on one Gram matrix: the solver protocol.
-
-Steps that are far more than a problem needs on scaled data: where solvers stop by default.
-
-Kernels that are not positive semidefinite, and how solvers find out.
-
-Machines that cannot tell samples apart because the kernels are too small for the cost.
-"""
+"""Solver interface, default limits on the work of solvers, and checks of what they find."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,6 +12,24 @@ from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
 from lokl.solvers.problem import Dual, Problem
 
+# Default limits are far more than problems need on scaled data.
+# Matrix entries that may be read, and the cost of a step in addition to them.
+_ENTRIES, _OVERHEAD = 6e9, 200
+# Fewest steps per sample that a large problem may take.
+_STEPS_PER_SAMPLE = 1000
+# Rounds of working sets, each of which costs as much as thousands of steps in a small set.
+_ROUNDS, _ROUNDS_PER_SAMPLE = 5000, 0.1
+# Times that missing rows are computed, if memory is so small that most rounds miss one.
+_FETCHES, _FETCHES_PER_SAMPLE = 20_000, 100
+# Rounds without a decrease of the objective beyond rounding.
+_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE = 1000, 10
+# Relative to the largest diagonal entry, how far rounding makes curvatures of repeated samples
+# negative, in single and in double precision.
+_SINGLE, _DOUBLE = 1e-3, 1e-6
+# Mean of the diagonal times the sum of all costs below which kernels count as too small. At C = 1
+# it is 1 for kernels of trace one, and the number of samples for a mean diagonal of one.
+_WEAK = 2.0
+
 
 class Solver(BaseEstimator, ABC):
     """Finds the coefficients of a :class:`Problem` on a :class:`~lokl.gram.GatedGram`.
@@ -26,19 +37,19 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     losses : tuple of str
-        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive". It is never given a
-        problem of another.
+        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive". It never receives
+        a problem with another loss.
     is_low_rank : bool
-        Whether it sees kernels through few features of them. These stand for positive semidefinite
-        kernels, and only for those that they were made of: what follows the settings of a kernel by
-        gradient does not go with it.
+        Whether it replaces kernels by a few features. Such features exist only for positive
+        semidefinite kernels with fixed settings, so methods that learn the settings of a kernel by
+        gradient do not work with it.
     """
 
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
     is_low_rank: ClassVar[bool] = False
 
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
-        """Lay out training samples in the precision and memory this solver wants.
+        """Lay out training samples in the precision and memory of this solver.
 
         Parameters
         ----------
@@ -64,38 +75,47 @@ class Solver(BaseEstimator, ABC):
         gram : GatedGram
         problem : Problem
         start : array of shape (n_samples,), optional
-            Coefficients of a similar problem to start from.
+            Warm start: coefficients of a similar problem.
         ceiling : float, optional
-            The caller has no use for an optimum above this: a solver may stop once its dual value,
-            which only grows, has passed it.
+            The caller has no use for an optimum above this value. A solver may stop once its dual
+            value, which only grows, exceeds it.
+
+        Returns
+        -------
+        Dual
         """
 
-    def solve_parts(
+    def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
     ) -> list[Dual]:
-        """Solve several problems from which samples are absent, each by itself.
+        """Solve several problems, in each of which some samples are absent.
 
         Parameters
         ----------
         gram : GatedGram
             Of all samples.
         problems : sequence of Problem
-        starts : sequence of arrays, optional
-            Coefficients of the problems with all samples, which a solver may start from.
+        starts : sequence of arrays of shape (n_samples,), optional
+            Warm starts: coefficients of the problems with all samples.
+
+        Returns
+        -------
+        list of Dual
+            One for each problem.
         """
         return [self.solve(gram, problem) for problem in problems]
 
     @property
     def tolerance(self) -> float:
-        """Violation of the optimality conditions that is left; 0 where that cannot be chosen."""
+        """Violation of the optimality conditions that is left; 0 if it cannot be set."""
         return 0.0
 
     def with_tolerance(self, tolerance: float) -> "Solver":
-        """Return a solver that leaves so much; itself where that cannot be chosen."""
+        """Return a solver with another tolerance, or itself if that cannot be set."""
         return self
 
     def with_share_of_memory(self, share: float) -> "Solver":
-        """Return a solver that uses a part of the memory; itself where it has no budget."""
+        """Return a solver that uses a fraction of the memory, or itself if it has no budget."""
         return self
 
 
@@ -118,49 +138,33 @@ class TolerantSolver(Solver):
         return smaller
 
 
-# Entries of rows that may be looked at, and what a step costs beside them.
-_WORK, _OVERHEAD = 6e9, 200
-# Steps for each sample that a large problem may need at least.
-_STEPS_A_SAMPLE = 1000
-# Rounds of working sets, each of which costs as much as thousands of steps in a small set.
-_ROUNDS, _ROUNDS_A_SAMPLE = 5000, 0.1
-# Times that rows are computed anew, where the memory holds so few that most rounds miss one.
-_FETCHES, _FETCHES_A_SAMPLE = 20_000, 100
-# Rounds in which an objective must fall by more than rounding does, at least and by sample.
-_PATIENCE, _PATIENCE_A_SAMPLE = 1000, 10
+def default_step_limit(n_samples: int, working_set: int, share: float = 1.0) -> int:
+    """Return the limit on pair moves; a solver with slower moves takes a smaller `share`."""
+    return int(max(share * _ENTRIES / (working_set + _OVERHEAD), _STEPS_PER_SAMPLE * n_samples))
 
 
-def enough_steps(n_samples: int, working_set: int, share: float = 1.0) -> int:
-    """Pair moves of a working set; a solver that is slower at them takes a smaller `share`."""
-    return int(max(share * _WORK / (working_set + _OVERHEAD), _STEPS_A_SAMPLE * n_samples))
+def default_round_limit(n_samples: int) -> int:
+    """Return the limit on the number of working sets."""
+    return int(max(_ROUNDS, _ROUNDS_PER_SAMPLE * n_samples))
 
 
-def enough_rounds(n_samples: int) -> int:
-    """Working sets, whatever their size."""
-    return int(max(_ROUNDS, _ROUNDS_A_SAMPLE * n_samples))
+def default_fetch_limit(n_samples: int) -> int:
+    """Return how often multiplicative weights may compute missing rows."""
+    return max(_FETCHES, _FETCHES_PER_SAMPLE * n_samples)
 
 
-def enough_fetches(n_samples: int) -> int:
-    """Times that rows which are not in memory may be computed for multiplicative weights."""
-    return max(_FETCHES, _FETCHES_A_SAMPLE * n_samples)
-
-
-def enough_patience(n_samples: int) -> int:
-    """Rounds of multiplicative weights that may pass without a fall of the objective."""
-    return max(_PATIENCE, _PATIENCE_A_SAMPLE * n_samples)
-
-
-# Rounding makes curvatures of repeated samples negative by so much of the largest diagonal entry.
-_SINGLE, _DOUBLE = 1e-3, 1e-6
+def default_idle_limit(n_samples: int) -> int:
+    """Return the limit on rounds of multiplicative weights without a lower objective."""
+    return max(_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE * n_samples)
 
 
 def is_indefinite(curvature: float, scale: float, single: bool) -> bool:
-    """Whether a pair was met that no positive semidefinite kernel has.
+    """Return whether a curvature is impossible for a positive semidefinite kernel.
 
     Parameters
     ----------
     curvature : float
-        The smallest ``K_ii + K_jj - 2 K_ij`` that was met.
+        Smallest ``K_ii + K_jj - 2 K_ij`` of the pairs that were moved.
     scale : float
         Size of the largest diagonal entry.
     single : bool
@@ -169,8 +173,8 @@ def is_indefinite(curvature: float, scale: float, single: bool) -> bool:
     return curvature < -(_SINGLE if single else _DOUBLE) * scale
 
 
-def tell_of_indefinite_kernels() -> None:
-    """Warn that a solution may not be the optimum."""
+def warn_indefinite() -> None:
+    """Warn that the kernel is indefinite and the solution may not be the optimum."""
     warn_once(
         "indefinite",
         "the kernel is not positive semidefinite; the solution is a stationary point, "
@@ -178,23 +182,16 @@ def tell_of_indefinite_kernels() -> None:
     )
 
 
-# Mean of the diagonal times the sum of all costs, below which kernels count as too small. Kernels
-# of trace one have 1 at C = 1, those of mean diagonal one have the number of samples.
-_WEAK = 2.0
-
-
 def is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
-    """Whether all of the smaller class is at its bound and every sample gets the same decision.
+    """Return whether the smaller class is at its bound and all samples get the same decision.
 
-    Then no sample's kernel sum reaches the margin, the intercept alone decides, and it names the
-    larger class whatever the sample. `diag` gives the kernel values of the samples with themselves,
-    where it comes to that.
+    Then no kernel sum reaches the margin, and the intercept predicts the larger class for every
+    sample. `diag` returns the diagonal of the kernel, (n_samples,); it is called only if needed.
     """
-    said = dual.decision
-    if said.min() <= 0.0 <= said.max() or not problem.is_classification:
+    decision = dual.decision
+    if decision.min() <= 0.0 <= decision.max() or not problem.is_classification:
         return False
-    up, down = problem.upper > 0, problem.lower < 0
-    cost = np.maximum(problem.upper, -problem.lower)
+    up, down, cost = problem.upper > 0, problem.lower < 0, problem.bound
     if not np.isfinite(cost).all() or not up.any() or not down.any():
         return False
     if float(diag().mean()) * float(cost.sum()) > _WEAK:
@@ -202,19 +199,19 @@ def is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> boo
         return False
     smaller = up if cost[up].sum() <= cost[down].sum() else down
     at_bound = (np.abs(dual.coef[smaller]) >= (1.0 - 1e-6) * cost[smaller]).all()
-    return bool(at_bound and np.abs(said - dual.intercept).max() < 1.0)
+    return bool(at_bound and np.abs(decision - dual.intercept).max() < 1.0)
 
 
 def warn_if_saturated(
     problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Callable[[], Array]]
 ) -> None:
-    """Tell the user about machines that predict one class for every sample."""
-    # A machine without samples, whose view all of them lack, has nothing to tell.
-    machines = [own for own in zip(problems, duals, diags, strict=True) if len(own[1].coef)]
-    if machines and all(is_saturated(*own) for own in machines):
+    """Warn if every SVM predicts one class for all samples; arguments as in `is_saturated`."""
+    # An SVM without samples, because its view is missing for all of them, cannot be saturated.
+    solved = [case for case in zip(problems, duals, diags, strict=True) if len(case[1].coef)]
+    if solved and all(is_saturated(*case) for case in solved):
         warn_once(
             "saturated",
-            "the machine is saturated: kernel values are so small for this C that all samples get "
+            "the SVM is saturated: kernel values are so small for this C that all samples get "
             "the decision of the larger class. Raise C, or normalise the kernels with "
             "normalized('mean_diag') instead of 'trace'",
         )

@@ -1,16 +1,14 @@
-"""Where to start a machine whose last solve was at another cost.
+"""Regularisation paths: the same problem at rising costs, each solved from the last solution.
 
-One machine after the other while costs rise, on one matrix.
-
-Problems from which samples are absent, on one stored matrix, side by side in threads.
-
-The machine of all samples is near: most of its support is that of a part as well. So a part starts
-from its coefficients, in working sets that are little larger than its support. Each solve is one
-compiled call, which threads make at the same time.
+- :class:`StoredCostPath` solves on a matrix that is stored as a whole, each problem in one compiled
+  call; :class:`RowCostPath` solves on rows, by any solver.
+- :func:`solve_on_stored` solves problems that leave out different samples of one stored matrix, in
+  threads. The solution with all samples is close, because most of its support stays. So each
+  problem starts from it, with working sets little larger than its support.
+- :func:`warm_start` and :func:`still_optimal` reuse a solution at other costs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -22,97 +20,86 @@ from lokl._compiled import CompiledModule
 from lokl._threads import limit_blas_for, run_chunked
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram
-from lokl.solvers.base import Solver, enough_steps, is_indefinite, tell_of_indefinite_kernels
+from lokl.solvers.base import Solver, default_step_limit, is_indefinite, warn_indefinite
 from lokl.solvers.problem import Dual, Problem
 
-# Share of the support at its bounds, below which most of a solution stays as it is.
-_FEW = 0.2
+_stored = CompiledModule("lokl.solvers._stored")
+_rows = CompiledModule("lokl.gram._rows")
+
+# Fraction of the support at its bounds below which costs hardly change a solution.
+_FEW_BOUNDED = 0.2
+# Samples of a working set on a stored matrix: its block stays in the caches of a core.
+_WORKING_SET = 768
+# Samples of a working set relative to the support of a warm start, and the fewest.
+_SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
 
 
-def restart(last: Dual, before: Problem, now: Problem) -> Array:
-    """Coefficients for a problem, from the solution of one with other costs.
+def warm_start(last: Dual, before: Problem, now: Problem) -> Array:
+    """Return coefficients to start a problem from, given the solution at other costs.
 
-    They are stretched by the best factor between 1 and the ratio of the costs, an exact search
-    along ``u``: the ratio where all samples are at their bounds, 1 where none is. The solver moves
-    them into the new boxes.
+    They are scaled by the best factor between 1 and the ratio of the costs: the ratio if all
+    samples are at their bounds, 1 if none is. The solver moves them into the new boxes.
+
+    Parameters
+    ----------
+    last : Dual
+        Solution of `before`.
+    before, now : Problem
+        The same problem at two costs.
+
+    Returns
+    -------
+    coef : array of shape (n_samples,)
     """
     coef = last.coef
     at_bound = (coef != 0) & ((coef == before.lower) | (coef == before.upper))
-    if at_bound.sum() < _FEW * np.count_nonzero(coef) and np.array_equal(before.ridge, now.ridge):
-        # The cost hardly touches this solution.
+    is_bounded = at_bound.sum() >= _FEW_BOUNDED * np.count_nonzero(coef)
+    if not is_bounded and np.array_equal(before.ridge, now.ridge):
         return coef
-    # The sum of the coefficients is zero, so that the intercept has no part in it.
-    curved = float(coef @ last.decision) + float(now.ridge @ coef**2)
-    gain = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
-    if curved <= 0.0 or gain <= 0.0:
+    # The coefficients sum to zero, so the intercept does not matter.
+    quadratic = float(coef @ last.decision) + float(now.ridge @ coef**2)
+    linear = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
+    if quadratic <= 0.0 or linear <= 0.0:
         return coef
-    ratio = _cost(now) / _cost(before)
-    return np.asarray(coef * np.clip(gain / curved, min(1.0, ratio), max(1.0, ratio)))
+    tiny = np.finfo(float).tiny
+    ratio = max(float(now.cost.mean()), tiny) / max(float(before.cost.mean()), tiny)
+    return np.asarray(coef * np.clip(linear / quadratic, min(1.0, ratio), max(1.0, ratio)))
 
 
 def still_optimal(last: Dual, now: Problem, tolerance: float) -> Dual | None:
-    """Return a solution as that of a problem with other costs, where these do not change it.
+    """Return a solution as the solution at other costs on the same matrix, if it still is one.
 
-    So it is for rising costs once no sample is at its bound. Both problems are on the same matrix.
+    This is so for rising costs once no sample is at its bound.
     """
     coef = last.coef
     if not last.converged or (coef < now.lower).any() or (coef > now.upper).any():
         return None
     gradient = now.target - (last.decision - last.intercept) - now.ridge * coef
-    up, down = now.violations(coef, gradient)
-    if up.max(initial=-np.inf) - down.min(initial=np.inf) > tolerance:
+    if now.violation(coef, gradient) > tolerance:
         return None
     return now.dual(coef, gradient, 0, True)
 
 
-def _cost(problem: Problem) -> float:
-    """Cost of the samples on average: where there is no bound, it is in the ridge."""
-    bound = np.maximum(problem.upper, -problem.lower)
-    if np.isfinite(bound).all():
-        return float(bound.mean())
-    ridge = problem.ridge[problem.ridge > 0]
-    return float((1.0 / ridge).mean()) if len(ridge) else 1.0
-
-
-_stored = CompiledModule("lokl.solvers._stored")
-_raise_costs = CompiledModule("lokl.solvers._raise_costs")
-_rows = CompiledModule("lokl.gram._rows")
-
-# Samples of a working set: its small matrix stays in the caches of a core.
-_WORKING_SET = 768
-
-
-@dataclass(frozen=True, eq=False)
-class Stop:
-    """Where a path stands after a machine was solved."""
-
-    decision: Array  # (n_samples,), of samples without cost as well
-    coef: Array  # (n_samples,)
-    intercept: float
-    steps: int
-    converged: bool
-
-
-class Path(Protocol):
+class CostPath(Protocol):
     """Solves problems of rising cost, each from the last solution."""
 
-    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
-        """Solve a problem, and warn of what keeps its solution from being the optimum.
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Dual:
+        """Solve a problem, and warn if the solution is not the optimum.
 
         Parameters
         ----------
         problem : Problem
         ratio : float, default=0
-            Above 1 where all costs are so many times those of the last problem, and all else is the
-            same; else the last solution is not used. One that a path was told to start from is.
+            Above 1 if all costs are this many times the last problem's and all else is equal.
+            Otherwise the last solution is not used.
         """
 
 
-class CostPath(Path):
-    """A path on a matrix that is stored as a whole.
+class StoredCostPath(CostPath):
+    """A cost path on a matrix that is stored as a whole.
 
-    Samples without cost are left out, and still have decisions: a path of costs for each fold needs
-    one matrix for all folds. Paths on the same matrix may run in threads side by side.
+    Absent samples still get decisions, so one matrix serves the paths of all folds. Paths on the
+    same matrix may run in threads at the same time.
 
     Parameters
     ----------
@@ -128,52 +115,52 @@ class CostPath(Path):
         self.matrix = read_only(matrix)
         self.tol = tol
         self.working_set = working_set
-        self._machine: tuple[Array, Array] | None = None
+        # Coefficients and gradient of the last solution or of a warm start.
+        self._state: tuple[Array, Array] | None = None
         self._last: Problem | None = None
 
     @cached_property
     def _scale(self) -> float:
         return float(np.abs(self.matrix.diagonal()).max(initial=0.0))
 
-    def start(self, problem: Problem, coef: Array) -> None:
-        """Stand at coefficients of a similar problem, moved into the boxes of this one."""
+    def start_from(self, coef: Array, problem: Problem) -> None:
+        """Start the next solve from coefficients of a similar problem, of shape (n_samples,)."""
         coef = problem.feasible(coef)
         gradient = problem.target - problem.ridge * coef
         support = np.flatnonzero(coef)
         _rows.subtract_rows(0, len(coef), self.matrix, support, coef[support], gradient)
-        self._machine, self._last = (coef, gradient), None
+        self._state, self._last = (coef, gradient), None
 
-    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
-        stop, violation, curvature = self._advance(problem, ratio)
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Dual:
+        dual, violation, curvature = self._advance(problem, ratio)
         if self._shows_indefinite(curvature):
-            tell_of_indefinite_kernels()
-        if not stop.converged:
+            warn_indefinite()
+        if not dual.converged:
             warn_once(
                 "unconverged",
-                f"the solver stopped after {stop.steps} steps with a violation of "
+                f"the solver stopped after {dual.n_iter} steps with a violation of "
                 f"{violation:.3g} > {self.tol:.3g}; scale the data or the kernels, or search "
                 "smaller costs",
                 ConvergenceWarning,
             )
-        return stop
+        return dual
 
-    def solve_if_sound(self, problem: Problem) -> Stop | None:
-        """Solve a problem; None, without a warning, where another solver should try."""
-        stop, _, curvature = self._advance(problem, 0.0)
-        return stop if stop.converged and not self._shows_indefinite(curvature) else None
+    def solve_if_convex(self, problem: Problem) -> Dual | None:
+        """Solve a problem; None, without a warning, if another solver should try."""
+        dual, _, curvature = self._advance(problem, 0.0)
+        return dual if dual.converged and not self._shows_indefinite(curvature) else None
 
-    def _advance(self, problem: Problem, ratio: float) -> tuple[Stop, float, float]:
-        """Solve a problem; tell the violation that is left and the least curvature met, too."""
-        n, box = len(problem.target), (problem.lower, problem.upper)
-        before = self._last
-        if self._machine is None or (before is not None and ratio <= 1.0):
-            self._machine = np.zeros(n), problem.target.copy()
+    def _advance(self, problem: Problem, ratio: float) -> tuple[Dual, float, float]:
+        """Solve a problem; return its solution, the violation and the smallest curvature."""
+        box, before = (problem.lower, problem.upper), self._last
+        if self._state is None or (before is not None and ratio <= 1.0):
+            self._state = np.zeros(len(problem.target)), problem.target.copy()
         elif before is not None:
-            coef, gradient = self._machine
+            coef, gradient = self._state
             gradient += (before.ridge - problem.ridge) * coef
-            _raise_costs.raise_costs(
+            _stored.raise_costs(
                 self.matrix,
-                self._machine,
+                self._state,
                 problem.target,
                 (before.lower, before.upper),
                 box,
@@ -181,28 +168,22 @@ class CostPath(Path):
                 ratio,
                 self.tol,
             )
-        coef, gradient = self._machine
+        coef, gradient = self._state
         start = coef.copy()
         violation, steps, curvature = _stored.solve_stored(
             self.matrix,
-            self._machine,
+            self._state,
             box,
             problem.epsilon,
             problem.ridge,
             self.tol,
             self.working_set,
-            enough_steps(n, self.working_set),
+            default_step_limit(len(coef), self.working_set),
         )
         self._last = problem
-        coef = problem.settled(coef, start, self._scale, self.tol)
-        converged = violation <= self.tol
-        if converged:
-            intercept = problem.intercept(coef, gradient)
-        else:
-            intercept = problem.least_loss_intercept(coef, gradient)
-        decision = problem.target - gradient - problem.ridge * coef + intercept
-        stop = Stop(decision, coef, intercept, steps, converged)
-        return stop, violation, curvature
+        coef = problem.snap(coef, start, self._scale, self.tol)
+        dual = problem.dual(coef, gradient, steps, bool(violation <= self.tol))
+        return dual, violation, curvature
 
     def _shows_indefinite(self, curvature: float) -> bool:
         if curvature >= 0.0:
@@ -210,10 +191,10 @@ class CostPath(Path):
         return is_indefinite(curvature, self._scale, self.matrix.dtype == np.float32)
 
 
-class RowPath(Path):
-    """A path on a matrix of which memory holds some rows.
+class RowCostPath(CostPath):
+    """A cost path on a matrix of which only some rows are stored.
 
-    Paths on the same matrix share these rows, and hence take turns: they must not run side by side.
+    Paths on the same matrix share these rows and must not run at the same time.
 
     Parameters
     ----------
@@ -226,52 +207,38 @@ class RowPath(Path):
         self.solver = solver
         self._last: tuple[Dual, Problem] | None = None
 
-    def solve(self, problem: Problem, ratio: float = 0.0) -> Stop:
-        start = None if self._last is None or ratio <= 1.0 else restart(*self._last, problem)
+    def solve(self, problem: Problem, ratio: float = 0.0) -> Dual:
+        start = None if self._last is None or ratio <= 1.0 else warm_start(*self._last, problem)
         with limit_blas_for(self.gram.n_samples):
             dual = self.solver.solve(self.gram, problem, start)
         self._last = dual, problem
-        return Stop(dual.decision, dual.coef, dual.intercept, dual.n_iter, dual.converged)
-
-
-# Samples of a working set for each sample of the support; at least, and at most.
-_ROOM, _FEWEST, _MOST = 1.25, 192, 768
+        return dual
 
 
 def solve_on_stored(
     matrix: Array, problems: Sequence[Problem], starts: Sequence[Array] | None, tol: float
 ) -> list[Dual | None]:
-    """Solve problems; None stands for those that need another solver.
+    """Solve problems in threads; None stands for those that need another solver.
 
     Parameters
     ----------
     matrix : array of shape (n_samples, n_samples)
     problems : sequence of Problem
-    starts : sequence of arrays or None
-        Coefficients to start from, one array for each problem.
+    starts : sequence of arrays of shape (n_samples,), or None
+        Warm start of each problem.
     tol : float
         Violation of the optimality conditions that is left.
     """
-    solved: list[Dual | None] = [None] * len(problems)
+    duals: list[Dual | None] = [None] * len(problems)
 
-    def some(begin: int, end: int) -> None:
-        for place in range(begin, end):
-            start = None if starts is None else starts[place]
-            solved[place] = _solve(matrix, problems[place], start, tol)
+    def solve_range(begin: int, end: int) -> None:
+        for i in range(begin, end):
+            path = StoredCostPath(matrix, tol)
+            if starts is not None:
+                wanted = _SET_PER_SUPPORT * np.count_nonzero(starts[i])
+                path.working_set = int(np.clip(wanted, _SMALLEST_SET, _WORKING_SET))
+                path.start_from(starts[i], problems[i])
+            duals[i] = path.solve_if_convex(problems[i])
 
-    run_chunked(some, len(problems), 1)
-    return solved
-
-
-def _solve(matrix: Array, problem: Problem, start: Array | None, tol: float) -> Dual | None:
-    size = _MOST
-    if start is not None:
-        size = int(np.clip(_ROOM * np.count_nonzero(start), _FEWEST, _MOST))
-    path = CostPath(matrix, tol, size)
-    if start is not None:
-        path.start(problem, start)
-    stop = path.solve_if_sound(problem)
-    if stop is None:
-        return None
-    gradient = problem.target - stop.decision + stop.intercept - problem.ridge * stop.coef
-    return problem.dual(stop.coef, gradient, stop.steps, True, stop.intercept)
+    run_chunked(solve_range, len(problems), 1)
+    return duals

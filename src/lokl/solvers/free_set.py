@@ -1,18 +1,22 @@
-"""From an approximate optimum to the exact one, where the problem is small.
+"""Steps that move all free coefficients of a small problem at once, on its whole matrix.
 
-At the optimum, the free coefficients (neither zero nor at a bound) satisfy a linear system. Once
-the solver has found which they are, solving it gives the optimum to machine precision: the answer
-no longer depends on the order of rows, on repeated rows or on the path.
+At the optimum, the free coefficients (neither zero nor at a bound) satisfy a linear system. There
+are two ways to use this, for different starting points:
 
-Interior point steps: a small problem whose kernel values are too uneven for pair moves.
+- :func:`newton_steps` solves the system for the coefficients that are free now. Near the optimum it
+  gives the optimum to machine precision (:func:`polish`), so that the solution does not depend on
+  the order of rows, on repeated rows or on the path.
+- :func:`interior` finds out which coefficients are free. Pair moves follow flat directions of the
+  kernel in tiny steps: features of size 10,000 in a few dimensions take billions. Interior point
+  steps number some dozens whatever the scale of the kernel, and each costs a Cholesky factor.
 
-Pair moves follow the kernel's flat directions in tiny steps: with features of size 10,000 and few
-dimensions they need billions. Interior point steps solve for all coefficients at once, so their
-number, some dozens, does not depend on the scale of the kernel. Each costs a Cholesky factor.
+On stored matrices hundreds of coefficients are free, and nothing is polished: there conjugate
+gradients inside the compiled solver (:func:`lokl.solvers._stored.climb`) cost less than a factor.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
@@ -20,25 +24,39 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 from lokl._arrays import Array
 from lokl.solvers.problem import Problem
 
-_LARGEST = 200
-_POLISH_ROUNDS = 20
-# By the bytes of a number, in units of the largest diagonal entry.
+# Most free coefficients that Newton steps are taken for, and most steps.
+_MOST_FREE, _NEWTON_STEPS = 200, 20
+# Ridge of a Newton step by the bytes of a number, relative to the largest diagonal entry.
 _RIDGES = {8: 1e-11, 4: 1e-7}
+# Limit on interior point steps, and steps without progress that end them: then only rounding is
+# left. At first, far from balance, there is no progress either.
+_INTERIOR_STEPS, _PATIENCE = 100, 25
+# Fraction of the way to the nearest bound, so that the path stays inside.
+_INSIDE = 0.995
+# Complementarity relative to the value, at which the active bounds are known.
+_CLOSE = 1e-10
 
 
-@dataclass
-class Optimum:
-    """Coefficients, the gradient that belongs to them, and the violation that is left."""
+class Polished(NamedTuple):
+    """Coefficients and gradient, of shape (n,), and the violation that is left."""
 
     coef: Array
     gradient: Array
     violation: float
 
 
+class NewtonStep(NamedTuple):
+    """Coefficients and gradient after a step, and whether no bound was reached on the way."""
+
+    coef: Array
+    gradient: Array
+    is_whole: bool
+
+
 def polish(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, exact: float
-) -> Optimum | None:
-    """Solve for the free coefficients exactly; None where that does not apply.
+) -> Polished | None:
+    """Solve for the free coefficients exactly; None if no whole Newton step is possible.
 
     Parameters
     ----------
@@ -46,65 +64,47 @@ def polish(
         ``K + R`` in float64.
     problem : Problem
     coef, gradient : arrays of shape (n,)
-        Near the optimum; left alone.
+        Near the optimum; they are not changed.
     exact : float
-        Violation that counts as none.
+        Violation that counts as zero.
     """
     best = None
-    for u, slope, is_whole in _strides(matrix, problem, coef, gradient):
-        if is_whole:
-            up, down = problem.violations(u, slope)
-            violation = float(up.max() - down.min())
+    for step in newton_steps(matrix, problem, coef, gradient):
+        if step.is_whole:
+            violation = problem.violation(step.coef, step.gradient)
             if best is not None and violation > 0.5 * best.violation:
                 break
-            best = Optimum(u, slope, violation)
+            best = Polished(step.coef, step.gradient, violation)
             if violation <= exact:
                 break
     return best
 
 
-def climb(
+def newton_steps(
     matrix: Array, problem: Problem, coef: Array, gradient: Array
-) -> tuple[Array, Array] | None:
-    """Go to the best values of the free coefficients, or to where too many have met a bound.
+) -> Iterator[NewtonStep]:
+    """Yield Newton steps of the free coefficients, each up to the nearest bound.
 
-    The objective rises on the way. Pair moves need many steps where a few coefficients are free and
-    their matrix is nearly singular, as under a linear kernel of large cost; there, this needs few.
-    Returns coefficients and gradient; None where it does not apply.
+    The objective does not fall. Arguments as in :func:`polish`.
     """
-    found = None
-    for u, slope, is_whole in _strides(matrix, problem, coef, gradient):
-        found = u, slope
-        if is_whole:
-            break
-    return found
-
-
-# Coefficients and gradient, and whether no bound was met on the way to them.
-Stride = tuple[Array, Array, bool]
-
-
-def _strides(matrix: Array, problem: Problem, coef: Array, gradient: Array) -> Iterator[Stride]:
-    """Yield step after step of the free coefficients, as long as one applies."""
-    # Coefficients keep their sign where the slope jumps at zero.
+    # Coefficients keep their sign if the slope jumps at zero.
     lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
     upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
-    for _ in range(_POLISH_ROUNDS):
-        stride = _stride(matrix, problem, coef, gradient, lower, upper)
-        if stride is None:
+    for _ in range(_NEWTON_STEPS):
+        step = _newton_step(matrix, problem, coef, gradient, lower, upper)
+        if step is None:
             return
-        yield stride
-        coef, gradient, _ = stride
+        yield step
+        coef, gradient, _ = step
 
 
-def _stride(
+def _newton_step(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
-) -> Stride | None:
-    """Newton's step of the free coefficients up to the nearest bound, and whether it was whole."""
+) -> NewtonStep | None:
     free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
-    if not 2 <= len(free) <= _LARGEST:
+    if not 2 <= len(free) <= _MOST_FREE:
         return None
-    change = _newton(matrix, problem, coef, gradient, free)
+    change = _newton_direction(matrix, problem, coef, gradient, free)
     if change is None:
         return None
     room = np.where(change > 0, upper[free] - coef[free], coef[free] - lower[free])
@@ -113,30 +113,30 @@ def _stride(
     step = min(1.0, float(reach.min()))
     moved = coef[free] + step * change
     if step < 1.0:
-        # The nearest bound is hit: these coefficients are not free after all.
+        # These coefficients reach a bound first, so they are not free after all.
         blocked = reach <= step
         moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
     gradient = gradient - (moved - coef[free]) @ matrix[free]
     coef = coef.copy()
     coef[free] = moved
-    return coef, gradient, step == 1.0
+    return NewtonStep(coef, gradient, step == 1.0)
 
 
-def _newton(
+def _newton_direction(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, free: Array
 ) -> Array | None:
-    """Change of the free coefficients towards equality in their optimality conditions.
+    """Return the change of the free coefficients that makes their slopes equal, (n_free,).
 
-    With ``s`` the slopes of the objective: ``K d + b 1 = s`` and ``1'd = 0`` restores the balance.
-    Repeated rows make the matrix singular; a tiny ridge leaves the split between them symmetric,
-    and repetition removes its effect on everything else.
+    With slopes ``s`` of the objective it solves ``K d + b 1 = s``, with ``b`` such that ``1'u`` is
+    zero afterwards. Repeated rows make the matrix singular. A tiny ridge splits their change
+    evenly, and further steps remove its effect on everything else.
     """
     ridge = _RIDGES[matrix.dtype.itemsize]
     system = matrix[free[:, np.newaxis], free].astype(np.float64, copy=False)
     system.flat[:: len(free) + 1] += ridge * system.diagonal().max()
     sides = np.ones((len(free), 2), order="F")
     sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
-    # LAPACK is called directly: the checks of scipy.linalg.solve cost more than so small a system.
+    # LAPACK is called directly: the checks of scipy.linalg.solve take longer than the solution.
     _, solution, failure = lapack.dposv(system, sides, lower=1, overwrite_b=1)
     if failure:
         return None
@@ -145,26 +145,17 @@ def _newton(
     return np.asarray(change) if np.isfinite(change).all() else None
 
 
-_INTERIOR_ROUNDS = 100
-# Rounds without progress that end the steps: rounding is all that is left. At first, while the path
-# is far from balance, there is none either.
-_PATIENCE = 25
-# Share of the way to the nearest bound, so that the path stays inside.
-_INSIDE = 0.995
-# Complementarity relative to the value, at which the active bounds are known.
-_CLOSE = 1e-10
-
-
 @dataclass
-class _Path:
+class _InteriorPoint:
     """A point inside the bounds, written as ``u = sum of signed halves z``, with its multipliers.
 
-    Halves are the positive and the negative part of a coefficient, where the bounds allow both;
+    Halves are the positive and the negative part of a coefficient, if the bounds allow both.
     ``0 < z < cap``, with multipliers `low` and `high` of these bounds and `level` of ``1'u = 0``.
+    All arrays have shape (n_halves,).
     """
 
     sign: Array
-    owner: Array  # number of the sample of each half
+    owner: Array  # index of the sample of each half
     cost: Array
     cap: Array
     z: Array
@@ -173,7 +164,7 @@ class _Path:
     level: float = 0.0
 
     @classmethod
-    def begin(cls, problem: Problem, scale: float) -> "_Path":
+    def begin(cls, problem: Problem, scale: float) -> "_InteriorPoint":
         up, down = np.flatnonzero(problem.upper > 0), np.flatnonzero(problem.lower < 0)
         owner = np.concatenate([up, down])
         sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
@@ -194,12 +185,12 @@ class _Path:
         return self.cap - self.z
 
     def products(self) -> Array:
-        """Bound times multiplier, of all bounds; all fall to zero."""
+        """Return distance times multiplier of all bounds, which are zero at the optimum."""
         finite = np.isfinite(self.cap)
         return np.concatenate([self.z * self.low, self.room[finite] * self.high[finite]])
 
     def at_bounds(self) -> Array:
-        """Halves, with those at a bound put there: their multiplier is the larger of the two."""
+        """Return the halves, with those at a bound put there: their multiplier is the larger."""
         size = max(float(self.z.max()), np.finfo(float).tiny)
         z = np.where(self.z / size < self.low, 0.0, self.z)
         full = np.isfinite(self.cap) & (self.room / size < self.high) & (z > 0)
@@ -207,48 +198,46 @@ class _Path:
 
 
 def interior(matrix: Array, problem: Problem) -> Array | None:
-    """Coefficients near the optimum, with those at bounds put there; None where it failed.
+    """Return coefficients near the optimum, of shape (n,), with those at bounds put there.
+
+    None if the steps fail.
 
     Parameters
     ----------
     matrix : array of shape (n, n)
         ``K + R`` in float64.
     problem : Problem
-        Some sample can rise and some can fall.
+        With at least one sample that can rise and one that can fall.
     """
-    path = _Path.begin(problem, max(float(matrix.diagonal().max()), 1e-300))
-    taken = np.zeros(len(matrix), dtype=bool)
-    taken[path.owner] = True
-    part = np.flatnonzero(taken)
-    place = np.cumsum(taken) - 1
-    path.owner = place[path.owner]
-    system = matrix if len(part) == len(matrix) else matrix[np.ix_(part, part)]
+    index = np.flatnonzero(problem.present)
+    point = _InteriorPoint.begin(problem.take(index), max(float(matrix.diagonal().max()), 1e-300))
+    system = matrix if len(index) == len(matrix) else matrix[np.ix_(index, index)]
     best, worse = np.inf, 0
-    for _ in range(_INTERIOR_ROUNDS):
-        if not _advance(path, system):
+    for _ in range(_INTERIOR_STEPS):
+        if not _advance(point, system):
             break
-        products = float(path.products().sum())
+        products = float(point.products().sum())
         worse = worse + 1 if products >= best else 0
-        if worse == _PATIENCE or products <= _CLOSE * abs(float(path.cost @ path.z)):
+        if worse == _PATIENCE or products <= _CLOSE * abs(float(point.cost @ point.z)):
             break
         best = min(best, products)
-    if not np.isfinite(path.z).all():
+    if not np.isfinite(point.z).all():
         return None
     coef = np.zeros(len(matrix))
-    coef[part] = path.coef(len(part), path.at_bounds())
+    coef[index] = point.coef(len(index), point.at_bounds())
     return coef
 
 
-def _advance(path: _Path, Q: Array) -> bool:
-    """One predictor and corrector step (Mehrotra); whether the linear system could be solved."""
+def _advance(point: _InteriorPoint, Q: Array) -> bool:
+    """Take one predictor-corrector step (Mehrotra); return whether the linear system was solved."""
     n = len(Q)
-    finite = np.isfinite(path.cap)
-    # Where there is no upper bound, any room will do: its multiplier is zero and stays so.
-    room = np.where(finite, path.room, 1.0)
-    u = path.coef(n)
-    slope = path.cost + path.sign * ((Q @ u) - path.level)[path.owner] - path.low + path.high
-    theta = path.low / path.z + path.high / room
-    weight = 1.0 / np.bincount(path.owner, weights=1.0 / theta, minlength=n)
+    finite = np.isfinite(point.cap)
+    # Without an upper bound the multiplier is zero and stays zero, whatever the room.
+    room = np.where(finite, point.room, 1.0)
+    u = point.coef(n)
+    slope = point.cost + point.sign * ((Q @ u) - point.level)[point.owner] - point.low + point.high
+    theta = point.low / point.z + point.high / room
+    weight = 1.0 / np.bincount(point.owner, weights=1.0 / theta, minlength=n)
     try:
         factor = cho_factor(Q + np.diag(weight), lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
@@ -256,42 +245,42 @@ def _advance(path: _Path, Q: Array) -> bool:
     flat = cho_solve(factor, np.ones(n), check_finite=False)
 
     def direction(low_rest: Array, high_rest: Array) -> tuple[Array, Array, Array, float]:
-        """Newton's step for what is left of the products of bounds and multipliers."""
-        rest = -slope - low_rest / path.z + high_rest / room
-        side = weight * np.bincount(path.owner, weights=path.sign * rest / theta, minlength=n)
+        """Return the Newton step for the remaining products of distances and multipliers."""
+        rest = -slope - low_rest / point.z + high_rest / room
+        side = weight * np.bincount(point.owner, weights=point.sign * rest / theta, minlength=n)
         du = cho_solve(factor, side, check_finite=False)
         level = -(u.sum() + du.sum()) / flat.sum()
         du = du + level * flat
-        pull = (side - weight * du + level)[path.owner]  # Q du
-        dz = (rest - path.sign * (pull - level)) / theta
-        low = -(low_rest + path.low * dz) / path.z
-        high = (-high_rest + path.high * dz) / room
+        pull = (side - weight * du + level)[point.owner]  # Q du
+        dz = (rest - point.sign * (pull - level)) / theta
+        low = -(low_rest + point.low * dz) / point.z
+        high = (-high_rest + point.high * dz) / room
         return dz, low, high, level
 
-    products = path.products()
+    products = point.products()
     mean = products.mean()
-    dz, dlow, dhigh, level = direction(path.z * path.low, room * path.high)
-    step = min(_reach(path.z, dz), _reach(room[finite], -dz[finite]))
-    dual = min(_reach(path.low, dlow), _reach(path.high, dhigh))
-    ahead = (path.z + step * dz) @ (path.low + dual * dlow)
-    ahead += (room - step * dz) @ (path.high + dual * dhigh)
+    dz, dlow, dhigh, level = direction(point.z * point.low, room * point.high)
+    step = min(_reach(point.z, dz), _reach(room[finite], -dz[finite]))
+    dual = min(_reach(point.low, dlow), _reach(point.high, dhigh))
+    ahead = (point.z + step * dz) @ (point.low + dual * dlow)
+    ahead += (room - step * dz) @ (point.high + dual * dhigh)
     centre = mean * (ahead / products.sum()) ** 3
-    low_rest = path.z * path.low + dz * dlow - centre
-    high_rest = np.where(finite, room * path.high - dz * dhigh - centre, 0.0)
+    low_rest = point.z * point.low + dz * dlow - centre
+    high_rest = np.where(finite, room * point.high - dz * dhigh - centre, 0.0)
     dz, dlow, dhigh, level = direction(low_rest, high_rest)
     if not np.isfinite(dz).all():
         return False
-    step = min(_reach(path.z, dz), _reach(room[finite], -dz[finite]))
-    step = _INSIDE * min(step, _reach(path.low, dlow), _reach(path.high, dhigh))
-    path.z = path.z + step * dz
-    path.low = path.low + step * dlow
-    path.high = path.high + step * dhigh
-    path.level += step * level
+    step = min(_reach(point.z, dz), _reach(room[finite], -dz[finite]))
+    step = _INSIDE * min(step, _reach(point.low, dlow), _reach(point.high, dhigh))
+    point.z = point.z + step * dz
+    point.low = point.low + step * dlow
+    point.high = point.high + step * dhigh
+    point.level += step * level
     return True
 
 
 def _reach(values: Array, change: Array) -> float:
-    """Largest step of at most one that keeps the values from falling below zero."""
+    """Return the largest step of at most one that keeps the values non-negative."""
     falling = change < 0
     if not falling.any():
         return 1.0

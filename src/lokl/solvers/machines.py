@@ -1,11 +1,9 @@
-"""All machines of a fit: one for each class or target, on the same Gram matrix.
+"""All SVMs of a fit, one per class or target, on the same Gram matrix; and those of its folds.
 
-Decisions about every sample by machines that have not seen it, on one Gram matrix.
-
-A fold leaves samples out by giving them no cost: the matrix, and every stored row of it, stays the
-same for all folds, and the gradient that a solver keeps of all samples holds the decisions about
-those it left out. Machines of all folds are handed to the solver together, which may solve them
-side by side.
+A fold leaves samples out by making them absent. So the matrix, and every stored row of it, is the
+same for all folds, and the gradient that a solver keeps of all samples gives the decisions about
+those left out. The SVMs of all folds are passed to the solver together, which may solve them in
+threads.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +16,16 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
-from lokl.solvers.cost_path import restart, still_optimal
+from lokl.solvers.cost_path import still_optimal, warm_start
 from lokl.solvers.problem import Dual, Problem
+
+# Indices of the training samples, and of the samples that are left out.
+Fold = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Machines that were solved together.
+    """Solutions of all SVMs of a fit.
 
     Attributes
     ----------
@@ -64,19 +65,19 @@ class Solution:
 
     @property
     def n_iter(self) -> int:
-        """Most steps that a machine took."""
+        """Largest number of steps of an SVM."""
         return max(1, *(dual.n_iter for dual in self.duals))
 
 
 class Machines:
-    """Solves all machines on one Gram matrix after the other, each from the last solution.
+    """Solves all SVMs on one Gram matrix after the other, each from the last solution.
 
     Parameters
     ----------
     solver : Solver
     problems : sequence of Problem
-    start : sequence of arrays, optional
-        Coefficients that the first solve starts from, one array for each problem.
+    start : sequence of arrays of shape (n_samples,), optional
+        Warm start of the first solve, one array for each problem.
     """
 
     def __init__(
@@ -85,31 +86,32 @@ class Machines:
         self.solver = solver
         self.problems = list(problems)
         self._finest = solver.tolerance
-        self._last: list[Array | None] = [None] * len(self.problems) if start is None else [*start]
+        self._starts: list[Array | None] = (
+            [None] * len(self.problems) if start is None else [*start]
+        )
         self._solved: list[Dual] = []
-        # Answers of the first solve that are known before it.
-        self._known: list[Dual | None] = [None] * len(self.problems)
+        # Solutions that the next solve reuses.
+        self._reused: list[Dual | None] = [None] * len(self.problems)
 
-    def resume(self, earlier: "Machines", *, same_matrix: bool = False) -> "Machines":
-        """Start the first solve where machines of the same samples at other costs have ended.
+    def warm_start(self, earlier: "Machines", *, same_matrix: bool = False) -> "Machines":
+        """Start the next solve from the solutions of the same samples at other costs.
 
-        Where it will be on the same matrix, an answer that the costs leave as good as it was is
-        kept: nothing of the matrix is asked for.
+        On the same matrix, a solution that is still optimal is reused: the matrix is not needed.
         """
-        ended = (earlier._solved, earlier.problems, self.problems)
-        if len({len(part) for part in ended}) == 1:
-            self._last = [restart(*own) for own in zip(*ended, strict=True)]
+        solutions = (earlier._solved, earlier.problems, self.problems)
+        if len({len(items) for items in solutions}) == 1:
+            self._starts = [warm_start(*case) for case in zip(*solutions, strict=True)]
             if same_matrix:
                 tolerance = self.solver.tolerance
                 pairs = zip(earlier._solved, self.problems, strict=True)
-                self._known = [still_optimal(last, now, tolerance) for last, now in pairs]
+                self._reused = [still_optimal(last, now, tolerance) for last, now in pairs]
         return self
 
     def refine(self, tolerance: float) -> bool:
-        """Leave this violation from now on, but no less than the solver was made for.
+        """Change the tolerance, but not below the solver's own; return whether it changed.
 
-        Far from the end of an outer loop, rough machines point the same way as exact ones and cost
-        less. Returns whether machines will now be solved to another tolerance than before.
+        Far from the end of an outer loop, rough solutions give nearly the same direction as exact
+        ones and cost less.
         """
         tolerance = max(tolerance, self._finest)
         if self.solver.tolerance in (0.0, tolerance):
@@ -118,27 +120,23 @@ class Machines:
         return True
 
     def solve(self, gram: GatedGram) -> Solution:
-        """Solve all machines."""
+        """Solve all problems."""
         solution = self.solve_below(gram, float("inf"))
         assert solution is not None
         return solution
 
     def solve_below(self, gram: GatedGram, ceiling: float) -> Solution | None:
-        """Solve all machines, or give up once their objective is above the ceiling."""
+        """Solve all problems; None if the sum of their objectives exceeds the ceiling."""
         duals: list[Dual] = []
-        known, self._known = self._known, [None] * len(self.problems)
-        for problem, start, answer in zip(self.problems, self._last, known, strict=True):
-            duals.append(answer or self.solver.solve(gram, problem, start, ceiling))
-            # No dual optimum is below zero, so the machines still to come cannot bring it down.
+        reused, self._reused = self._reused, [None] * len(self.problems)
+        for problem, start, dual in zip(self.problems, self._starts, reused, strict=True):
+            duals.append(dual or self.solver.solve(gram, problem, start, ceiling))
+            # Dual optima are not negative, so the remaining problems cannot lower the sum.
             ceiling -= duals[-1].objective
             if ceiling < 0:
                 return None
-        self._last, self._solved = [dual.coef for dual in duals], duals
+        self._starts, self._solved = [dual.coef for dual in duals], duals
         return Solution(duals, gram)
-
-
-# Numbers of the samples that are learned from, and of those that are left out.
-Fold = tuple[Array, Array]
 
 
 def held_out_decisions(
@@ -148,7 +146,7 @@ def held_out_decisions(
     folds: Iterable[Fold],
     known: Solution | None = None,
 ) -> Array:
-    """Decisions about samples that were left out.
+    """Return decisions about samples by SVMs that were not trained on them.
 
     Parameters
     ----------
@@ -156,52 +154,76 @@ def held_out_decisions(
     gram : GatedGram
         Of all samples.
     problems : sequence of Problem
-        One for each class or target, of all samples. Weights and groups are the caller's: weights
-        are in the costs, and folds keep groups together.
-    folds : iterable of (learned from, left out)
-        Numbers of samples. A sample that is left out several times gets the mean of its decisions.
+        One for each class or target, of all samples. Their costs include sample weights.
+    folds : iterable of (training samples, samples left out)
+        Arrays of indices. A sample that is left out several times gets the mean of its decisions.
     known : Solution, optional
-        The machines of all samples, from which others may start.
+        Solution with all samples, used as a warm start.
 
     Returns
     -------
     decisions : array of shape (n_samples, n_tasks)
         0 for samples that are never left out.
     """
-    machines = held_out_machines(solver, gram, problems, folds, known)
-    told = ((left, solution.decision[left]) for left, solution in machines)
-    return mean_decisions(told, gram.n_samples, len(problems))
+    solutions = held_out_solutions(solver, gram, problems, folds, known)
+    decisions = ((left_out, solution.decision[left_out]) for left_out, solution in solutions)
+    return mean_decisions(decisions, gram.n_samples, len(problems))
 
 
-def mean_decisions(told: Iterable[tuple[Array, Array]], n_samples: int, n_tasks: int) -> Array:
-    """Gather what folds tell about the samples that they leave out, (n_samples, n_tasks)."""
+def held_out_solutions(
+    solver: Solver,
+    gram: GatedGram,
+    problems: Sequence[Problem],
+    folds: Iterable[Fold],
+    known: Solution | None = None,
+) -> Iterator[tuple[Array, Solution]]:
+    """Yield the samples that a fold leaves out, and the solution without them.
+
+    For callers that need more than decisions, such as the contributions of single kernels.
+    Parameters as in :func:`held_out_decisions`.
+    """
+    folds = list(folds)
+    for train, left_out in folds:
+        check_fold(train, left_out)
+    subsets = [problem.restrict(train) for train, _ in folds for problem in problems]
+    starts = None if known is None else [dual.coef for dual in known.duals] * len(folds)
+    duals = solver.solve_subsets(gram, subsets, starts)
+    for i, (_, left_out) in enumerate(folds):
+        yield left_out, Solution(duals[i * len(problems) : (i + 1) * len(problems)], gram)
+
+
+def mean_decisions(decisions: Iterable[tuple[Array, Array]], n_samples: int, n_tasks: int) -> Array:
+    """Return the mean decision about each sample, (n_samples, n_tasks), 0 without any.
+
+    `decisions` are pairs of the samples that a fold leaves out and the decisions about them, of
+    shape (n_left_out, n_tasks).
+    """
     total, times = np.zeros((n_samples, n_tasks)), np.zeros((n_samples, 1))
-    for left, decision in told:
-        total[left] += decision
-        times[left] += 1
+    for left_out, decision in decisions:
+        total[left_out] += decision
+        times[left_out] += 1
     return total / np.maximum(times, 1)
 
 
-def check_fold(kept: Array, left: Array) -> None:
-    """Raise where a fold leaves samples out and has none to learn from."""
-    if len(left) and not len(kept):
+def check_fold(train: Array, left_out: Array) -> None:
+    """Raise ValueError if a fold leaves samples out and has none to train on."""
+    if len(left_out) and not len(train):
         raise ValueError(
-            f"a fold leaves out {len(left)} samples and learns from none that has a weight; give "
-            "other splits"
+            f"a fold leaves out {len(left_out)} samples, but none of its training samples has a "
+            "positive weight; use other splits"
         )
 
 
 def check_any_left(folds: Sequence[Fold]) -> None:
-    """Raise where nothing is left out that could be decided on."""
-    if not any(len(left) for _, left in folds):
-        raise ValueError("no fold leaves out a sample that has a weight; give other splits")
+    """Raise ValueError if no fold leaves out a sample."""
+    if not any(len(left_out) for _, left_out in folds):
+        raise ValueError("no fold leaves out a sample with a positive weight; use other splits")
 
 
 def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold]:
-    """Divide the samples of some problems evenly, and classes too where they are large enough.
+    """Return shuffled folds of the samples, stratified if every class is large enough.
 
-    Fewer samples than folds are left out one by one; of a single sample nothing is left to learn
-    from, and there is no fold.
+    With fewer samples than folds, each fold leaves out one sample. A single sample has no fold.
     """
     target = np.column_stack([problem.target for problem in problems])
     n, codes, kind = len(target), np.zeros(len(target)), KFold
@@ -213,26 +235,3 @@ def folds_for(problems: Sequence[Problem], n_folds: int, seed: int) -> list[Fold
         if np.unique(codes, return_counts=True)[1].min() >= count:
             kind = StratifiedKFold
     return list(kind(count, shuffle=True, random_state=seed).split(np.zeros((n, 1)), codes))
-
-
-def held_out_machines(
-    solver: Solver,
-    gram: GatedGram,
-    problems: Sequence[Problem],
-    folds: Iterable[Fold],
-    known: Solution | None = None,
-) -> Iterator[tuple[Array, Solution]]:
-    """Yield the samples that a fold leaves out, and all machines that have not seen them.
-
-    For those who ask more of these machines than their decisions, such as the parts of single
-    kernels; arguments as in :func:`held_out_decisions`.
-    """
-    folds = list(folds)
-    for kept, left in folds:
-        check_fold(kept, left)
-    parts = [problem.only(kept) for kept, _ in folds for problem in problems]
-    starts = None if known is None else [dual.coef for dual in known.duals] * len(folds)
-    duals = solver.solve_parts(gram, parts, starts)
-    for number, (_, left) in enumerate(folds):
-        own = slice(number * len(problems), (number + 1) * len(problems))
-        yield left, Solution(duals[own], gram)

@@ -1,26 +1,31 @@
-"""The dual problem every machine shares, written in signed coefficients."""
+"""Dual problem of all SVMs, in signed coefficients.
 
-from dataclasses import dataclass
+With signed coefficients ``u`` the decision function is ``f = K u + b`` for every loss, so solvers,
+gradients and certificates are the same for classification and regression.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array
+from lokl._arrays import Array, is_sparse
 
-_INTERCEPT_ROUNDS = 100
-# Share of a number that sums of many moves may lose.
+# Limit on the steps towards an intercept.
+_INTERCEPT_STEPS = 100
+# Relative rounding error of a sum of many moves.
 _ROUNDING = 64 * np.finfo(np.float64).eps
-# Share of the tolerance that changes nothing.
-_NOTHING = 1e-4
+# Fraction of the tolerance that counts as zero.
+_NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """``max_u  t'u - epsilon |u|_1 - u'(K + R)u / 2``  with ``lower <= u <= upper``, ``1'u = 0``.
 
-    Classification and regression differ only in these numbers: the hinge loss has targets
-    ``t = y`` and boxes on one side of zero, the epsilon-insensitive loss has boxes on both sides.
-    The decision function is ``f = K u + b``; the ridge ``R`` belongs to training only.
+    The hinge loss has targets ``t = y`` and boxes on one side of zero. The epsilon-insensitive loss
+    has boxes on both sides. The ridge ``R`` belongs to training only: the decision function is
+    ``f = K u + b``.
 
     Attributes
     ----------
@@ -41,11 +46,31 @@ class Problem:
     def is_classification(self) -> bool:
         return not bool(((self.lower < 0) & (self.upper > 0)).any())
 
-    def violations(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
-        """How much raising (lowering) each coefficient gains; minus (plus) infinity at a bound.
+    @property
+    def present(self) -> Array:
+        """Mask of the samples that are not absent, (n_samples,)."""
+        return np.asarray((self.lower < 0) | (self.upper > 0))
 
-        `gradient` is ``t - (K + R) u``. At the optimum no pair can be moved with gain:
-        ``max(up) <= min(down)``.
+    @property
+    def bound(self) -> Array:
+        """Largest size of each coefficient, (n_samples,)."""
+        return np.maximum(-self.lower, self.upper)
+
+    @property
+    def cost(self) -> Array:
+        """Cost ``C`` of each sample, 0 for absent ones, (n_samples,)."""
+        bound = self.bound
+        return np.where(np.isinf(bound), _inverse(self.ridge), bound)
+
+    def is_free(self, coef: Array) -> Array:
+        """Return the mask of coefficients that are neither zero nor at a bound, (n_samples,)."""
+        return np.asarray((coef > self.lower) & (coef < self.upper) & (coef != 0))
+
+    def violations(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
+        """Return the gain of raising and the loss of lowering each coefficient.
+
+        They are minus and plus infinity at a bound. `gradient` is ``t - (K + R) u``. At the
+        optimum ``max(up) <= min(down)``: no pair of coefficients can be moved with gain.
         """
         epsilon = self.epsilon
         up = np.where(coef < self.upper, gradient, -np.inf)
@@ -55,27 +80,19 @@ class Problem:
             down = down + np.where(coef > 0, -epsilon, epsilon)
         return up, down
 
-    def intercept(self, coef: Array, gradient: Array) -> float:
-        """Mean over the free samples, else the middle of the interval that optimality allows."""
-        free = (coef > self.lower) & (coef < self.upper) & (coef != 0)
-        if free.any():
-            return float((gradient[free] - self.epsilon * np.sign(coef[free])).mean())
+    def violation(self, coef: Array, gradient: Array) -> float:
+        """Return the largest violation of the optimality conditions, ``max(up) - min(down)``."""
         up, down = self.violations(coef, gradient)
-        low, high = up.max(initial=-np.inf), down.min(initial=np.inf)
-        if np.isinf(low) and np.isinf(high):
-            return 0.0
-        if np.isinf(low) or np.isinf(high):
-            return float(high if np.isinf(low) else low)
-        return float(0.5 * (low + high))
+        return float(up.max(initial=-np.inf) - down.min(initial=np.inf))
 
     def objective(self, coef: Array, gradient: Array) -> float:
-        """Dual value, from ``u'(K + R)u = t'u - gradient'u``."""
+        """Return the dual value, from ``u'(K + R)u = t'u - gradient'u``."""
         linear = float(self.target @ coef)
         absolute = float(np.abs(coef).sum()) if self.epsilon else 0.0
         return 0.5 * (linear + float(gradient @ coef)) - self.epsilon * absolute
 
     def gap(self, coef: Array, gradient: Array, intercept: float) -> float:
-        """Certified duality gap: no coefficients are better than these by more."""
+        """Return the certified duality gap: no coefficients are better than these by more."""
         loss = self.losses(self.target - gradient - self.ridge * coef + intercept)
         if np.isinf(loss).any():
             return float("inf")
@@ -84,10 +101,10 @@ class Problem:
         return max(0.5 * quadratic + float(loss.sum()) - self.objective(coef, gradient), 0.0)
 
     def losses(self, decision: Array) -> Array:
-        """Primal loss of every sample at its decision value, times its cost.
+        """Return the primal loss of each sample times its cost, (n_samples,).
 
         It is the largest ``v (t - f) - epsilon |v| - r v^2 / 2`` over the box of the sample: the
-        hinge, half the squared hinge or the epsilon-insensitive loss in turn.
+        hinge, half the squared hinge, or the epsilon-insensitive loss.
         """
         residual = self.target - decision
         excess = np.sign(residual) * np.maximum(np.abs(residual) - self.epsilon, 0.0)
@@ -99,57 +116,31 @@ class Problem:
         loss = best * excess - 0.5 * self.ridge * best**2
         return np.asarray(np.where(unbounded, np.inf, loss))
 
-    def take(self, index: Array) -> "Problem":
-        """Return the problem of some of the samples."""
-        return Problem(
-            self.target[index],
-            self.lower[index],
-            self.upper[index],
-            self.epsilon,
-            self.ridge[index],
-        )
+    def intercept(self, coef: Array, gradient: Array) -> float:
+        """Return the intercept at the optimum.
 
-    @property
-    def cost(self) -> Array:
-        """What an error of each sample costs, 0 for one that is absent."""
-        bound = np.maximum(-self.lower, self.upper)
-        ridge = np.divide(1.0, self.ridge, out=np.zeros_like(bound), where=self.ridge > 0)
-        return np.where(np.isinf(bound), ridge, bound)
-
-    def merged(self, first: Array, inverse: Array) -> "Problem":
-        """Return the problem of distinct samples, equal ones with their costs added up.
-
-        `first` is one sample of each kind, `inverse` the kind of every sample.
+        It is the mean over the free samples or, if there are none, the middle of the interval that
+        optimality allows.
         """
-        kinds = len(first)
-        total = np.bincount(inverse, weights=self.cost, minlength=kinds)
-        ratio = np.divide(total, self.cost[first], out=np.zeros(kinds), where=total > 0)
-        return self.take(first).weighted(ratio)
+        free = self.is_free(coef)
+        if free.any():
+            return float((gradient[free] - self.epsilon * np.sign(coef[free])).mean())
+        up, down = self.violations(coef, gradient)
+        low, high = up.max(initial=-np.inf), down.min(initial=np.inf)
+        if np.isinf(low) and np.isinf(high):
+            return 0.0
+        if np.isinf(low) or np.isinf(high):
+            return float(high if np.isinf(low) else low)
+        return float(0.5 * (low + high))
 
-    def weighted(self, factor: Array) -> "Problem":
-        """Return the problem with the cost of every sample multiplied."""
-        taken = factor > 0
-        ridge = np.divide(self.ridge, factor, out=np.zeros_like(self.ridge), where=taken)
-        # A squared hinge has no bound: its cost is in the ridge alone.
-        lower = np.multiply(self.lower, factor, out=np.zeros_like(self.lower), where=taken)
-        upper = np.multiply(self.upper, factor, out=np.zeros_like(self.upper), where=taken)
-        return Problem(self.target, lower, upper, self.epsilon, ridge)
-
-    def only(self, index: Array) -> "Problem":
-        """Return the problem with all samples absent but those of `index`."""
-        lower, upper = np.zeros_like(self.lower), np.zeros_like(self.upper)
-        lower[index], upper[index] = self.lower[index], self.upper[index]
-        return Problem(self.target, lower, upper, self.epsilon, self.ridge)
-
-    def best_intercept(self, coef: Array, gradient: Array) -> float:
-        """Intercept of the least primal value for these coefficients, under a squared hinge."""
+    def squared_hinge_intercept(self, coef: Array, gradient: Array) -> float:
+        """Return the intercept of the least primal value under a squared hinge, in a few steps."""
         y = np.sign(self.upper) + np.sign(self.lower)
-        cost = np.divide(1.0, self.ridge, out=np.zeros_like(self.ridge), where=self.ridge > 0)
-        cost = np.where(y == 0, 0.0, cost)
-        # y (t - f) without the intercept; the loss is cost / 2 times its positive part squared.
+        cost = np.where(y == 0, 0.0, _inverse(self.ridge))
+        # y (t - f) without the intercept; the loss is cost / 2 times its squared positive part.
         short = y * (gradient + self.ridge * coef)
         b = 0.0
-        for _ in range(_INTERCEPT_ROUNDS):
+        for _ in range(_INTERCEPT_STEPS):
             active = cost * (short - y * b > 0)
             total = float(active.sum())
             move = float(active @ (y * (short - y * b))) / total if total > 0 else 0.0
@@ -159,16 +150,15 @@ class Problem:
         return b
 
     def least_loss_intercept(self, coef: Array, gradient: Array) -> float:
-        """Intercept of the least primal value for these coefficients, under any loss.
+        """Return the intercept of the least primal value under any loss, far from the optimum.
 
-        The loss is convex in the intercept, and least between the smallest and the largest
-        residual: sections of that interval find it.
+        The loss is convex in the intercept, and its minimum lies between the smallest and the
+        largest residual, so that interval is narrowed.
         """
         scores = self.target - gradient - self.ridge * coef
-        taken = (self.lower < 0) | (self.upper > 0)
-        residual = (self.target - scores)[taken]
+        residual = (self.target - scores)[self.present]
         low, high = float(residual.min()), float(residual.max())
-        for _ in range(_INTERCEPT_ROUNDS):
+        for _ in range(_INTERCEPT_STEPS):
             third = (high - low) / 3.0
             if third <= 1e-12 * max(abs(low), abs(high)):
                 break
@@ -187,33 +177,23 @@ class Problem:
         converged: bool,
         intercept: float | None = None,
     ) -> "Dual":
-        """Sum up a solver's result."""
-        b = self.intercept(coef, gradient) if intercept is None else intercept
+        """Return the result of a solver, with its objective and certified gap.
+
+        Without `intercept`, the optimality conditions give it; if they do not hold yet, it is the
+        intercept of the least loss.
+        """
+        if intercept is None:
+            find = self.intercept if converged else self.least_loss_intercept
+            intercept = find(coef, gradient)
         return Dual(
             coef,
-            b,
+            intercept,
             self.objective(coef, gradient),
-            self.gap(coef, gradient, b),
+            self.gap(coef, gradient, intercept),
             n_iter,
             converged,
-            self.target - gradient - self.ridge * coef + b,
+            self.target - gradient - self.ridge * coef + intercept,
         )
-
-    def settled(self, coef: Array, start: Array | None, scale: float, tol: float) -> Array:
-        """Return the coefficients, at zero or at a bound where only rounding keeps them away.
-
-        Pair moves bring coefficients to their bounds, and those of a start back to zero, but for
-        the last digits of sums. Such a rest would still pin an intercept that is free. It counts
-        for nothing: `scale`, the largest kernel value, makes far less than `tol` of it.
-        """
-        rest = 0.0
-        if start is not None and scale > 0.0:
-            rest = min(_ROUNDING * np.abs(start).max(initial=0.0), _NOTHING * tol / scale)
-        rounding = np.maximum(rest, _ROUNDING * np.abs(coef))
-        for end in (self.lower, self.upper):
-            coef = np.where(np.abs(coef - end) <= rounding, end, coef)
-        coef[np.abs(coef) <= rest] = 0.0
-        return coef
 
     def feasible(self, coef: Array) -> Array:
         """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""
@@ -222,19 +202,75 @@ class Problem:
         if abs(excess) <= 1e-14 * np.abs(coef).sum():
             return coef
         side = coef > 0 if excess > 0 else coef < 0
-        other = -coef[~side].sum()
-        coef[side] *= other / coef[side].sum()
-        # What rounding left is taken from the largest coefficient of that side.
+        opposite = -coef[~side].sum()
+        coef[side] *= opposite / coef[side].sum()
+        # The largest coefficient of that side absorbs the rounding error.
         largest = int(np.argmax(np.abs(coef) * side))
         rest = coef.sum()
         if np.sign(rest) == np.sign(excess) and abs(rest) <= abs(coef[largest]):
             coef[largest] -= rest
         return coef
 
+    def snap(self, coef: Array, start: Array | None, scale: float, tol: float) -> Array:
+        """Return the coefficients with those within rounding of zero or a bound put there.
+
+        Pair moves bring coefficients to their bounds, and coefficients of a warm start back to
+        zero, except for the last digits of sums. Such a remainder would still count as free and fix
+        the intercept. `scale` is the largest kernel value: times the remainder, it is far below
+        `tol`.
+        """
+        rest = 0.0
+        if start is not None and scale > 0.0:
+            rest = min(_ROUNDING * np.abs(start).max(initial=0.0), _NEGLIGIBLE * tol / scale)
+        rounding = np.maximum(rest, _ROUNDING * np.abs(coef))
+        for end in (self.lower, self.upper):
+            coef = np.where(np.abs(coef - end) <= rounding, end, coef)
+        coef[np.abs(coef) <= rest] = 0.0
+        return coef
+
+    def take(self, index: Array) -> "Problem":
+        """Return the problem of some of the samples."""
+        return Problem(
+            self.target[index],
+            self.lower[index],
+            self.upper[index],
+            self.epsilon,
+            self.ridge[index],
+        )
+
+    def restrict(self, index: Array) -> "Problem":
+        """Return the problem of all samples in which only those of `index` are present."""
+        lower, upper = np.zeros_like(self.lower), np.zeros_like(self.upper)
+        lower[index], upper[index] = self.lower[index], self.upper[index]
+        return replace(self, lower=lower, upper=upper)
+
+    def weighted(self, factor: Array) -> "Problem":
+        """Return the problem with the cost of each sample multiplied, `factor` of (n_samples,)."""
+        kept = factor > 0
+        ridge = np.divide(self.ridge, factor, out=np.zeros_like(self.ridge), where=kept)
+        # The squared hinge has infinite bounds, and its cost is in the ridge.
+        lower = np.multiply(self.lower, factor, out=np.zeros_like(self.lower), where=kept)
+        upper = np.multiply(self.upper, factor, out=np.zeros_like(self.upper), where=kept)
+        return replace(self, lower=lower, upper=upper, ridge=ridge)
+
+    def merged(self, first: Array, inverse: Array) -> "Problem":
+        """Return the problem of unique samples, with the costs of duplicates added up.
+
+        Parameters
+        ----------
+        first : array of shape (n_unique,)
+            One sample of each group of duplicates.
+        inverse : array of shape (n_samples,)
+            Group of each sample.
+        """
+        total = np.bincount(inverse, weights=self.cost, minlength=len(first))
+        ratio = np.divide(total, self.cost[first], out=np.zeros(len(first)), where=total > 0)
+        return self.take(first).weighted(ratio)
+
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """What a solver found.
+    """Solution of one problem.
 
     Attributes
     ----------
@@ -249,7 +285,7 @@ class Dual:
         Steps of the solver.
     converged : bool
     decision : array of shape (n_samples,)
-        Decision values of the training samples, without the ridge.
+        Decision values of all samples, including absent ones, without the ridge.
     """
 
     coef: Array
@@ -262,40 +298,53 @@ class Dual:
 
 
 def hinge(y: Array, C: Array | float) -> Problem:
-    """C-SVC for labels -1 and 1; `C` may differ by sample, 0 leaves the sample out."""
+    """Return the problem of a C-SVC.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels -1 and 1.
+    C : float or array of shape (n_samples,)
+        Cost; 0 leaves a sample out.
+    """
     y, cost = _checked(y, C)
     return Problem(y, np.minimum(y, 0) * cost, np.maximum(y, 0) * cost, 0.0, np.zeros(len(y)))
 
 
 def squared_hinge(y: Array, C: Array | float) -> Problem:
-    """The 2-norm soft margin: no upper bound, a ridge ``1 / C`` on the training diagonal."""
+    """Return the problem of the 2-norm soft margin: no upper bound, but a ridge of ``1 / C``.
+
+    Parameters as in :func:`hinge`.
+    """
     y, cost = _checked(y, C)
     bound = np.where(cost > 0, np.inf, 0.0)
-    with np.errstate(divide="ignore"):
-        ridge = np.where(cost > 0, 1.0 / cost, 0.0)
     lower = np.where(y < 0, -bound, 0.0)
-    return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, ridge)
+    return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, _inverse(cost))
 
 
 def squared(problem: Problem) -> Problem:
     """Return a classification problem with the squared hinge instead of the hinge, at equal cost.
 
-    Samples whose loss is squared already stay as they are.
+    Samples whose loss is already squared do not change.
     """
-    bound = np.maximum(-problem.lower, problem.upper)
-    finite = np.isfinite(bound) & (bound > 0)
-    ridge = problem.ridge + np.divide(1.0, bound, out=np.zeros_like(bound), where=finite)
-    return Problem(
-        problem.target,
-        np.where(problem.lower < 0, -np.inf, 0.0),
-        np.where(problem.upper > 0, np.inf, 0.0),
-        problem.epsilon,
-        ridge,
+    bound = problem.bound
+    ridge = problem.ridge + _inverse(np.where(np.isfinite(bound), bound, 0.0))
+    lower = np.where(problem.lower < 0, -np.inf, 0.0)
+    return replace(
+        problem, lower=lower, upper=np.where(problem.upper > 0, np.inf, 0.0), ridge=ridge
     )
 
 
 def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Problem:
-    """Epsilon-SVR: residuals up to `epsilon` are free."""
+    """Return the problem of an epsilon-SVR: residuals up to `epsilon` cost nothing.
+
+    Parameters
+    ----------
+    target : array of shape (n_samples,)
+    C : float or array of shape (n_samples,)
+        Cost; 0 leaves a sample out.
+    epsilon : float
+    """
     target, cost = _checked(target, C)
     if not np.isfinite(epsilon) or epsilon < 0:
         raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
@@ -305,13 +354,66 @@ def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Prob
 def _checked(target: Any, C: Any) -> tuple[Array, Array]:
     target = np.asarray(target, dtype=np.float64)
     if target.ndim != 1 or not np.isfinite(target).all():
-        raise ValueError("targets are one finite number a sample")
+        raise ValueError("targets must be one finite number per sample")
     cost = np.asarray(C, dtype=np.float64)
     if cost.ndim and cost.shape != target.shape:
         raise ValueError(
-            f"C is one number, or one for each of the {len(target)} samples, got shape {cost.shape}"
+            f"C must be one number, or one for each of the {len(target)} samples, got shape "
+            f"{cost.shape}"
         )
     cost = np.broadcast_to(cost, target.shape)
     if not np.isfinite(cost).all() or (cost < 0).any() or (cost.size and not (cost > 0).any()):
         raise ValueError(f"C must be finite, not negative and not all zero, got {C!r}")
     return target, cost
+
+
+def _inverse(values: Array) -> Array:
+    """Return ``1 / values``, 0 for values that are not positive."""
+    return np.divide(1.0, values, out=np.zeros_like(values, dtype=float), where=values > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class UniqueSamples:
+    """Unique samples of a problem, in an order that does not depend on the order of the rows.
+
+    Solvers that pick single samples treat a repeated row differently from a row of weight 2, and
+    break ties by the order of the rows. On unique samples in a fixed order they do neither.
+    """
+
+    rows: Array  # (n_unique,), one row of each unique sample and label
+    inverse: Array  # (n_samples,), position of each sample in `rows`
+    share: Array  # (n_samples,), fraction of a sample in the cost of its duplicates
+    problem: Problem  # of the unique samples, with costs added up
+
+    @classmethod
+    def find(cls, X: Any, problem: Problem) -> "UniqueSamples":
+        """Group equal rows of `X`, of shape (n_samples, n_features), with equal labels."""
+        keys = row_keys(X, problem.target)
+        _, rows, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        merged = problem.merged(rows, inverse)
+        return cls(rows, inverse, problem.cost / merged.cost[inverse], merged)
+
+    def expand(self, dual: Dual) -> Dual:
+        """Return a solution on the unique samples as one on all samples."""
+        coef = dual.coef[self.inverse] * self.share
+        return replace(dual, coef=coef, decision=dual.decision[self.inverse])
+
+
+def row_keys(X: Any, target: Array) -> Array:
+    """Return bytes that are equal for equal rows with equal targets, (n_samples,).
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    target : array of shape (n_samples,) or (n_samples, n_tasks)
+    """
+    if is_sparse(X):
+        starts, stops = X.indptr[:-1], X.indptr[1:]
+        keys = [
+            X.indices[a:b].tobytes() + X.data[a:b].tobytes() + t.tobytes()
+            for a, b, t in zip(starts, stops, target, strict=True)
+        ]
+        return np.array(keys, dtype=object)
+    # Adding zero turns minus zero into zero, which has different bytes.
+    table = np.ascontiguousarray(np.column_stack([X, target]) + 0.0)
+    return table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()

@@ -16,8 +16,8 @@ from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.trusted_vote.model import TrustedExpert
 from lokl.methods.trusted_vote.neighbourhood import Familiarity, KernelSimilarity, Neighbours
 from lokl.solvers import Machines, Solution, Solver
-from lokl.solvers.exact import names_of_rows
-from lokl.solvers.machines import Fold, held_out_decisions, held_out_machines
+from lokl.solvers.machines import Fold, held_out_decisions, held_out_solutions
+from lokl.solvers.problem import row_keys
 
 # Samples that estimate the median distance under a kernel.
 _SUBSAMPLE = 500
@@ -33,7 +33,7 @@ def deduplicate(training: Training) -> Training:
     (dense, sparse, or indices of a precomputed matrix), or on whether a row is repeated or has a
     weight of 2.
     """
-    names = names_of_rows(training.samples.given, training.targets)
+    names = row_keys(training.samples.given, training.targets)
     _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     if len(first) < len(names):
         weight = np.bincount(inverse, weights=training.weight, minlength=len(first))
@@ -96,7 +96,7 @@ class JointModel:
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
         intercept = np.zeros(whole.coef.shape)
         intercept[:] = whole.intercept
-        solutions = held_out_machines(training.solver, gram, training.problems, folds, whole)
+        solutions = held_out_solutions(training.solver, gram, training.problems, folds, whole)
         for left_out, solution in solutions:
             intercept[left_out] = solution.intercept
             held_out.append((left_out, solution.coef))

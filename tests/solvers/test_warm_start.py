@@ -1,4 +1,4 @@
-"""Starts of machines at other costs."""
+"""Warm starts from other costs."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from solver_cases import LOSSES, assert_solves, dual_value, make, on_stored, sol
 
 from lokl.kernels import RBF
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
-from lokl.solvers.cost_path import restart, still_optimal
+from lokl.solvers.cost_path import still_optimal, warm_start
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 cases = given(seed=st.integers(0, 2**16), ratio=st.floats(0.05, 20.0))
@@ -21,7 +21,7 @@ def test_a_start_at_a_higher_cost_is_feasible_and_no_worse(loss, seed, ratio):
     K, before = make(seed, loss, C=0.5)
     _, now = make(seed, loss, C=0.5 * max(ratio, 1.0))
     last = solve(K, before)
-    start = restart(last, before, now)
+    start = warm_start(last, before, now)
     np.testing.assert_allclose(now.feasible(start), start, atol=1e-9)
     assert dual_value(K, now, start) >= dual_value(K, now, last.coef) - 1e-9
 
@@ -29,18 +29,18 @@ def test_a_start_at_a_higher_cost_is_feasible_and_no_worse(loss, seed, ratio):
 @losses
 @settings(max_examples=10)
 @cases
-def test_machines_that_resume_solve_their_own_problems(loss, seed, ratio):
+def test_warm_started_machines_solve_their_own_problems(loss, seed, ratio):
     K, before = make(seed, loss, C=0.5)
     _, now = make(seed, loss, C=0.5 * ratio)
     solver = Exact(tol=1e-9)
     gram = on_stored(solver, K)
     earlier = Machines(solver, [before])
     earlier.solve(gram)
-    dual = Machines(solver, [now]).resume(earlier).solve(gram).duals[0]
+    dual = Machines(solver, [now]).warm_start(earlier).solve(gram).duals[0]
     assert_solves(K, now, dual, gap=1e-6)
 
 
-def test_machines_of_other_problems_are_no_start():
+def test_machines_of_other_problems_are_not_a_start():
     K, problem = make(0, "hinge")
     solver = Exact(tol=1e-9)
     gram = on_stored(solver, K)
@@ -48,14 +48,14 @@ def test_machines_of_other_problems_are_no_start():
     two = Machines(solver, [problem, problem])
     two.solve(gram)
     for earlier in (unsolved, two):
-        dual = Machines(solver, [problem]).resume(earlier).solve(gram).duals[0]
+        dual = Machines(solver, [problem]).warm_start(earlier).solve(gram).duals[0]
         assert_solves(K, problem, dual, gap=1e-6)
 
 
 @losses
 @settings(max_examples=10)
 @cases
-def test_an_answer_is_kept_only_where_it_is_the_answer(loss, seed, ratio):
+def test_a_solution_is_reused_only_if_it_is_optimal(loss, seed, ratio):
     K, before = make(seed, loss, C=5.0)
     _, now = make(seed, loss, C=5.0 * ratio)
     kept = still_optimal(solve(K, before), now, 1e-6)
@@ -63,7 +63,7 @@ def test_an_answer_is_kept_only_where_it_is_the_answer(loss, seed, ratio):
         assert_solves(K, now, kept, gap=1e-4)
 
 
-def test_costs_that_bind_nobody_change_nothing():
+def test_costs_without_a_sample_at_its_bound_change_nothing():
     K, before = make(0, "hinge", C=1e4)
     _, now = make(0, "hinge", C=1e5)
     last = solve(K + np.eye(len(K)), before)
@@ -75,14 +75,14 @@ def test_costs_that_bind_nobody_change_nothing():
     np.testing.assert_allclose(kept.decision, last.decision)
 
 
-def test_machines_on_the_same_matrix_keep_their_answer():
+def test_machines_on_the_same_matrix_reuse_their_solution():
     K, before = make(0, "hinge", C=1e4)
     _, now = make(0, "hinge", C=1e5)
     solver = Exact(tol=1e-9)
     gram = on_stored(solver, K + np.eye(len(K)))
     earlier = Machines(solver, [before])
     last = earlier.solve(gram).duals[0]
-    resumed = Machines(solver, [now]).resume(earlier, same_matrix=True)
+    resumed = Machines(solver, [now]).warm_start(earlier, same_matrix=True)
     first, second = (resumed.solve(gram).duals[0] for _ in range(2))
     assert first.coef is last.coef
     assert_solves(K + np.eye(len(K)), now, second, gap=1e-6)
@@ -102,7 +102,7 @@ def test_a_start_that_returns_to_zero_leaves_no_support(epsilon):
 
 
 @pytest.mark.parametrize("counts", [(16, 14), (21, 9), (7, 3)])
-def test_the_intercept_of_a_saturated_machine_is_in_the_middle(counts):
+def test_the_intercept_of_a_saturated_svm_is_in_the_middle(counts):
     # Balanced weights put every sample at its bound, and sums of them are equal but for rounding.
     y = np.repeat([-1.0, 1.0], counts)
     X = np.random.RandomState(0).normal(size=(len(y), 3)) + 0.5 * y[:, np.newaxis]

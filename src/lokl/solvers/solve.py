@@ -1,9 +1,4 @@
-"""Solvers by their short names.
-
-Losses by their names, and which of them a solver minimises.
-
-One machine without an estimator around it.
-"""
+"""Solvers and losses by name, and functions that solve one SVM without an estimator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,37 +26,7 @@ SOLVERS: dict[str, type[Any]] = {
     "mwu": MWU,
     "primal": Primal,
 }
-
-
-def resolve_solver(solver: Any, **settings: Any) -> Solver:
-    """Return a solver object: made by name with `settings`, or as given, with its own."""
-    if isinstance(solver, Solver):
-        _refuse(solver, settings)
-        return solver
-    if isinstance(solver, str) and solver in SOLVERS:
-        made: Solver = SOLVERS[solver](**settings)
-        return made
-    raise ValueError(f"unknown solver {solver!r}; give a Solver or one of {', '.join(SOLVERS)}")
-
-
-def _refuse(solver: Solver, settings: dict[str, Any]) -> None:
-    """Raise where settings are given beside an object: it would not see them."""
-    if not settings:
-        return
-    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    known = solver.get_params(deep=False)
-    taken = {name: value for name, value in settings.items() if name in known}
-    remedy = f"leave {' and '.join(settings)} alone"
-    if taken:
-        remedy = f"write solver={clone(solver).set_params(**taken)!r}"
-        if len(taken) < len(settings):
-            remedy += (
-                f" and leave {' and '.join(name for name in settings if name not in known)} alone"
-            )
-    raise ValueError(f"{given} has no effect beside the object solver={solver!r}; {remedy}")
-
-
-# Of classifiers, the preferred one first.
+# Losses of classifiers, the preferred one first.
 CLASSIFICATION: dict[str, Callable[[Any, Any], Problem]] = {
     "hinge": hinge,
     "squared_hinge": squared_hinge,
@@ -70,30 +35,57 @@ REGRESSION = "epsilon_insensitive"
 CHOICES = ("auto", *CLASSIFICATION)
 
 
-def classification_loss(loss: str, solver: Solver) -> str:
-    """Return the loss of a classifier: the one asked for, or the first that the solver knows.
+def resolve_solver(solver: Any, **settings: Any) -> Solver:
+    """Return the solver of this name with `settings`, or a solver object as it is.
 
-    A solver never changes the loss it was asked for: a pair that is impossible is an error.
+    An object has settings of its own, so further `settings` raise ValueError.
+    """
+    if isinstance(solver, Solver):
+        _check_no_settings(solver, settings)
+        return solver
+    if isinstance(solver, str) and solver in SOLVERS:
+        made: Solver = SOLVERS[solver](**settings)
+        return made
+    raise ValueError(f"unknown solver {solver!r}; give a Solver or one of {', '.join(SOLVERS)}")
+
+
+def _check_no_settings(solver: Solver, settings: dict[str, Any]) -> None:
+    if not settings:
+        return
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    params = solver.get_params(deep=False)
+    valid = {name: value for name, value in settings.items() if name in params}
+    invalid = [name for name in settings if name not in params]
+    remedies = [f"write solver={clone(solver).set_params(**valid)!r}"] if valid else []
+    remedies += [f"remove {' and '.join(invalid)}"] if invalid else []
+    raise ValueError(
+        f"{given} has no effect on the object solver={solver!r}; {' and '.join(remedies)}"
+    )
+
+
+def classification_loss(loss: str, solver: Solver) -> str:
+    """Return the loss of a classifier; "auto" is the first that the solver supports.
+
+    A loss that the solver does not support raises ValueError: it is never replaced silently.
     """
     check_choice("loss", loss, CHOICES)
-    known = [name for name in CLASSIFICATION if name in solver.losses]
-    if loss == "auto" and known:
-        return known[0]
-    if loss in known:
+    supported = [name for name in CLASSIFICATION if name in solver.losses]
+    if loss == "auto" and supported:
+        return supported[0]
+    if loss in supported:
         return loss
-    kind = type(solver).__name__
-    others = f"loss={known[0]!r}, or " if known else ""
+    alternative = f"loss={supported[0]!r}, or " if supported else ""
     raise ValueError(
-        f"loss={loss!r} and solver={solver!r} do not go together: {kind} minimises "
-        f"{', '.join(solver.losses)}; use {others}solver='exact'"
+        f"solver={solver!r} does not support loss={loss!r}: {type(solver).__name__} minimises "
+        f"{', '.join(solver.losses)}; use {alternative}solver='exact'"
     )
 
 
 def check_regression(solver: Solver) -> None:
-    """Raise where a solver does not know the loss of regressions."""
+    """Raise ValueError if a solver does not support the loss of regressions."""
     if REGRESSION not in solver.losses:
         raise ValueError(
-            f"solver={solver!r} does not solve regressions: {type(solver).__name__} minimises "
+            f"solver={solver!r} does not support regression: {type(solver).__name__} minimises "
             f"{', '.join(solver.losses)}; use solver='exact'"
         )
 
@@ -114,21 +106,21 @@ def solve_svc(
     Parameters
     ----------
     kernel_or_gram : kernel, list of kernels, array of shape (n, n) or GatedGram
-        A kernel is an object, a word or a function, as in ``kernels`` of an estimator.
+        A kernel is an object, a name or a function, as in ``kernels`` of an estimator.
         Several kernels are averaged. With an array or a GatedGram, `X` is None.
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
     y : array-like of shape (n_samples,)
-        Two distinct labels; the larger one is the positive class.
+        Labels of two classes; the larger one is the positive class.
     C : float or array of shape (n_samples,), default=1.0
-        Cost, also by sample; 0 leaves a sample out.
+        Cost, the same for all samples or one per sample; 0 leaves a sample out.
     loss : {"auto", "hinge", "squared_hinge"}, default="auto"
-        "auto" is the hinge, and the squared hinge where the solver knows no other ("mwu").
+        "auto" is the hinge, or the squared hinge if the solver supports no other ("mwu").
     solver : {"exact", "libsvm", "mwu", "primal"} or Solver, default="exact"
     start : array of shape (n_samples,), optional
-        Signed coefficients to start from.
+        Warm start: signed coefficients.
     **settings
-        Of a solver given by name: ``tol``, ``cache_size``, ``max_iter``, ``dtype``. An object has
-        its own.
+        Settings of a solver given by name, such as ``tol``, ``cache_size``, ``max_iter`` and
+        ``dtype``.
 
     Returns
     -------
@@ -147,10 +139,10 @@ def solve_svc(
     labels = np.unique(y)
     if len(labels) != 2:
         raise ValueError(f"solve_svc separates two classes, got {len(labels)}: {labels[:5]}")
-    machine = resolve_solver(solver, **settings)
-    make = CLASSIFICATION[classification_loss(loss, machine)]
-    problem = make(np.where(y == labels[1], 1.0, -1.0), C)
-    return _solve(kernel_or_gram, X, problem, machine, start)
+    solver = resolve_solver(solver, **settings)
+    make_problem = CLASSIFICATION[classification_loss(loss, solver)]
+    problem = make_problem(np.where(y == labels[1], 1.0, -1.0), C)
+    return _solve(kernel_or_gram, X, problem, solver, start)
 
 
 def solve_svr(
@@ -164,14 +156,28 @@ def solve_svr(
     start: Any = None,
     **settings: Any,
 ) -> Dual:
-    """Solve epsilon-insensitive support vector regression; parameters as in :func:`solve_svc`."""
-    machine = resolve_solver(solver, **settings)
-    check_regression(machine)
+    """Solve an epsilon-insensitive support vector regression.
+
+    Parameters
+    ----------
+    kernel_or_gram, X, C, solver, start, **settings
+        As in :func:`solve_svc`.
+    y : array-like of shape (n_samples,)
+        Targets.
+    epsilon : float, default=0.1
+        Residuals up to this size cost nothing.
+
+    Returns
+    -------
+    Dual
+    """
+    solver = resolve_solver(solver, **settings)
+    check_regression(solver)
     problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
-    return _solve(kernel_or_gram, X, problem, machine, start)
+    return _solve(kernel_or_gram, X, problem, solver, start)
 
 
-def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start: Any) -> Dual:
+def _solve(kernel_or_gram: Any, X: Any, problem: Problem, solver: Solver, start: Any) -> Dual:
     if isinstance(kernel_or_gram, GatedGram):
         gram = kernel_or_gram
     else:
@@ -185,7 +191,7 @@ def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start
         with np.errstate(all="ignore"):
             kernels = [kernel.bind(X) for kernel in named.values()]
         X = read_samples(kernels, list(named), X, training=True).filled
-        gram = machine.inner_products(X).gated(kernels)
+        gram = solver.inner_products(X).gated(kernels)
     if gram.n_samples != len(problem.target):
         raise ValueError(
             f"the Gram matrix has {gram.n_samples} samples, y has {len(problem.target)}"
@@ -194,8 +200,8 @@ def _solve(kernel_or_gram: Any, X: Any, problem: Problem, machine: Solver, start
         start = np.asarray(start, dtype=float)
         if start.shape != problem.target.shape or not np.isfinite(start).all():
             raise ValueError(
-                f"start has one finite coefficient for each of the {gram.n_samples} samples, "
+                f"start must be one finite coefficient for each of the {gram.n_samples} samples, "
                 f"got shape {start.shape}"
             )
     with limit_blas_for(gram.n_samples):
-        return machine.solve(gram, problem, start)
+        return solver.solve(gram, problem, start)
