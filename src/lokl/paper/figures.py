@@ -49,7 +49,7 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     }
     with warnings.catch_warnings():
         # The figure is meant to show a saturated SVM.
-        warnings.filterwarnings("ignore", message="the machine is saturated")
+        warnings.filterwarnings("ignore", message="the SVM is saturated")
         fitted = {name: model.fit(X, y) for name, model in models.items()}
     return plot_regions(fitted, X, y)
 
