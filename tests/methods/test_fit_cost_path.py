@@ -19,8 +19,7 @@ from lokl import (
     UniformMKLClassifier,
     UniformMKLRegressor,
 )
-from lokl.base.cost_path import fit_cost_path
-from lokl.base.fit_cache import FitCache, WarmStartExchange
+from lokl.base.fit_cache import FitCache, WarmStartExchange, fit_cost_path
 from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 from lokl.methods import success
 from lokl.methods.success import regress

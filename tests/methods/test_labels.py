@@ -24,7 +24,7 @@ def fitted(name, n_classes=2):
 @pytest.mark.parametrize("name", estimators())
 def test_labels_are_names_around_the_same_numbers(name):
     model = fitted(name)
-    for ask in (model.gate, model.contributions):
+    for ask in (model.weights, model.contributions):
         table = ask(FRAME, labels=True)
         assert isinstance(ask(FRAME), np.ndarray)
         np.testing.assert_array_equal(table, ask(FRAME))

@@ -399,7 +399,7 @@ def test_settings_are_what_was_given(name):
     assert model.get_params()["C"] == 3.0
     again = clone(model).fit(X, targets(name))
     assert again.get_params() == model.get_params()
-    assert callable(again.gate)
+    assert callable(again.weights)
 
 
 @pytest.mark.filterwarnings("ignore:the class label explains")

@@ -119,7 +119,7 @@ def test_who_asks_for_probabilities_is_told_what_has_them(method):
     assert not hasattr(model, method)
     assert not hasattr(model.fit(X, labels(X)), method)
     assert not hasattr(UniformMKLRegressor(), method)
-    message = rf"UniformMKLClassifier has no {method}.*lokl\.selection\.calibrated\(model, X, y\)"
+    message = rf"UniformMKLClassifier has no {method}.*lokl\.search\.calibrated"
     with pytest.raises(AttributeError, match=message):
         getattr(model, method)
 

@@ -1,9 +1,4 @@
-"""Classes: what labels there are, and which sample has which.
-
-Probabilities: one text for all who have them; of others, an error says who makes them.
-
-Classes: from labels to problems, and from decisions back to labels.
-"""
+"""Classification: from labels to problems, from decisions to labels, and probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,25 +13,30 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array
 from lokl._parameters import check_not_negative
-from lokl.base.diagnostics import warn_if_trust_misleads
-from lokl.base.estimator import KernelEstimator, Stated, atomic_fit
-from lokl.base.model import AttributeDocs, Model
+from lokl.base.estimator import KernelEstimator, Targets
+from lokl.base.model import AttributeDocs, atomic_fit
 from lokl.base.settings import Rule, one_of, setting, settings
-from lokl.base.training import Training, chosen_solver
 from lokl.base.validation import check_costs
-from lokl.solvers import Problem
+from lokl.solvers import Problem, Solver
 from lokl.solvers.solve import CHOICES, CLASSIFICATION, classification_loss
 
 
 def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:
-    """Sort the classes; return them, the number of the class of every sample, and that of ties.
+    """Return the sorted classes, the index of the class of every sample, and the class of ties.
 
     Parameters
     ----------
     who : str
-        The estimator that needs two classes, for the error.
+        Name of the estimator, for the error.
     y : array of labels
     weight : array of shape (n_samples,)
+
+    Returns
+    -------
+    classes : array of shape (n_classes,)
+    codes : array of int of shape (n_samples,)
+    tie : int
+        Index of the class that is predicted for a decision of exactly zero.
     """
     y = column_or_1d(y, warn=True) if y.ndim == 2 else y
     classes, codes = sorted_classes(y)
@@ -47,13 +47,13 @@ def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, in
             f"{who} needs samples of two or more classes; the data has one class: "
             f"{classes[int(np.argmax(counts))]}{others}"
         )
-    # Decision values of exactly zero go to the larger class, the later one of equal classes.
+    # The larger class; of equally large classes, the later one.
     tie = int(len(counts) - 1 - np.argmax(counts[::-1]))
     return classes, codes, tie
 
 
 def decided_classes(decision: Array, classes: Array, tie: int) -> Array:
-    """Return the classes that decisions (n_samples, n_tasks) are for."""
+    """Return the predicted classes of decisions (n_samples, n_tasks)."""
     if decision.shape[1] > 1:
         return np.asarray(classes[decision.argmax(axis=1)])
     chosen = np.where(decision[:, 0] == 0, tie, decision[:, 0] > 0)
@@ -61,7 +61,7 @@ def decided_classes(decision: Array, classes: Array, tie: int) -> Array:
 
 
 def sorted_classes(y: Array) -> tuple[Array, Array]:
-    """Sort the classes; return them, and the number of the class of every sample."""
+    """Return the sorted classes, and the index of the class of every sample."""
     if y.dtype == object:
         kinds = sorted({type(label).__name__ for label in y})
         if len(kinds) > 1 and not all(isinstance(label, Real) for label in y):
@@ -69,36 +69,36 @@ def sorted_classes(y: Array) -> tuple[Array, Array]:
                 f"labels are of several types that have no common order: {', '.join(kinds)}; "
                 "convert them to one type, for instance with y.astype(str)"
             )
-        # Numbers as objects, as some tables have them, become numbers.
+        # Some tables store numbers as objects.
         y = np.array(y.tolist())
-    # Whole numbers and words are labels without a doubt. Others are looked at by scikit-learn,
-    # which takes half a millisecond, as long as a small machine takes to learn.
+    # Integers and strings are certainly labels. For other types scikit-learn's check takes half a
+    # millisecond, as long as training a small SVM.
     discrete = y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
     if not discrete:
         check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    # All that can be said against these is that they are too many.
+    # scikit-learn only objects to the number of such classes.
     if discrete and 2 * len(classes) > len(y):
         check_classification_targets(y)
     return classes, codes
 
 
-def _are_known(model: Any) -> bool:
+def _has_probabilities(model: Any) -> bool:
     return bool(model._has_probabilities())
 
 
 class ProbabilityMixin:
-    """Probabilities of classes."""
+    """Class probabilities, documented once."""
 
     def _has_probabilities(self) -> bool:
-        """Whether there are any; where it depends on a model inside, on that."""
+        """Return whether there are probabilities, which may depend on the model inside."""
         return True
 
     @abstractmethod
     def _class_probabilities(self, X: Any, log: bool) -> Array:
-        """Probabilities of new samples or their logarithms, (n_samples, n_classes)."""
+        """Return probabilities or their logarithms, (n_samples, n_classes)."""
 
-    @available_if(_are_known)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class.
 
@@ -113,7 +113,7 @@ class ProbabilityMixin:
         """
         return np.asarray(self._class_probabilities(X, log=False))
 
-    @available_if(_are_known)
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the probability of each class.
 
@@ -124,16 +124,15 @@ class ProbabilityMixin:
         Returns
         -------
         logarithms : array of shape (n_samples, n_classes)
-            Finite also where probabilities are too small for a number, but minus infinity for
-            classes that are ruled out.
+            Finite even if probabilities underflow; minus infinity for excluded classes.
         """
         return np.asarray(self._class_probabilities(X, log=True))
 
 
 class _NoProbabilities:
-    """A method that a model lacks, as ``hasattr`` and scikit-learn ask for it.
+    """A missing method; the error names the alternative.
 
-    Who calls it learns what to use instead.
+    ``hasattr`` returns False, as scikit-learn expects.
     """
 
     def __set_name__(self, owner: Any, name: str) -> None:
@@ -141,7 +140,7 @@ class _NoProbabilities:
 
     def __get__(self, model: Any, owner: Any) -> NoReturn:
         raise AttributeError(
-            f"{owner.__name__} has no {self.name}: decision values are no probabilities; use "
+            f"{owner.__name__} has no {self.name}: decision values are not probabilities; use "
             f"lokl.search.calibrated(model, X, y), which has {self.name}"
         )
 
@@ -160,25 +159,24 @@ def _check_class_weight(name: str, value: Any) -> None:
 
 @settings
 class Classifier(ClassifierMixin, KernelEstimator):
-    """Two classes by one machine, more by one machine for each class against the rest."""
+    """One SVM for two classes; for more classes, one SVM for each class against the rest."""
 
     loss: str = setting(
         "auto",
         one_of(*CHOICES),
-        'What an error beyond the margin costs: "hinge" grows with its size, "squared_hinge" with '
-        'its square. "auto" is the hinge, and the squared hinge where the solver knows no other '
-        '("mwu").',
+        'Loss of margin violations: "hinge" is linear in their size, "squared_hinge" quadratic. '
+        '"auto" is the hinge, or the squared hinge if the solver has no other ("mwu").',
     )
     class_weight: Any = setting(
         None,
         Rule('dict, "balanced" or None', _check_class_weight),
-        "Factors of `C` by class; classes that a dict does not name have 1.",
+        "Factors of `C` by class; classes missing from a dict have 1.",
     )
 
     _is_common = True
     _own_attributes: ClassVar[AttributeDocs] = {"classes_": ("array of shape (n_classes,)", "")}
 
-    # Methods with probabilities have methods of these names.
+    # Methods with probabilities override these.
     predict_proba: ClassVar[Any] = _NoProbabilities()
     predict_log_proba: ClassVar[Any] = _NoProbabilities()
 
@@ -198,20 +196,9 @@ class Classifier(ClassifierMixin, KernelEstimator):
         -------
         self
         """
-        return self._fit_data(self._validate(X, y, sample_weight))
+        return self._fit(self._validate(X, y, sample_weight))
 
-    def _fit_data(self, data: Any) -> Any:
-        training, model = self._fit_classes(data)
-        if self._weights_use_labels:
-            warn_if_trust_misleads(self, data, training, model)
-        return self
-
-    def _fit_classes(self, data: Any) -> tuple[Training, Model]:
-        """Learn from checked data, without a look at what was learned."""
-        targets, known = self._encode_targets(data.y, data.weight)
-        return self._fit(data, targets, **known)
-
-    def _encode_targets(self, y: Array, weight: Array) -> Stated:
+    def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         by_class = self._class_factors(classes, codes, weight)
         cost = check_costs(self.C, {"sample_weight": weight, "class_weight": by_class})
@@ -220,11 +207,11 @@ class Classifier(ClassifierMixin, KernelEstimator):
         return targets, {"classes_": classes, "_tie": tie}
 
     def _class_factors(self, classes: Array, codes: Array, weight: Array) -> Array:
-        """Factor of the cost of every sample."""
+        """Return the factor of the cost of every sample."""
         if self.class_weight is None:
             return np.ones(len(codes))
         if isinstance(self.class_weight, str):
-            # Classes are counted with their weights, so that weights act like repeated rows.
+            # Count samples with their weights, so that a weight of 2 equals a repeated row.
             counts = np.bincount(codes, weights=weight)
             factors = np.divide(
                 weight.sum(),
@@ -243,16 +230,16 @@ class Classifier(ClassifierMixin, KernelEstimator):
             )
         return np.asarray(factors[codes])
 
-    def _problem(self, target: Array, cost: Array) -> Problem:
-        return CLASSIFICATION[self._loss()](target, cost)
+    def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
+        return CLASSIFICATION[self._loss(solver)](target, cost)
 
-    def _loss(self) -> str:
-        """Name of the loss that the machines minimise."""
-        return classification_loss(self.loss, chosen_solver(self))
+    def _loss(self, solver: Solver) -> str:
+        """Return the name of the loss that the SVMs minimise."""
+        return classification_loss(self.loss, solver)
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
-        self._loss()
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        self._loss(solver)
 
     def _is_flat(self) -> bool:
         return len(self.classes_) == 2
@@ -270,7 +257,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
-            Positive values speak for ``classes_[1]``, or for the class of the column.
+            Positive values predict ``classes_[1]``, or the class of the column.
         """
         decision = self._decisions(X)
         return decision[:, 0] if self._is_flat() else decision

@@ -1,303 +1,418 @@
-"""Gaussian kernels of several widths that miss the data: a warning says where to extend them.
+"""Checks of a finished fit: all warnings about data, kernels and gates, and non-finite results."""
 
-Kernels that are off centre, which shift the decision of samples that lack a view.
-
-The values of a linear kernel on columns far from zero are nearly all the same large number. Its
-part in the decision has a large mean, which one intercept balances against the parts of the other
-kernels. A sample that lacks a view upsets this balance: the mean of the missing part is gone, the
-parts of the kernels that are left count for more. All such samples then look like one class.
-
-Trust that is an accident: how to notice it in a fit, and when to warn.
-
-On few samples with many columns a gate can send every class to a kernel of its own. The training
-samples are then separated by the gate instead of the kernels, new samples are not, and "which
-kernel decided" is an accident of the start values. Two signs of it cost nothing: the class label
-explains the trust, or the gate has learned as many numbers for each kernel as there are samples.
-Where one of them is there, a small cross-validation decides.
-"""
-
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from lokl._arrays import Array, Samples, as_samples, squared_norms
 from lokl._warnings import capture_warnings, warn_once
-from lokl.base.model import Model
-from lokl.base.training import Training
+from lokl.gates import ConstantGate
 from lokl.gates.base import normalized_weights
 from lokl.kernels import Kernel
 from lokl.kernels.columns import take_columns
+from lokl.solvers import Dual, Problem
+from lokl.solvers.machines import held_out_decisions
 
-# Gamma times the median squared distance of samples: beyond the first, hardly any two samples are
+if TYPE_CHECKING:
+    from lokl.base.model import Model
+    from lokl.base.training import Training, ValidatedData
+
+
+def diagnose(
+    estimator: Any, data: "ValidatedData", training: "Training", model: "Model"
+) -> tuple[str, ...]:
+    """Warn about a fit whose model or explanations are not reliable.
+
+    Parameters
+    ----------
+    estimator : KernelEstimator
+        Its settings are used for further small fits if the gate looks suspicious.
+    data : ValidatedData
+        Data of the fit.
+    training : Training
+        Bound kernels and problems of the fit.
+    model : Model
+        With the details of its fit.
+
+    Returns
+    -------
+    off_centre : tuple of str
+        Names of kernels that shift the decision of samples without a view.
+    """
+    details = model.details
+    if details is not None and details.saturated:
+        warn_once(
+            "saturated",
+            "the SVM is saturated: kernel values are so small for this C that all samples get "
+            "the decision of the larger class. Raise C, or normalise the kernels with "
+            "normalized('mean_diag') instead of 'trace'",
+        )
+    off_centre = training.cache.cached("diagnostics", lambda: _check_kernels(training, model))
+    warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
+    if training.is_classification and estimator._weights_use_labels:
+        warn_if_gate_misleads(estimator, data, training, model)
+    return off_centre
+
+
+def _check_kernels(training: "Training", model: "Model") -> tuple[str, ...]:
+    """Check bound kernels, which all fits of a cost path share."""
+    warn_of_useless_widths(training.kernels, training.samples)
+    # Samples can lack a view only if every kernel is a view.
+    views = len(training.kernels) > 1 and all(kernel.is_view for kernel in training.kernels)
+    return find_off_centre(training) if views and model.shares_intercept else ()
+
+
+# Finite numbers
+
+_REMEDY = (
+    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
+    "C of a moderate size"
+)
+# Attributes that every prediction depends on. Others may be NaN: a view is missing, or a method has
+# no certificate.
+_FINITE_ATTRIBUTES = ("dual_coef_", "intercept_", "weights_", "history_")
+
+
+def check_attributes(attributes: dict[str, Any]) -> None:
+    """Raise ValueError if fitted attributes are not finite."""
+    for name in _FINITE_ATTRIBUTES:
+        if name in attributes and not np.isfinite(attributes[name]).all():
+            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
+
+
+def checked_prediction(function: Callable[[Samples], Array], samples: Samples) -> Array:
+    """Evaluate a function of samples; raise ValueError if a value is not finite."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(function(samples))
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite.reshape(len(values), -1).all(axis=1))[0])
+        raise ValueError(f"numbers have overflowed at sample {row}; {_REMEDY}")
+    return values
+
+
+# Saturated SVMs
+
+# Mean of the diagonal times the sum of all costs, below which kernels count as too small. Kernels
+# of trace one have 1 at C = 1, kernels of mean diagonal one have the number of samples.
+_WEAK = 2.0
+
+
+def all_saturated(machines: Iterable[tuple[Problem, Dual, Callable[[], Array]]]) -> bool:
+    """Return whether every machine predicts one class for all samples.
+
+    Each machine is given by its problem, its solution, and a function that returns the diagonal of
+    its Gram matrix, which is called only if needed. Machines without samples do not count.
+    """
+    trained = [machine for machine in machines if len(machine[1].coef)]
+    return bool(trained) and all(_is_saturated(*machine) for machine in trained)
+
+
+def _is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
+    """Return whether the smaller class is at its bound and all decisions have the same sign.
+
+    Then no kernel sum reaches the margin, and the intercept alone predicts the larger class.
+    """
+    decision = dual.decision
+    if decision.min() <= 0.0 <= decision.max() or not problem.is_classification:
+        return False
+    up, down, cost = problem.upper > 0, problem.lower < 0, problem.bound
+    if not np.isfinite(cost).all() or not up.any() or not down.any():
+        return False
+    if float(diag().mean()) * float(cost.sum()) > _WEAK:
+        # Costs that differ much between the classes have the same effect, but on purpose.
+        return False
+    smaller = up if cost[up].sum() <= cost[down].sum() else down
+    at_bound = (np.abs(dual.coef[smaller]) >= (1.0 - 1e-6) * cost[smaller]).all()
+    return bool(at_bound and np.abs(decision - dual.intercept).max() < 1.0)
+
+
+# Widths of Gaussian kernels
+
+# Gamma times the median squared distance of samples. Above the first, hardly any two samples are
 # similar; below the second, all are.
 _NARROW, _WIDE = 30.0, 0.003
-# Rows that distances are measured on.
+# Rows among which distances are measured.
 _ROWS = 200
-# Share of a ladder's weight on one end that says the best width lies beyond; and the least share
-# of all weight that a ladder must have to be worth a word.
-_AT_THE_END, _WORTH_A_WORD = 0.95, 0.05
-# Rungs that are suggested beyond an end.
+# Share of the weight of several widths on one end from which the best width may lie beyond, and the
+# least share of all weight that these kernels must have for a warning.
+_AT_THE_END, _WORTH_A_WARNING = 0.95, 0.05
+# Powers of two that a warning suggests beyond an end.
 _MORE = 4
 
 
 def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
-    """Warn where all Gaussian kernels of the same columns are far too narrow or too wide."""
-    for columns, gammas in _ladders(kernels, 2).items():
-        numbers, widths = list(gammas), np.array(list(gammas.values()))
-        rows = samples.rows_seen_by(numbers[0])
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.intp)]
-        seen = samples.filled[rows]
+    """Warn if all Gaussian kernels of the same columns are far too narrow or too wide."""
+    for columns, gammas in _gammas_by_columns(kernels, 2).items():
+        widths = np.array(list(gammas.values()))
+        rows = samples.rows_seen_by(next(iter(gammas)))
+        X = samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]]
         if columns is not None:
-            seen = take_columns(seen, np.array(columns, dtype=np.intp))
-        distance = _median_distance(seen)
+            X = take_columns(X, np.array(columns, dtype=np.intp))
+        distance = _median_distance(X)
         if distance == 0:
             continue
         power = float(np.log2(1.0 / distance))
         if widths[0] * distance > _NARROW:
-            what, remedy = "narrow for the data that hardly any two samples are similar", "low"
+            problem = "narrow for the data that hardly any two samples are similar"
+            remedy = f"low={int(np.floor(power))}"
         elif widths[-1] * distance < _WIDE:
-            what, remedy = "wide for the data that all samples look alike", "high"
+            problem = "wide for the data that all samples look alike"
+            remedy = f"high={int(np.ceil(power))}"
         else:
             continue
-        edge = int(np.floor(power)) if remedy == "low" else int(np.ceil(power))
         warn_once(
             f"widths on {columns}",
             f"{len(widths)} Gaussian kernels of the same columns, gamma from {widths[0]:.3g} to "
-            f"{widths[-1]:.3g}, are all so {what}: the median squared distance is {distance:.3g}. "
-            f"Scale the data, or extend the kernels, for example by rbf_ladder({remedy}={edge})",
+            f"{widths[-1]:.3g}, are all so {problem}: the median squared distance is "
+            f"{distance:.3g}. Scale the data, or extend the kernels, for example by "
+            f"rbf_ladder({remedy})",
         )
 
 
 def warn_of_weight_at_the_end(kernels: Sequence[Kernel], weights: Any) -> None:
-    """Warn where a global method puts nearly all weight of a ladder on its first or last rung."""
+    """Warn if a global method puts nearly all weight of several widths on the first or last."""
     if np.shape(weights) != (len(kernels),):
         return
-    for gammas in _ladders(kernels, 3).values():
-        widths, shares = np.array(list(gammas.values())), weights[list(gammas)]
-        if shares.sum() <= _WORTH_A_WORD * np.sum(weights) or len(set(widths)) < len(widths):
+    for gammas in _gammas_by_columns(kernels, 3).values():
+        widths, weight = np.array(list(gammas.values())), weights[list(gammas)]
+        total = weight.sum()
+        if total <= _WORTH_A_WARNING * np.sum(weights) or len(set(widths)) < len(widths):
             continue
-        place = int(np.argmax(shares))
-        if place not in (0, len(widths) - 1) or shares[place] <= _AT_THE_END * shares.sum():
+        best = int(np.argmax(weight))
+        if best not in (0, len(widths) - 1) or weight[best] <= _AT_THE_END * total:
             continue
-        power = int(np.round(np.log2(widths[place])))
-        beyond = f"low={power - _MORE}" if place == 0 else f"high={power + _MORE}"
-        end = "widest" if place == 0 else "narrowest"
+        power = int(np.round(np.log2(widths[best])))
+        beyond = f"low={power - _MORE}" if best == 0 else f"high={power + _MORE}"
+        end = "widest" if best == 0 else "narrowest"
         warn_once(
-            f"weight on gamma={widths[place]}",
-            f"{shares[place] / shares.sum():.0%} of the weight of {len(widths)} Gaussian kernels "
-            f"is on the {end}, gamma={widths[place]:.3g}: the best width may lie beyond. Extend "
-            f"the kernels, for example by rbf_ladder({beyond})",
+            f"weight on gamma={widths[best]}",
+            f"{weight[best] / total:.0%} of the weight of {len(widths)} Gaussian kernels is on the "
+            f"{end}, gamma={widths[best]:.3g}: the best width may lie beyond. Extend the kernels, "
+            f"for example by rbf_ladder({beyond})",
         )
 
 
-def _ladders(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[int, float]]:
-    """Gammas by the number of the kernel, in rising order, of kernels of the same columns."""
-    found: dict[Any, dict[int, float]] = {}
+def _gammas_by_columns(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[int, float]]:
+    """Return gammas by index of the kernel, in rising order, for Gaussian kernels by columns."""
+    groups: dict[Any, dict[int, float]] = {}
     for i, kernel in enumerate(kernels):
         term = kernel.term()
         if term is None or term.formula.operation != "gaussian":
             continue
         if term.normalizer is None and term.column_scale is None:
-            found.setdefault(term.columns, {})[i] = term.formula.gamma
+            groups.setdefault(term.columns, {})[i] = term.formula.gamma
     return {
         columns: dict(sorted(gammas.items(), key=lambda item: item[1]))
-        for columns, gammas in found.items()
+        for columns, gammas in groups.items()
         if len(gammas) >= least
     }
 
 
 def _median_distance(X: Any) -> float:
-    """Median squared distance of samples that are some rows apart, 0 where that is rounding.
+    """Return the median squared distance of samples some rows apart, 0 if it is rounding error.
 
-    Row by row and without a matrix product, whose threads would take the cores from the fit.
+    Row by row, without a matrix product: BLAS threads would slow down the fit.
     """
     n = X.shape[0]
-    X = as_samples(X)
-    places = np.arange(n)
-    steps = {1, n // 7, n // 3, n // 2} - {0}
     if n < 2:
         return 0.0
-    distances = np.concatenate([squared_norms(X - X[(places + step) % n]) for step in steps])
+    X = as_samples(X)
+    rows = np.arange(n)
+    steps = {1, n // 7, n // 3, n // 2} - {0}
+    distances = np.concatenate([squared_norms(X - X[(rows + step) % n]) for step in steps])
     median = float(np.median(distances))
     return median if median > 1e-13 * float(distances.max()) else 0.0
 
 
+def _evenly_spaced(n_samples: int, most: int) -> Array:
+    """Return at most `most` positions among the samples."""
+    return np.linspace(0, n_samples - 1, min(n_samples, most)).astype(np.intp)
+
+
+# Kernels off centre
+#
+# Values of a linear kernel on columns far from zero are nearly all the same large number. Its
+# contribution has a large mean, which the intercept balances against the other kernels. A sample
+# without one of the views loses the mean of that contribution, and all such samples look like one
+# class.
+
 # Mean of the matrix over the mean of its diagonal. Standardised columns: linear 0, quadratic up to
-# 0.3, RBF "scale" 0.2. Raw gene expression: linear 0.96 and 0.985, everybody in one class; RBF
+# 0.3, RBF "scale" 0.2. Raw gene expression: linear 0.96 and 0.985, all samples in one class; RBF
 # "scale" up to 0.82, no harm. Columns scaled to [0, 1]: linear 0.88, a tenth of the samples wrong.
 _LIMIT = 0.85
 
 
-def find_off_centre(training: Training) -> tuple[str, ...]:
-    """Return the names of kernels that are off centre on training samples that have their view."""
-    found = []
+def find_off_centre(training: "Training") -> tuple[str, ...]:
+    """Return the names of kernels that are off centre on the training samples with their view."""
+    names = []
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
-        some = np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(np.intp)
-        if len(rows) and _is_off_centre(kernel(training.samples.filled[rows[some]])):
-            found.append(training.names[i])
-    return tuple(found)
-
-
-def _is_off_centre(K: Array) -> bool:
-    return bool(K.mean() > _LIMIT * K.diagonal().mean() > 0)
+        if len(rows):
+            K = kernel(training.samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]])
+            if K.mean() > _LIMIT * K.diagonal().mean() > 0:
+                names.append(training.names[i])
+    return tuple(names)
 
 
 def warn_if_shifted(off_centre: Sequence[str], samples: Samples) -> None:
-    """Warn about new samples that lack a view, where kernels are off centre.
+    """Warn about new samples that lack a view if any kernel is off centre.
 
-    The missing view need not be at fault: kernels that remain shift the decision as well.
+    The missing view need not be the cause: the remaining kernels also shift the decision.
     """
     if samples.present is None or not off_centre:
         return
-    short = int((~samples.present.all(axis=1)).sum())
-    if not short:
+    incomplete = int((~samples.present.all(axis=1)).sum())
+    if not incomplete:
         return
     warn_once(
         "off centre",
-        f"{short} of {samples.n_samples} samples lack a view, and these kernels are off centre: "
-        f"{', '.join(map(repr, off_centre))}; their values are nearly constant, and without a view "
-        "the constants no longer cancel, so that such samples lean to one side. Standardise the "
-        "columns (sklearn.preprocessing.StandardScaler), or use RBF('scale') on them",
+        f"{incomplete} of {samples.n_samples} samples lack a view, and these kernels are off "
+        f"centre: {', '.join(map(repr, off_centre))}; their values are nearly constant, and "
+        "without a view the constants no longer cancel, so that such samples lean to one side. "
+        "Standardise the columns (sklearn.preprocessing.StandardScaler), or use RBF('scale') on "
+        "them",
     )
 
 
-# The class label may explain so much of the variance of the trust before it is looked into.
+# Gates that memorise labels
+#
+# With few samples and many columns a gate can assign every class to one kernel. The gate then
+# separates the training samples, new samples are not separated, and the weights depend on the start
+# values. Two signs cost nothing: the class label explains the weights, or the gate has as many
+# parameters for each kernel as there are samples. If one of them is found, a small cross-validation
+# decides.
+
+# Share of the variance of the weights that the class label may explain without further checks.
 _SUSPICIOUS = 0.9
-# Trust that differs between samples by less than this (standard deviation) misleads nobody.
+# Weights that differ between samples by less than this (standard deviation) mislead nobody.
 FLAT = 0.05
-_FOLDS, _LABEL_ROWS = 3, 600
+_FOLDS, _GATE_ROWS = 3, 600
 
 
-def explained_by_classes(trust: Array, codes: Array, weight: Array) -> float:
-    """Share of the variance of trust that the class label explains: eta squared.
+def explained_by_classes(weights: Array, codes: Array, sample_weight: Array) -> float:
+    """Return the share of the variance of kernel weights that the class explains: eta squared.
 
     Parameters
     ----------
-    trust : array of shape (n_samples, n_kernels)
+    weights : array of shape (n_samples, n_kernels)
     codes : array of int of shape (n_samples,)
         Class of each sample.
-    weight : array of shape (n_samples,)
+    sample_weight : array of shape (n_samples,)
         A weight of 2 counts like the row written twice.
 
     Returns
     -------
     share : float
-        From 0, where the mean trust of all classes is the same, to 1, where samples of a class
-        trust alike; 0 where all samples do.
+        From 0, if the mean weights of all classes are equal, to 1, if all samples of a class have
+        the same weights; 0 if all samples have the same weights.
     """
-    centred = trust - np.average(trust, axis=0, weights=weight)
-    whole = float(weight @ (centred**2).sum(axis=1))
-    if whole <= _spread_of_rounding(trust, weight):
+    centred = weights - np.average(weights, axis=0, weights=sample_weight)
+    total = float(sample_weight @ (centred**2).sum(axis=1))
+    rounding = float(sample_weight.sum() * weights.shape[1] * np.finfo(float).eps)
+    if total <= rounding:
         return 0.0
     between = 0.0
-    for code in np.unique(codes[weight > 0]):
-        own = np.where(codes == code, weight, 0.0)
-        mean = own @ centred / own.sum()
-        between += own.sum() * float(mean @ mean)
-    return between / whole
+    for code in np.unique(codes[sample_weight > 0]):
+        in_class = np.where(codes == code, sample_weight, 0.0)
+        mean = in_class @ centred / in_class.sum()
+        between += in_class.sum() * float(mean @ mean)
+    return between / total
 
 
-def warn_if_trust_misleads(learner: Any, data: Any, training: Training, model: Model) -> None:
-    """Warn where the gate of a fitted classifier looks like an accident and predicts no better.
+def warn_if_gate_misleads(
+    estimator: Any, data: "ValidatedData", training: "Training", model: "Model"
+) -> None:
+    """Warn if the gate memorised labels or start values, and predicts no better without.
 
-    `data` are the checked data of the fit, `model` is as learning left it. What is suspicious is
-    looked into by a small cross-validation against the plain average of the kernels; all other
-    fits cost a look at gate values that learning knew.
+    Suspicious gates are compared with the average of the kernels by a small cross-validation. All
+    other fits only look at gate values of the training samples.
     """
-    some = _some(training.n_samples)
-    trust = _trust_of_training(model, training, some)
-    if np.sqrt(trust.var(axis=0).sum()) < FLAT:
+    some = np.unique(_evenly_spaced(training.n_samples, _GATE_ROWS))
+    weights = training_weights(model, training, some)
+    if np.sqrt(weights.var(axis=0).sum()) < FLAT:
         return
-    y, weight, rows = data.y.ravel(), data.weight, training.rows[some]
-    codes = np.unique(y[rows], return_inverse=True)[1]
-    told = explained_by_classes(trust, codes, weight[rows])
-    free, n_counted = model.n_gate_parameters, float(training.weight.sum())
-    if told <= _SUSPICIOUS and free < n_counted:
+    rows = training.rows[some]
+    codes = np.unique(data.y.ravel()[rows], return_inverse=True)[1]
+    explained = explained_by_classes(weights, codes, data.weight[rows])
+    n_parameters, n_weighted = model.n_gate_parameters, float(training.weight.sum())
+    if explained <= _SUSPICIOUS and n_parameters < n_weighted:
         return
-    X = data.X if data.frame is None else data.frame
-    # What small fits have to warn of says nothing about the fit that was asked for.
-    scores, _ = capture_warnings(_held_out, learner, X, y, weight, rows[_often_enough(codes)])
+    often = np.bincount(codes)[codes] >= _FOLDS
+    # Warnings of these small fits do not concern the fit of the user.
+    scores, _ = capture_warnings(_held_out_accuracies, estimator, data, rows[often])
     if scores is None or scores[0] > scores[1]:
         return
-    name = type(learner).__name__
-    sign = f"the class label explains {told:.0%} of the trust that {name} learned"
-    meaning = "the gate has learned the labels, and which kernel it trusts means nothing"
-    if told <= _SUSPICIOUS:
+    name = type(estimator).__name__
+    if explained > _SUSPICIOUS:
+        sign = f"the class label explains {explained:.0%} of the weights that {name} learned"
+        meaning = "the gate has learned the labels, and its weights have no meaning"
+    else:
         sign = (
-            f"the gate of {name} has learned {free} numbers for each kernel from {n_counted:g} "
-            "samples"
+            f"the gate of {name} has learned {n_parameters} numbers for each kernel from "
+            f"{n_weighted:g} samples"
         )
-        meaning = "which kernel it trusts may be an accident of the start values"
+        meaning = "the weights may depend on the start values alone"
     warn_once(
-        "trust misleads",
-        f"{sign}, and held-out accuracy is {scores[0]:.3f}, that of UniformMKLClassifier "
-        f"{scores[1]:.3f}: {meaning}. lokl.explain.gate_stability tells how far it can be "
-        "believed. Raise ridge, use gating='kernel_pca' or gate.on(few columns) where the method "
-        "has them, or take LDMKLClassifier or UniformMKLClassifier",
+        "gate misleads",
+        f"{sign}, and held-out accuracy is {scores[0]:.3f}, compared with {scores[1]:.3f} for the "
+        f"average of the kernels: {meaning}. lokl.explain.gate_stability measures how reliable "
+        "they are. Raise ridge, use gating='kernel_pca' or gate.on(few columns) if the method has "
+        "them, or use LDMKLClassifier or UniformMKLClassifier",
     )
 
 
-def _some(n_samples: int) -> Array:
-    """Places of at most some hundred samples, evenly spread."""
-    return np.unique(np.linspace(0, n_samples - 1, min(n_samples, _LABEL_ROWS)).astype(np.intp))
+def training_weights(model: "Model", training: "Training", some: Array) -> Array:
+    """Return weights of the kernels at some training samples; rows sum to one."""
+    assert model.details is not None, "the fit is over: details are gone"
+    assert model.details.gates is not None, "a method with a gate keeps its values"
+    present = training.samples.present
+    weights = model.weights_of(model.details.gates[some])
+    return normalized_weights(weights, None if present is None else present[some])
 
 
-def _trust_of_training(model: Model, training: Training, some: Array) -> Array:
-    """Shares of the kernels in the trust of some training samples."""
-    gates, present = model.gates, training.samples.present
-    assert gates is not None, "learning is over: the gates of the training samples are gone"
-    return normalized_weights(
-        model.weights_of(gates[some]), None if present is None else present[some]
-    )
-
-
-def _often_enough(codes: Array) -> Array:
-    """Which samples are of a class that every fold can have."""
-    return np.asarray(np.bincount(codes)[codes] >= _FOLDS)
-
-
-def _held_out(
-    model: Any, X: Any, y: Array, weight: Array, rows: Array
+def _held_out_accuracies(
+    estimator: Any, data: "ValidatedData", rows: Array
 ) -> tuple[float, float] | None:
-    """Held-out accuracy of the method and of the average of the kernels; None for one class."""
-    if len(np.unique(y[rows])) < 2:
+    """Return held-out accuracy of the method and of the average of the kernels on some rows.
+
+    None if there is only one class.
+    """
+    part = replace(data, y=data.y.ravel()).take(rows)
+    if len(np.unique(part.y)) < 2:
         return None
-    rivals = [_quiet(model), average_of(model)]
-    hits = np.zeros(2)
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    for kept, left in folds.split(rows, y[rows]):
-        learn, test = rows[kept], rows[left]
-        for i, rival in enumerate(rivals):
-            # Not fit, which would ask this question again.
-            part = rival._validate(_safe_indexing(X, learn), y[learn], weight[learn])
-            rival._fit_classes(part)
-            right = rival.predict(_safe_indexing(X, test)) == y[test]
-            hits[i] += weight[test] @ right
-    return tuple(hits / weight[rows].sum())
+    splitter = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    folds = list(splitter.split(part.y, part.y))
+    X = part.X if part.frame is None else part.frame
+    predicted = np.empty_like(part.y)
+    for kept, left in folds:
+        fitted = _silent_clone(estimator, data)._fit(part.take(kept), diagnosed=False)
+        predicted[left] = fitted.predict(_safe_indexing(X, left))
+    average = _predict_by_average(_silent_clone(estimator, data), part, folds)
+    correct = np.array([predicted == part.y, average == part.y])
+    return tuple(correct @ part.weight / part.weight.sum())
 
 
-def _quiet(model: Any) -> Any:
-    """An unfitted copy that neither logs nor calls back."""
+def _predict_by_average(copy: Any, part: "ValidatedData", folds: list[Any]) -> Array:
+    """Return held-out predictions of an SVM on the average of the kernels, on one Gram matrix."""
+    targets, attributes = copy._encode_targets(part.y, part.weight)
+    vars(copy).update(attributes)
+    training = copy._training(part, targets)
+    weights = np.full(training.n_kernels, 1.0 / training.n_kernels)
+    gram = training.gram(ConstantGate().at(training.samples, weights))
+    decisions = held_out_decisions(training.solver, gram, training.problems, folds)
+    return np.asarray(copy._decode(decisions))
+
+
+def _silent_clone(estimator: Any, data: "ValidatedData") -> Any:
+    """Return an unfitted copy that neither logs nor calls back, and takes the same columns."""
     silent = {"verbose": 0, "callback": None}
-    known = model.get_params(deep=False)
-    return clone(model).set_params(**{name: silent[name] for name in silent if name in known})
-
-
-def average_of(model: Any) -> Any:
-    """The plain average of the same kernels, with the same settings; not fitted."""
-    # The baseline is built on this package.
-    from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
-
-    kind: Any = UniformMKLClassifier if is_classifier(model) else UniformMKLRegressor
-    plain, given = kind(), clone(model).get_params(deep=False)
-    shared = plain.get_params(deep=False).keys() & given.keys() - {"max_iter", "verbose"}
-    return plain.set_params(**{name: given[name] for name in shared})
-
-
-def _spread_of_rounding(trust: Array, weight: Array) -> float:
-    return float(weight.sum() * trust.shape[1] * np.finfo(float).eps)
+    names = silent.keys() & estimator.get_params(deep=False).keys()
+    copy = clone(estimator).set_params(**{name: silent[name] for name in names})
+    copy._copy_feature_info(data)
+    return copy

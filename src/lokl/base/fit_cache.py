@@ -1,13 +1,16 @@
 """Results that fits on the same samples share, and paths of such fits."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from lokl._parameters import check_positive
 from lokl._warnings import CountedWarning, capture_warnings, reissue
-from lokl.solvers import Machines
+from lokl.base.model import atomic_fit
+from lokl.kernels import Kernel
+from lokl.solvers import Machines, Solver
 
 Value = TypeVar("Value")
 
@@ -156,3 +159,124 @@ class FitCache:
 
 def _state(rng: np.random.RandomState | None) -> Any:
     return None if rng is None else rng.get_state(legacy=False)
+
+
+# Settings in which estimators of one cost path may differ.
+_COSTS = ("C", "epsilon", "class_weight")
+
+
+def fit_cost_path(
+    estimators: Iterable[Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    tolerance: float | None = None,
+    exchange: WarmStartExchange | None = None,
+) -> Iterator[Any]:
+    """Fit estimators on the same samples one after the other, and yield each fitted estimator.
+
+    Estimators of one method that differ only in `C`, `epsilon` or `class_weight` share samples,
+    kernels, stored rows and everything else that does not depend on the cost, and each starts where
+    the previous one ended. Rising costs are the fastest order. If some of their kernels differ as
+    well, methods that train every kernel alone keep the results of the others. Every model equals
+    the result of `fit` up to the tolerance of the solver, with the same warnings. An estimator that
+    differs in other settings starts from scratch.
+
+    Parameters
+    ----------
+    estimators : iterable of estimators
+    X, y, sample_weight
+        As for `fit`.
+    tolerance : float, optional
+        Tolerance of the solver if it is looser than the estimator's: enough to rank costs, but not
+        for the final model.
+    exchange : WarmStartExchange, optional
+        Warm starts shared with paths of the same estimators on other folds.
+
+    Returns
+    -------
+    iterator of estimators
+        If a fit fails, ``next`` raises its error and leaves that estimator unchanged. The following
+        ``next`` continues with the remaining estimators.
+    """
+    if tolerance is not None:
+        check_positive("tolerance", tolerance)
+    return _CostPath(estimators, (X, y, sample_weight), tolerance, exchange)
+
+
+class _CostPath:
+    """Iterator over fits; a generator would end with the first error."""
+
+    def __init__(
+        self,
+        estimators: Iterable[Any],
+        arguments: tuple[Any, Any, Any],
+        tolerance: float | None,
+        exchange: WarmStartExchange | None,
+    ):
+        self._estimators = iter(estimators)
+        self._arguments = arguments
+        self._tolerance = 0.0 if tolerance is None else float(tolerance)
+        self._exchange = exchange
+        self._settings: Any = None  # of the estimators that share the data
+        self._data: Any = None
+
+    def __iter__(self) -> "_CostPath":
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            estimator = next(self._estimators)
+        except StopIteration:
+            # Free the cache.
+            self._data = None
+            raise
+        return _fit_next(estimator, self)
+
+    def validated(self, estimator: Any) -> Any:
+        """Return validated data for an estimator, shared with the previous one if possible."""
+        last, before, settings = self._data, self._settings, _settings_without_costs(estimator)
+        if last is not None and params_equal(before, settings):
+            solver = self._loosened(estimator._check())
+            estimator._copy_feature_info(last)
+            return replace(last, solver=solver)
+        kernels, cache = {}, FitCache(persistent=True, exchange=self._exchange)
+        if last is not None and _differ_in_kernels_alone(before, settings):
+            kernels = last.kernels
+            cache = last.cache.restricted_to(range(len(kernels)))
+        # Free the previous cache before the new one grows.
+        self._data, self._settings, last = None, settings, None
+        data = estimator._validate(*self._arguments)
+        cache = cache.restricted_to(_kernels_in_common(kernels, data.kernels))
+        self._data = replace(data, cache=cache, solver=self._loosened(data.solver))
+        return self._data
+
+    def _loosened(self, solver: Solver) -> Solver:
+        loose = self._tolerance > solver.tolerance > 0
+        return solver.with_tolerance(self._tolerance) if loose else solver
+
+
+@atomic_fit
+def _fit_next(estimator: Any, path: _CostPath) -> Any:
+    return estimator._fit(path.validated(estimator))
+
+
+def _settings_without_costs(estimator: Any) -> dict[str, Any]:
+    settings = estimator.get_params(deep=False)
+    return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}
+
+
+def _differ_in_kernels_alone(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    return params_equal({**before, "kernels": None}, {**now, "kernels": None})
+
+
+def _kernels_in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
+    """Return the positions of kernels that two fits have in common.
+
+    None if their number differs: the memory share of a kernel depends on it.
+    """
+    if len(before) != len(now):
+        return []
+    pairs = zip(before.items(), now.items(), strict=True)
+    return [i for i, (old, new) in enumerate(pairs) if params_equal(old, new)]

@@ -1,128 +1,167 @@
-"""Types and meanings of fitted attributes that several methods share, for the reference.
-
-What learning returns: the model protocol.
-
-Machines on one gated kernel: the model of all methods but the votes.
-"""
+"""Model protocol, SVMs on one gated kernel, and fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.gram import Expansion, GatedKernel
 
-# Name of an attribute to its type and meaning.
+# Type and meaning of fitted attributes by name, for ``help()`` and the reference.
 AttributeDocs = dict[str, tuple[str, str]]
 
-# Of every estimator, as scikit-learn notes them.
+# Attributes that scikit-learn sets on every estimator.
 FEATURE_ATTRIBUTES: AttributeDocs = {
     "n_features_in_": ("int", ""),
-    "feature_names_in_": ("array of str", "Where the training samples came with column names."),
+    "feature_names_in_": ("array of str", "Only if the training samples have column names."),
 }
 WEIGHTS_OF_SUM_ONE = ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one.")
 WEIGHTS_OF_NORM_ONE = ("array of shape (n_kernels,)", "Weight of each kernel, of norm one.")
 FALLING = ("array", "Objective after every round, falling.")
-WAVERING = ("array", "Objective after every round; it may rise for a round.")
+WAVERING = ("array", "Objective after every round; it may rise in single rounds.")
 CERTIFIED = (
     "float",
     "Certified: the objective is at most this far from the optimum over weights and machines.",
 )
-NOT_CONVEX = ("float", "NaN: the problem is not convex, no distance from the optimum is known.")
+NOT_CONVEX = (
+    "float",
+    "NaN: the problem is not convex, so the distance from the optimum is unknown.",
+)
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def atomic_fit(fit: Fit) -> Fit:
+    """Make a fit replace all results of the previous fit, or change nothing if it fails.
+
+    scikit-learn sets attributes before learning starts. Without this, an error or an interruption
+    would leave an estimator with attributes of two different fits.
+    """
+
+    @wraps(fit)
+    def wrapped(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(estimator))
+        try:
+            for name in before.get("_results", ()):
+                vars(estimator).pop(name, None)
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return wrapped  # type: ignore[return-value]
+
+
+def publish(estimator: Any, results: dict[str, Any]) -> None:
+    """Set fitted attributes, and record their names for the next fit."""
+    vars(estimator).update(results, _results=tuple(results))
+
+
+@dataclass(frozen=True, eq=False)
+class FitDetails:
+    """Facts about a fit that only its diagnostics need."""
+
+    gates: Array | None = None  # values of the gate at the training samples
+    saturated: bool = False  # whether all samples get the decision of the larger class
 
 
 class Model(ABC):
-    """A learned function of samples that can say what its decisions rest on.
+    """A learned function of samples, with the contribution of each kernel.
 
-    A task is a class against the rest, the second of two classes, or a target.
+    A task is one class against the rest, the second of two classes, or one target.
 
     Attributes
     ----------
     attribute_docs : dict
         Type and meaning of each entry of :meth:`attributes`.
     shares_intercept : bool
-        Whether one intercept balances the parts of all kernels, so that a sample without one of
-        them is out of balance where the parts have large means.
+        Whether one intercept balances the contributions of all kernels. A sample without one of the
+        views is then shifted if the contributions have large means.
+    details : FitDetails or None
+        For the diagnostics at the end of a fit; None afterwards.
     """
 
     shares_intercept: ClassVar[bool]
-    # Of the training samples, as learning knew them; None once it is over, or where nobody asks.
-    gates: Array | None = None
+    details: FitDetails | None = None
 
     attribute_docs: ClassVar[AttributeDocs] = {
         "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
         "support_": (
             "array of shape (n_support,)",
-            "Rows of the training samples that carry a machine.",
+            "Rows of X that are support vectors.",
         ),
         "support_vectors_": ("{array, CSR matrix} of shape (n_support, n_features)", ""),
-        "support_fraction_": ("float", "Support rows among the training samples that count."),
+        "support_fraction_": ("float", "Share of the weighted samples that are support vectors."),
         "intercept_": ("array of shape (n_machines,)", ""),
         "kernel_residual_": (
             "array of shape (n_kernels,)",
-            'How far features of low rank miss each kernel (``solver="primal"``): share of its '
-            "trace; for Fourier features, distance from its matrix. 0 for other solvers.",
+            'Error of low-rank features for each kernel (``solver="primal"``): share of its trace; '
+            "for Fourier features, distance from its matrix. 0 for other solvers.",
         ),
         "n_iter_": ("int", "Steps of the solver."),
     }
 
     @abstractmethod
     def decide(self, samples: Samples) -> Array:
-        """Decision values, (n_samples, n_tasks)."""
+        """Return decision values, (n_samples, n_tasks)."""
 
     @abstractmethod
     def contributions(self, samples: Samples) -> Array:
-        """Part of each kernel in the decision, (n_samples, n_kernels, n_tasks)."""
+        """Return contributions to the decision, (n_samples, n_kernels, n_tasks)."""
 
     @abstractmethod
     def weights(self, samples: Samples) -> Array:
-        """How far each kernel is trusted at each sample, (n_samples, n_kernels).
+        """Return weights of the kernels at each sample, (n_samples, n_kernels).
 
-        On the method's own scale; estimators show shares that sum to one.
+        The scale depends on the method; estimators normalise rows to sum to one.
         """
 
     @property
     def n_gate_parameters(self) -> int:
-        """How many numbers for each kernel the gate has learned; 0 where others decide it."""
+        """Number of learned gate parameters for each kernel; 0 if there is no gate."""
         return 0
 
     def weights_of(self, gates: Array) -> Array:
-        """Trust, as :meth:`trust` gives it, of samples whose gate values are known."""
+        """Return the weights of samples with known gate values, on the scale of :meth:`weights`."""
         return gates
 
-    def without_training(self) -> "Model":
-        """Return the model without what only the end of learning looks at."""
-        return self
+    def without_details(self) -> Self:
+        """Return the model without details of its fit."""
+        return replace(self, details=None)  # type: ignore[type-var]
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """Return what an estimator shows of the model, by name."""
+        """Return the fitted attributes of an estimator with this model, by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class SupportSet:
-    """The training samples that carry a model."""
+    """Support vectors of a model."""
 
-    places: Array  # among the training samples that count
-    rows: Array  # among the rows of the data as given
+    positions: Array  # among the training samples with a weight
+    rows: Array  # among all rows of X
     vectors: Any  # {array, CSR matrix} of shape (n_support, n_features), as given
-    fraction: float  # of the training samples that count
+    fraction: float  # of the training samples with a weight
 
     @classmethod
     def of(cls, coef: Array, samples: Samples, rows: Array) -> "SupportSet":
-        """Find the samples with a coefficient, of which there is a column for each machine."""
+        """Return the samples with a nonzero coefficient; `coef` is (n_samples, n_machines)."""
         return cls.at(np.flatnonzero((coef != 0).any(axis=1)), samples, rows)
 
     @classmethod
-    def at(cls, places: Array, samples: Samples, rows: Array) -> "SupportSet":
-        """Return the support at known places."""
-        return cls(places, rows[places], samples.given[places], len(places) / samples.n_samples)
+    def at(cls, positions: Array, samples: Samples, rows: Array) -> "SupportSet":
+        """Return the support set at known positions."""
+        fraction = len(positions) / samples.n_samples
+        return cls(positions, rows[positions], samples.given[positions], fraction)
 
     def attributes(self) -> dict[str, Any]:
-        """Return what an estimator shows of it."""
+        """Return the fitted attributes of the support set."""
         return {
             "support_": self.rows,
             "support_vectors_": self.vectors,
@@ -139,23 +178,23 @@ class GatedMachine(Model):
     support: SupportSet
     dual_coef: Array  # (n_machines, n_support)
     history: Array  # objective after every step of learning
-    gap: float  # certified for the method's whole problem, NaN without a certificate
-    n_iter: int  # rounds of the method, or steps of the solver where it has none
-    learned: Mapping[str, Any] = field(default_factory=dict)  # attributes only some methods have
-    gates: Array | None = None
+    gap: float  # certified for the whole problem of the method, NaN without a certificate
+    n_iter: int  # rounds of the method, or steps of the solver if it has none
+    learned: Mapping[str, Any] = field(default_factory=dict)  # attributes of this method only
+    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = True
     attribute_docs: ClassVar[AttributeDocs] = {
         "kernel_": (
             "GatedKernel",
-            "The learned kernel, usable wherever a kernel is: ``SVC(kernel=model.kernel_)``.",
+            "The learned kernel, usable as any kernel: ``SVC(kernel=model.kernel_)``.",
         ),
         **Model.attribute_docs,
         "dual_coef_": (
             "array of shape (n_machines, n_support)",
-            "Signed coefficients; one machine for two classes, else one for each class or target.",
+            "Signed coefficients; one SVM for two classes, otherwise one per class or target.",
         ),
-        "history_": ("array", "Dual objective, summed over the machines."),
+        "history_": ("array", "Dual objective, summed over the SVMs."),
         "duality_gap_": ("float", "Certified: the objective is at most this far from the optimum."),
     }
 
@@ -175,9 +214,6 @@ class GatedMachine(Model):
     def weights_of(self, gates: Array) -> Array:
         flat = gates[:, :, 0] if gates.ndim == 3 and gates.shape[2] == 1 else gates
         return np.asarray(self.kernel.gate.kernel_weights(flat))
-
-    def without_training(self) -> "GatedMachine":
-        return replace(self, gates=None)
 
     def attributes(self) -> dict[str, Any]:
         return {

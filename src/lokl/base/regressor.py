@@ -1,4 +1,4 @@
-"""Numeric targets."""
+"""Regression: numeric targets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,17 +7,17 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from lokl._arrays import Array
-from lokl.base.estimator import KernelEstimator, Stated, atomic_fit
+from lokl.base.estimator import KernelEstimator, Targets
+from lokl.base.model import atomic_fit
 from lokl.base.settings import NOT_NEGATIVE, setting, settings
-from lokl.base.training import chosen_solver
 from lokl.base.validation import check_costs
-from lokl.solvers import Problem, epsilon_insensitive
+from lokl.solvers import Problem, Solver, epsilon_insensitive
 from lokl.solvers.solve import check_regression
 
 
 @settings
 class Regressor(RegressorMixin, KernelEstimator):
-    """Epsilon-insensitive regression, one machine for each target."""
+    """Epsilon-insensitive regression, one SVM for each target."""
 
     epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
 
@@ -38,24 +38,19 @@ class Regressor(RegressorMixin, KernelEstimator):
         -------
         self
         """
-        return self._fit_data(self._validate(X, y, sample_weight))
+        return self._fit(self._validate(X, y, sample_weight))
 
-    def _fit_data(self, data: Any) -> Any:
-        targets, known = self._encode_targets(data.y, data.weight)
-        self._fit(data, targets, **known)
-        return self
-
-    def _encode_targets(self, y: Array, weight: Array) -> Stated:
+    def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
         columns = y[:, np.newaxis] if y.ndim == 1 else y
         cost = check_costs(self.C, {"sample_weight": weight})
         return [(column, cost) for column in columns.T], {"_one_target": y.ndim == 1}
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
-        check_regression(chosen_solver(self))
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        check_regression(solver)
 
-    def _problem(self, target: Array, cost: Array) -> Problem:
+    def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
         return epsilon_insensitive(target, cost, self.epsilon)
 
     def _is_flat(self) -> bool:

@@ -5,13 +5,13 @@ New samples whose table lacks all columns of a view: they lack the view.
 The last line of defence: what is learned or computed is finite, or it is an error.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from lokl._arrays import Array, Samples, is_sparse, narrow_indices
+from lokl._arrays import Array, is_sparse, narrow_indices
 from lokl.kernels import Kernel
 
 ALL_ZERO = "all sample weights are zero; at least one sample must count"
@@ -141,33 +141,7 @@ def with_absent_views(X: Any, columns: Any, kernels: Sequence[Kernel], names: Se
     return X.reindex(columns=list(columns))
 
 
-_REMEDY = (
-    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
-    "C of a moderate size"
-)
-# What every answer is made of. Other attributes may be NaN where a sample lacks a view, or where a
-# method has no certificate.
-_MACHINES = ("dual_coef_", "intercept_", "weights_", "history_")
-
 _LEAST_COST = 1e-250
-
-
-def check_learned(attributes: dict[str, Any]) -> None:
-    """Raise where numbers have overflowed on the way to the attributes of a model."""
-    for name in _MACHINES:
-        if name in attributes and not np.isfinite(attributes[name]).all():
-            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
-
-
-def checked_prediction(question: Callable[[Samples], Array], samples: Samples) -> Array:
-    """Ask a model about samples: finite numbers, or an error that names a sample."""
-    with np.errstate(all="ignore"):
-        values = np.asarray(question(samples))
-    fine = np.isfinite(values)
-    if not fine.all():
-        bad = int(np.flatnonzero(~fine.reshape(len(values), -1).all(axis=1))[0])
-        raise ValueError(f"numbers have overflowed at sample {bad}; {_REMEDY}")
-    return values
 
 
 def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Array:

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
 from lokl._warnings import capture_warnings
-from lokl.base.delegation import layers_with
+from lokl.base.delegation import model_layers
 from lokl.explain.explanation import (
     AGREE,
     CONTRADICT,
@@ -119,7 +119,7 @@ class _Queried:
 
     @classmethod
     def of(cls, model: Any, X: Any, views: Views | None) -> "_Queried":
-        layers = list(layers_with(model, X))
+        layers = list(model_layers(model, X))
         (outer, seen), (inner, Z) = layers[0], layers[-1]
         views = named_views(model, views)
         explains = hasattr(inner, "contributions") and hasattr(inner, "weights")

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA
 
 from lokl._arrays import Array, is_sparse
-from lokl.base.delegation import unwrapped
+from lokl.base.delegation import unwrap
 from lokl.explain.views import Views, named_views, plain, views_of
 from lokl.kernels.samples import split_missing
 
@@ -132,7 +132,7 @@ def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int,
     neighbours : list of (row, similarity)
         Most similar first. Similarity is 1 for a sample that is equal to the model.
     """
-    similarity = sample_similarity(*unwrapped(model, X))
+    similarity = sample_similarity(*unwrap(model, X))
     values = similarity.cosine(np.array([row]), np.arange(len(similarity)))[0]
     order = [int(k) for k in np.argsort(-values, kind="stable") if k != row]
     return [(k, float(values[k])) for k in order[:count]]
@@ -219,7 +219,7 @@ def kernel_alignment(
         None if the model does not have two views with kernels of their own.
     """
     views = named_views(model, views)
-    model, X = unwrapped(model, X)
+    model, X = unwrap(model, X)
     if not hasattr(model, "kernels_"):
         return None
     own = views_of(model, views)

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
-from lokl.base.diagnostics import FLAT, average_of, explained_by_classes
+from lokl.base.diagnostics import FLAT, explained_by_classes
 from lokl.explain.formatting import Findings, corrected_interval, make_folds, number, one_scorer
 from lokl.explain.views import learner_of, seen_by_learner
+from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 
 # Where one of these is exceeded, refits tell another story about which kernel is trusted.
 MANY_LEADERS, LARGE_CHANGE = 0.2, 0.15
@@ -240,12 +241,20 @@ def other_leader(trust: Array, refit: Array, tie: float = _TIE) -> Array:
     return np.asarray(led < refit.max(axis=1) - tie)
 
 
+def _average_of(model: Any) -> Any:
+    """Return an unfitted SVM on the average of the same kernels, with the same settings."""
+    kind: Any = UniformMKLClassifier if is_classifier(model) else UniformMKLRegressor
+    average, params = kind(), clone(model).get_params(deep=False)
+    shared = average.get_params(deep=False).keys() & params.keys() - {"max_iter", "verbose"}
+    return average.set_params(**{name: params[name] for name in shared})
+
+
 def _held_out_scores(
     model: Any, X: Any, y: Any, cv: Any, scoring: Any, groups: Any
 ) -> tuple[Array, Any]:
     """Scores of the model and of the average of its kernels on the same folds."""
     folds = make_folds(model, X, y, cv, groups)
-    average = average_of(learner_of(model, "gate_stability"))
+    average = _average_of(learner_of(model, "gate_stability"))
     rival = average
     if isinstance(model, Pipeline):
         rival = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])

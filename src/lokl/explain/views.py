@@ -186,24 +186,24 @@ def read_views(
     copy = clone(learner)
     data = copy._validate(X, y, None)
     # Fits that follow have the same to tell.
-    ready, _ = capture_warnings(copy._bind, data)
+    (_, kernels, samples), _ = capture_warnings(data.bound)
     n_samples, n_features = data.X.shape
-    present = ready.samples.present
+    present = samples.present
     if present is None:
-        present = np.ones((n_samples, len(ready.kernels)), dtype=bool)
+        present = np.ones((n_samples, len(kernels)), dtype=bool)
     names = list(data.kernels)
     if views is None:
-        groups = _views_by_columns(names, ready.kernels)
+        groups = _views_by_columns(names, kernels)
     else:
         known = column_names(data.X if data.frame is None else data.frame)
         columns = {
             str(view): set(resolve_columns(own, n_features, known, data.frame).tolist())
             for view, own in views.items()
         }
-        groups = _by_names(names, ready.kernels, columns, asked)
+        groups = _by_names(names, kernels, columns, asked)
     found = []
     for view, places in groups.items():
-        used = [ready.kernels[i].columns_used() for i in places]
+        used = [kernels[i].columns_used() for i in places]
         read = {c for own in used for c in (range(n_features) if own is None else own)}
         own = tuple(names[i] for i in places)
         found.append(View(view, own, tuple(sorted(read)), present[:, places].any(axis=1)))

@@ -9,11 +9,10 @@ from lokl._arrays import Array
 from lokl.base import Classifier, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import Rule
-from lokl.base.training import chosen_solver
 from lokl.gates import WeightedGate
 from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
-from lokl.solvers import squared_hinge
+from lokl.solvers import Solver, squared_hinge
 from lokl.solvers.solve import classification_loss
 
 
@@ -59,11 +58,11 @@ class EasyMKLClassifier(Classifier):
         "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
     }
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
         if self.lam < 1.0:
             # The distributions are those of a squared hinge, whatever loss the last machine has.
-            classification_loss("squared_hinge", chosen_solver(self))
+            classification_loss("squared_hinge", solver)
 
     def _learn(self, training: Training) -> GatedMachine:
         gate = WeightedGate(EqualGates(training.n_kernels))

@@ -9,7 +9,6 @@ from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setti
 from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, one_of
 from lokl.base.templates import learn_weights
-from lokl.base.training import chosen_solver
 from lokl.gates import ConstantGate
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.optimizers import (
@@ -21,6 +20,7 @@ from lokl.optimizers import (
     SumOfWeights,
     spectral_gradient,
 )
+from lokl.solvers import Solver
 
 
 @settings
@@ -63,11 +63,11 @@ class _GMKL(IterativeEstimator):
         ),
     }
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
         if np.isinf(self.p):
             raise ValueError("p must be finite; use LpMKL for equal weights")
-        if self.combine == "product" and chosen_solver(self).is_low_rank:
+        if self.combine == "product" and solver.is_low_rank:
             raise ValueError(
                 "combine='product' follows the widths of kernels by gradient, which features of "
                 "low rank do not have; use combine='sum', or solver='exact'"

@@ -7,7 +7,8 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import Model, SupportSet
+from lokl.base.diagnostics import all_saturated
+from lokl.base.model import FitDetails, Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
@@ -22,7 +23,6 @@ from lokl.methods.success import (
     softmax_trust,
 )
 from lokl.solvers import Machines, Problem, Solution, Solver
-from lokl.solvers.base import warn_if_saturated
 
 # Gates this close to 1/m count as equal to it: which side they fall on is rounding.
 _TIE = 1e-9
@@ -63,10 +63,10 @@ class _LDMKL(SuccessEstimator):
 
     def _learn(self, training: Training) -> Vote:
         judged = learn_success(self, training)
-        warn_if_saturated(
-            [problem.take(own.alone.rows) for own in judged for problem in training.problems],
-            [dual for own in judged for dual in own.alone.solution.duals],
-            [own.alone.gram.diag for own in judged for _ in training.problems],
+        saturated = all_saturated(
+            (problem.take(own.alone.rows), dual, own.alone.gram.diag)
+            for own in judged
+            for problem, dual in zip(training.problems, own.alone.solution.duals, strict=True)
         )
         success = at_training(judged, training.n_samples)
         g = softmax_trust(success, self.temperature, self.clip)
@@ -92,7 +92,7 @@ class _LDMKL(SuccessEstimator):
             SupportSet.at(places, training.samples, training.rows),
             objective,
             steps,
-            g,
+            FitDetails(g, saturated),
         )
 
     def _retrain(

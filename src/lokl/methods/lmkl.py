@@ -14,6 +14,7 @@ from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram.landmarks import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
 from lokl.optimizers import GateObjective, line_search
+from lokl.solvers import Solver
 
 _GATES: dict[str, Any] = {"softmax": SoftmaxGate, "sigmoid": SigmoidGate, "gaussian": GaussianGate}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
@@ -61,8 +62,8 @@ class _LMKL(IterativeEstimator):
     _weights_use_labels = True
     _own_attributes: ClassVar[AttributeDocs] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
         self._kind()
         if not callable(self.gating):
             check_choice("gating", self.gating, _GATINGS)

@@ -84,7 +84,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
             for problem in training.problems
         ]
         rounds = max(trace.last.solution.n_iter for trace in traces)
-        is_squared = self._loss() == "squared_hinge"
+        is_squared = self._loss(training.solver) == "squared_hinge"
         # A solver that knows the hinge as well trains machines of its own on the learned kernel.
         if len(traces) == 1 and "hinge" not in training.solver.losses:
             last = traces[0].last

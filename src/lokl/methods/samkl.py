@@ -16,13 +16,12 @@ from lokl._parameters import check_count
 from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
-from lokl.base.training import chosen_solver
 from lokl.gates import ConstantGate, WeightedGate
 from lokl.gates.base import apply_weights
 from lokl.gram import Expansion, GatedGram, GatedKernel
 from lokl.methods.success import RegressedSuccess, regress, success_machine
 from lokl.optimizers import NormBall, OptimizerStep, alternating
-from lokl.solvers import Machines
+from lokl.solvers import Machines, Solver
 from lokl.solvers.solve import check_regression
 
 
@@ -220,10 +219,10 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         "duality_gap_": ("float", "Of weights and machines, for the choices made."),
     }
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
         if self.assign == "regression":
-            check_regression(chosen_solver(self))
+            check_regression(solver)
 
     def _rule(self, m: int) -> SwitchRule:
         most = m if self.k_max is None else check_count("k_max", self.k_max)

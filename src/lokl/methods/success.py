@@ -6,7 +6,7 @@ Where does each kernel succeed? One machine and one regressor of its success for
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,9 +15,9 @@ import numpy as np
 from lokl._arrays import Array, Samples
 from lokl._threads import effective_jobs, run_calls
 from lokl.base.estimator import KernelEstimator
-from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
 from lokl.base.settings import Rule, one_of, setting, settings
-from lokl.base.training import Training, chosen_solver
+from lokl.base.training import Training
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
@@ -128,7 +128,7 @@ class Vote(Model):
     support: SupportSet
     objective: float  # sum of the experts' dual values
     n_iter: int
-    gates: Array | None = None
+    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = False
     attribute_docs: ClassVar[AttributeDocs] = {
@@ -157,9 +157,6 @@ class Vote(Model):
 
     def weights(self, samples: Samples) -> Array:
         return softmax_trust(self.success(samples), self.temperature, self.clip)
-
-    def without_training(self) -> "Vote":
-        return replace(self, gates=None)
 
     def contributions(self, samples: Samples) -> Array:
         parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
@@ -191,7 +188,7 @@ class Vote(Model):
         return expansion(samples.seen_by(i))
 
     def attributes(self) -> dict[str, Any]:
-        places = self.support.places
+        places = self.support.positions
         coef = np.zeros((len(self.experts), self.n_tasks, len(places)))
         for i, expert in enumerate(self.experts):
             coef[i][:, np.searchsorted(places, expert.support)] = expert.coef.T
@@ -248,9 +245,9 @@ class SuccessEstimator(KernelEstimator):
         "within `epsilon`. Not used for classes.",
     )
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
-        check_regression(chosen_solver(self))
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        check_regression(solver)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
 from lokl.base.model import AttributeDocs, GatedMachine
 from lokl.base.settings import one_of
-from lokl.base.training import chosen_solver
 from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
@@ -20,7 +19,7 @@ from lokl.methods.success import (
     learn_success,
     memory_left,
 )
-from lokl.solvers import Solution
+from lokl.solvers import Solution, Solver
 
 # Trust never falls below this, so that no sample is left without any kernel.
 _FLOOR = 1e-3
@@ -80,9 +79,9 @@ class _SwMKL(SuccessEstimator):
         "duality_gap_": ("float", "Certified, for the last machine."),
     }
 
-    def _check_combinations(self) -> None:
-        super()._check_combinations()
-        if self.psd in _PAIRS and chosen_solver(self).is_low_rank:
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        if self.psd in _PAIRS and solver.is_low_rank:
             raise ValueError(
                 f"psd={self.psd!r} divides pair by pair, which features of low rank cannot; use "
                 "psd='cosine' or 'pointwise', or solver='exact'"

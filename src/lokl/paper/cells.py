@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from lokl._environment import Peak
 from lokl._threads import single_threaded
-from lokl.base.cost_path import fit_cost_path
+from lokl.base.fit_cache import fit_cost_path
 from lokl.datasets import load
 from lokl.paper.methods import (
     DICTIONARIES,

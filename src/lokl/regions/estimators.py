@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import (
+    BaseEstimator,
     ClassifierMixin,
     MetaEstimatorMixin,
     RegressorMixin,
@@ -25,8 +26,7 @@ from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
 from lokl.base.classifier import ProbabilityMixin, decided_classes, learned_classes
 from lokl.base.delegation import ExplanationMixin
-from lokl.base.estimator import atomic_fit, publish
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import (
     JOBS,
     SEED,
@@ -72,7 +72,7 @@ def rounded_spread(variance: Any) -> float:
 
 
 @settings
-class RegionEstimator(MetaEstimatorMixin, ExplanationMixin):
+class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
     """Base of estimators that divide the samples by trees and fit a model in each region."""
 
     estimator: Any = setting(
@@ -366,7 +366,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin):
         return regions[:, 0] if regions.shape[1] == 1 else regions
 
     def _explains(self, question: str) -> bool:
-        return hasattr(self._region_estimator(), question)
+        supported = question in ("weights", "contributions")
+        return supported and hasattr(self._region_estimator(), question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
         values = self._compute(Output(question), X)

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from lokl._arrays import is_sparse
 from lokl._environment import versions
-from lokl.base.delegation import unwrapped
+from lokl.base.delegation import unwrap
 from lokl.explain.by_view import explain, sample_ids
 from lokl.explain.explanation import Explanation, class_codes
 from lokl.explain.similarity import (
@@ -82,7 +82,7 @@ def report_from_model(
     ['acids', 'colours']
     """
     explanation = explain(model, X, y, views=views, ids=ids)
-    inner, Z = unwrapped(model, X)
+    inner, Z = unwrap(model, X)
     if not explanation.views:
         raise TypeError(
             f"a report needs a model with views, and {type(inner).__name__} has no contributions "
@@ -121,7 +121,7 @@ def sample_map(
     training : (X, y) or (X, y, ids), default=None
         As in :func:`report_from_model`.
     """
-    inner, Z = unwrapped(model, X)
+    inner, Z = unwrap(model, X)
     n, support = len(explanation), None
     if training is not None and hasattr(inner, "support_vectors_"):
         similarity = sample_similarity(inner, stack_samples(Z, inner.support_vectors_))

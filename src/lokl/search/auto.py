@@ -9,7 +9,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
@@ -31,8 +31,7 @@ from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.classifier import _check_class_weight
 from lokl.base.delegation import ExplanationMixin
-from lokl.base.estimator import atomic_fit, publish
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import (
     FLAG,
     JOBS,
@@ -80,7 +79,7 @@ def _check_views(name: str, value: Any) -> None:
 
 
 @settings
-class AutoMKL(ExplanationMixin):
+class AutoMKL(ExplanationMixin, BaseEstimator):
     """The search for a model, and its answers."""
 
     views: Any = setting(
@@ -325,42 +324,6 @@ class AutoMKL(ExplanationMixin):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         check_is_fitted(self)
         return getattr(self.best_estimator_[-1], name)
-
-    @available_if(_has("trust"))
-    def trust(self, X: Any, *, labels: bool = False) -> Any:
-        """Probability that each kernel speaks to the matter: ``trust`` of the winner.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._answer("trust", X, labels=labels)
-
-    @available_if(_has("disagreement"))
-    def disagreement(self, X: Any, *, labels: bool = False) -> Any:
-        """How far kernels contradict each other at each sample: ``disagreement`` of the winner.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a series (pandas) with the index of `X`.
-        """
-        return self._answer("disagreement", X, labels=labels)
-
-    @available_if(_has("familiarity"))
-    def familiarity(self, X: Any, *, labels: bool = False) -> Any:
-        """How far each kernel has seen samples like these: ``familiarity`` of the winner.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-        """
-        return self._answer("familiarity", X, labels=labels)
 
     @classmethod
     def _attribute_docs(cls) -> AttributeDocs:

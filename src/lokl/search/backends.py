@@ -42,10 +42,9 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
 from lokl._threads import limit_blas_for
-from lokl.base.cost_path import fit_cost_path
 from lokl.base.estimator import KernelEstimator
-from lokl.base.fit_cache import WarmStartExchange, params_equal
-from lokl.base.training import chosen_solver
+from lokl.base.fit_cache import WarmStartExchange, fit_cost_path, params_equal
+from lokl.base.training import build_solver
 from lokl.gram import InnerProducts
 from lokl.gram.memory import MEGABYTE
 from lokl.kernels import Kernel, Normalized, Precomputed
@@ -130,10 +129,10 @@ def _store(task: Task, model: Any, data: Any) -> dict[str, Kernel] | None:
     trains = [train for train, _ in task.splits]
     pairs = [_without_scale(kernel) for kernel in data.kernels.values()]
     cores = [core for core, _ in pairs]
-    folds = [_bound(data, cores, train) for train in trains]
+    folds = [data.take(train).bind(cores) for train in trains]
     if not all(same_kernels(folds[0], bound) for bound in folds[1:]):
         return None
-    dtype = chosen_solver(model).inner_products(data.X[trains[0]]).dtype
+    dtype = data.solver.inner_products(data.X[trains[0]]).dtype
     room = _SHARE * model.cache_size * MEGABYTE
     n_samples = len(data.weight)
     if len(cores) * n_samples**2 * (8 if dtype == "float64" else 4) > room:
@@ -155,13 +154,6 @@ def _without_scale(kernel: Kernel) -> tuple[Kernel, Any]:
     if isinstance(kernel, Normalized) and kernel.how != "unit_diag" and kernel.scale is None:
         return kernel.kernel, kernel.how
     return kernel, None
-
-
-def _bound(data: Any, kernels: Sequence[Kernel], train: Array) -> list[Kernel]:
-    """Bind kernels to the samples of a fold that count."""
-    rows = train[data.weight[train] > 0]
-    frame = None if data.frame is None else data.frame.iloc[rows]
-    return [kernel.bind(data.X[rows], data.weight[rows], frame) for kernel in kernels]
 
 
 class OrdinaryFits(Worker):
@@ -239,7 +231,7 @@ def coarse_tolerance(solver: Solver, n_samples: int) -> float | None:
 def solver_of(model: Any) -> Solver | None:
     """Solver of an estimator; None where its settings are not allowed, as its fit will tell."""
     try:
-        return chosen_solver(model)
+        return build_solver(model)
     except (TypeError, ValueError):
         return None
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d, get_tags
@@ -17,8 +17,7 @@ from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.classifier import ProbabilityMixin
 from lokl.base.delegation import ExplanationMixin
-from lokl.base.estimator import atomic_fit, publish
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import anything, check_settings
 from lokl.base.validation import check_weights
 from lokl.search.cross_validation import class_splits, fit_options, held_out
@@ -306,7 +305,7 @@ def _parts(model: Any) -> tuple[Any, Any]:
 
 @settings
 class CalibratedMKLClassifier(
-    CalibratedAnswers, MetaEstimatorMixin, ClassifierMixin, ExplanationMixin
+    CalibratedAnswers, MetaEstimatorMixin, ClassifierMixin, ExplanationMixin, BaseEstimator
 ):
     """A classifier with probabilities: ``softmax_c(slope f_c(x) + offset_c)``.
 

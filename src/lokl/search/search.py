@@ -21,8 +21,7 @@ from sklearn.utils.validation import _check_method_params, indexable
 from lokl._arrays import Array
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
-from lokl.base.estimator import atomic_fit, publish
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import (
     CALLBACK,
     FLAG,

@@ -24,9 +24,8 @@ from sklearn.utils.validation import _check_method_params
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
 from lokl._threads import limit_blas_for
-from lokl.base.settings import check_settings
 from lokl.base.templates import FixedKernel
-from lokl.base.training import chosen_solver
+from lokl.base.training import build_solver
 from lokl.base.validation import check_costs
 from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import Kernel
@@ -90,7 +89,7 @@ class Matrices:
     ) -> GatedGram:
         samples = read_samples(kernels, list(data.kernels), data.X)
         gate, params = model._gate(samples, len(kernels))
-        inner = self._inner(samples.filled, chosen_solver(model).dtype)
+        inner = self._inner(samples.filled, data.solver.dtype)
         inner.cache_size = megabytes
         gram = inner.gated(kernels, gate.at(samples, params))
         if not gram.fits:
@@ -122,10 +121,7 @@ def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
     """
     found: list[list[Kernel]] = []
     for train in trains:
-        rows = train[data.weight[train] > 0]
-        frame = None if data.frame is None else data.frame.iloc[rows]
-        X, weight = data.X[rows], data.weight[rows]
-        kernels = [kernel.bind(X, weight, frame) for kernel in data.kernels.values()]
+        kernels = data.take(train).bind()
         found.append(next((known for known in found if same_kernels(known, kernels)), kernels))
     return found
 
@@ -231,8 +227,7 @@ class SharedMachines(Worker):
         try:
             model = self._model(task, candidate)
             # Settings of this candidate alone, such as its cost.
-            check_settings(model)
-            model._check_combinations()
+            model._check()
             if not all(fold.gram.fits for fold in folds):
                 # Rows are stored for one fold at a time, and computed by all threads.
                 threads = 1
@@ -250,7 +245,7 @@ def _is_shared(model: Any) -> bool:
 
 def _megabytes(task: Task, model: Any) -> float:
     """Memory for the matrices of all lines that run at the same time."""
-    return task.memory * float(chosen_solver(model).cache_size)
+    return task.memory * float(build_solver(model).cache_size)
 
 
 @dataclass(eq=False)
@@ -323,12 +318,12 @@ class _Fold:
             every_target, every_cost = np.zeros(n_samples), np.zeros(n_samples)
             every_target[train] = target
             every_cost[train] = check_costs(model.C, {"sample_weight": cost})
-            problem = model._problem(every_target, every_cost)
+            problem = model._problem(every_target, every_cost, data.solver)
             decisions[:, task] = paths[task].solve(problem, model.C / before).decision
         return decisions, known
 
     def _path(self, model: Any) -> CostPath:
-        solver = chosen_solver(model)
+        solver = self.data.solver
         tolerance = coarse_tolerance(solver, self.gram.n_samples)
         assert tolerance is not None
         if self.gram.fits:

@@ -1,10 +1,9 @@
 """Solver interface, default limits on the work of solvers, and checks of what they find."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from lokl._arrays import Array
@@ -26,9 +25,6 @@ _IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE = 1000, 10
 # Relative to the largest diagonal entry, how far rounding makes curvatures of repeated samples
 # negative, in single and in double precision.
 _SINGLE, _DOUBLE = 1e-3, 1e-6
-# Mean of the diagonal times the sum of all costs below which kernels count as too small. At C = 1
-# it is 1 for kernels of trace one, and the number of samples for a mean diagonal of one.
-_WEAK = 2.0
 
 
 class Solver(BaseEstimator, ABC):
@@ -180,38 +176,3 @@ def warn_indefinite() -> None:
         "the kernel is not positive semidefinite; the solution is a stationary point, "
         "not a certified optimum",
     )
-
-
-def is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
-    """Return whether the smaller class is at its bound and all samples get the same decision.
-
-    Then no kernel sum reaches the margin, and the intercept predicts the larger class for every
-    sample. `diag` returns the diagonal of the kernel, (n_samples,); it is called only if needed.
-    """
-    decision = dual.decision
-    if decision.min() <= 0.0 <= decision.max() or not problem.is_classification:
-        return False
-    up, down, cost = problem.upper > 0, problem.lower < 0, problem.bound
-    if not np.isfinite(cost).all() or not up.any() or not down.any():
-        return False
-    if float(diag().mean()) * float(cost.sum()) > _WEAK:
-        # Costs that differ much between the classes have the same effect, but on purpose.
-        return False
-    smaller = up if cost[up].sum() <= cost[down].sum() else down
-    at_bound = (np.abs(dual.coef[smaller]) >= (1.0 - 1e-6) * cost[smaller]).all()
-    return bool(at_bound and np.abs(decision - dual.intercept).max() < 1.0)
-
-
-def warn_if_saturated(
-    problems: Sequence[Problem], duals: Sequence[Dual], diags: Sequence[Callable[[], Array]]
-) -> None:
-    """Warn if every SVM predicts one class for all samples; arguments as in `is_saturated`."""
-    # An SVM without samples, because its view is missing for all of them, cannot be saturated.
-    solved = [case for case in zip(problems, duals, diags, strict=True) if len(case[1].coef)]
-    if solved and all(is_saturated(*case) for case in solved):
-        warn_once(
-            "saturated",
-            "the SVM is saturated: kernel values are so small for this C that all samples get "
-            "the decision of the larger class. Raise C, or normalise the kernels with "
-            "normalized('mean_diag') instead of 'trace'",
-        )

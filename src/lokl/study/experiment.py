@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from lokl._arrays import Array
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
-from lokl.base.delegation import unwrapped
+from lokl.base.delegation import unwrap
 from lokl.explain import explain
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
@@ -122,7 +122,7 @@ def without_each_view(
     scores : dict of view to [with it, without it]
         Views without which nothing can be learned or judged are left out.
     """
-    learner, _ = unwrapped(model)
+    learner, _ = unwrap(model)
     X, Z = model[0].transform(part.frame), model[0].transform(test.frame)
     truth = question.codes(test.y)
     found = {}
@@ -281,5 +281,5 @@ class Bench:
 
 
 def _support(fitted: Fitted) -> float | None:
-    share = getattr(unwrapped(fitted.model)[0], "support_fraction_", None)
+    share = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
     return None if share is None else round(float(share), _DIGITS)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
-from lokl.base.delegation import layers_of
+from lokl.base.delegation import model_layers
 from lokl.tables.columns import CATEGORICAL, NUMERIC
 from lokl.tables.sources import TableError
 
@@ -63,7 +63,7 @@ def places_in_model(model: Any) -> dict[str, list[int]] | None:
 
 
 def _views(model: Any, names: list[str]) -> dict[str, list[str]]:
-    for own in layers_of(model):
+    for own, _ in model_layers(model):
         kernels = getattr(own, "kernels_", None)
         if kernels and len(kernels) > 1 and all(kernel.is_view for kernel in kernels):
             used = [kernel.columns_used() for kernel in kernels]

@@ -8,12 +8,11 @@ import numpy as np
 from scipy.special import log_softmax
 
 from lokl._arrays import Array
-from lokl._frames import labelled, labelled_samples
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
 from lokl.base.classifier import ProbabilityMixin
-from lokl.base.model import Model, SupportSet
+from lokl.base.diagnostics import all_saturated, checked_prediction
+from lokl.base.model import FitDetails, Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
-from lokl.base.validation import checked_prediction
 from lokl.methods.trusted_vote.calibration import ExpertCalibration, calibrate
 from lokl.methods.trusted_vote.experts import (
     ExpertTrainer,
@@ -25,7 +24,6 @@ from lokl.methods.trusted_vote.model import TrustedVote
 from lokl.methods.trusted_vote.neighbourhood import LocalReliability
 from lokl.methods.trusted_vote.outcomes import ClassOutcomes, Outcomes, TargetBins
 from lokl.methods.trusted_vote.pooling import EvidencePool, ExpertOutputs, learn_weights
-from lokl.solvers.base import warn_if_saturated
 from lokl.solvers.machines import folds_for
 
 
@@ -107,7 +105,6 @@ class _TrustedVote(KernelEstimator):
         n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
         trainer = ExpertTrainer(training, folds, joint, self.novelty, n_neighbors)
         trained = trainer.fit(self.n_jobs)
-        _warn_if_saturated(training, trained)
         targets = self._training_outcomes(training)
         outputs = _held_out_outputs(training, trained, joint, len(targets))
         pools, reliabilities = [], []
@@ -131,6 +128,7 @@ class _TrustedVote(KernelEstimator):
             SupportSet.at(positions, training.samples, training.rows),
             joint.objective + sum(solution.objective for solution in solutions),
             max(1, *(solution.n_iter for solution in solutions)),
+            _details(training, trained),
         )
 
     def _calibrate(
@@ -179,68 +177,6 @@ class _TrustedVote(KernelEstimator):
             pool = replace(pool, joint=calibrate(target.outcomes, decision, *truth))
         return learn_weights(pool, outputs, *truth, self.n_corrupted_copies, rng)
 
-    def trust(self, X: Any, *, labels: bool = False) -> Any:
-        """Probability that each kernel is informative at each sample.
-
-        Unlike :meth:`weights`, whose rows sum to one, all kernels of a sample may be trusted, or
-        none.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-
-        Returns
-        -------
-        trust : array of shape (n_samples, n_kernels)
-            Between 0 and 1. It is 0 if the sample lacks the view, and close to 0 if the sample is
-            unlike the training samples or the other kernels contradict this one. With several
-            targets, the mean over the targets.
-        """
-        trust = checked_prediction(self._model.trust, self._validate_for_predict(X))
-        return labelled(trust, X, self.kernel_names_, self._tasks()) if labels else trust
-
-    def disagreement(self, X: Any, *, labels: bool = False) -> Any:
-        """Mean disagreement of pairs of kernels at each sample.
-
-        The disagreement of two kernels that give an outcome the probabilities ``q_i(y)`` and
-        ``q_k(y)`` is ``sum_y |q_i(y) - q_k(y)| / 2``. Pairs are weighted by the product of their
-        familiarities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a series (pandas) with the index of `X`.
-
-        Returns
-        -------
-        disagreement : array of shape (n_samples,)
-            0 if all kernels predict the same probabilities, 1 if each excludes what the others
-            predict.
-        """
-        values = checked_prediction(self._model.disagreement, self._validate_for_predict(X))
-        return labelled_samples(values, X, "disagreement") if labels else values
-
-    def familiarity(self, X: Any, *, labels: bool = False) -> Any:
-        """Similarity of each sample to the training samples under each kernel.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        labels : bool, default=False
-            Whether to return a data frame with the names of the kernels, and the index of `X`.
-
-        Returns
-        -------
-        familiarity : array of shape (n_samples, n_kernels)
-            From 0, unlike all training samples, to 1. It is 0 if the sample lacks the view, and 1
-            otherwise if `novelty` is off.
-        """
-        values = checked_prediction(self._model.familiarity, self._validate_for_predict(X))
-        return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
-
 
 def _held_out_outputs(
     training: Training, trained: list[HeldOutExpert], joint: JointModel, n_pools: int
@@ -259,13 +195,14 @@ def _held_out_outputs(
     return outputs
 
 
-def _warn_if_saturated(training: Training, trained: list[HeldOutExpert]) -> None:
-    solved = [(item, item.solution) for item in trained if item.solution is not None]
-    warn_if_saturated(
-        [problem.take(item.rows) for item, _ in solved for problem in training.problems],
-        [dual for _, solution in solved for dual in solution.duals],
-        [item.diag for item, _ in solved for _ in training.problems],
+def _details(training: Training, trained: list[HeldOutExpert]) -> FitDetails:
+    machines = (
+        (problem.take(item.rows), dual, item.diag)
+        for item in trained
+        if item.solution is not None
+        for problem, dual in zip(training.problems, item.solution.duals, strict=True)
     )
+    return FitDetails(saturated=all_saturated(machines))
 
 
 @settings

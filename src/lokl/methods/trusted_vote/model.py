@@ -8,7 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
 from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
@@ -127,6 +127,7 @@ class TrustedVote(Model):
     support: SupportSet
     objective: float  # sum of the dual objectives of all SVMs
     n_iter: int
+    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = False
     attribute_docs: ClassVar[AttributeDocs] = {
@@ -237,7 +238,7 @@ class TrustedVote(Model):
         return outputs
 
     def attributes(self) -> dict[str, Any]:
-        positions = self.support.places
+        positions = self.support.positions
         coef = np.zeros((len(self.experts), self.n_tasks, len(positions)))
         order = np.argsort(positions)
         for i, expert in enumerate(self.experts):

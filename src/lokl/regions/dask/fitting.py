@@ -13,7 +13,7 @@ from lokl._arrays import Array
 from lokl._threads import single_threaded
 from lokl._warnings import CountedWarning, DeferredWarnings, capture_warnings, reissue
 from lokl.base.classifier import sorted_classes
-from lokl.base.estimator import publish
+from lokl.base.model import publish
 from lokl.base.settings import check_settings
 from lokl.base.validation import ALL_ZERO
 from lokl.regions.dask.blocks import (
