@@ -137,7 +137,7 @@ def test_contributions_of_kernels_add_up(kernels, make, dtype, seed, n, p, kind,
     expansion = Expansion.make(kernel, gram, coef, [1.0, 2.0])
     points = Points.make(gram.plan, X, H)
     each = parts(kernels, X, H, Z, HZ, pair_normalized)
-    contributions = expansion.parts(points)
+    contributions = expansion.contributions(points)
     close(contributions, np.einsum("ijk,kt->jit", each, coef), dtype)
     close(expansion.at(points), contributions.sum(axis=1) + np.array([1.0, 2.0]), dtype)
     close(mixing.block(points, gram.points), each.sum(axis=0), dtype)

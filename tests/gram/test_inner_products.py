@@ -24,7 +24,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from lokl._arrays import Samples
 from lokl.gates import ConstantGate, SoftmaxGate
 from lokl.gram import Expansion, GatedKernel, InnerProducts
-from lokl.gram.landmarks import KernelScores
+from lokl.gram.kernel_pca import KernelScores, kernel_pca
 from lokl.kernels import RBF, AnisotropicRBF, Linear, Polynomial
 
 seeds = st.integers(0, 2**16)
@@ -202,8 +202,8 @@ def test_full_trust_says_what_a_kernel_would_say():
     expansion = expansion_of([RBF(0.1), Linear()], X, SoftmaxGate(1.0))
     Z = Samples.of(X[10:17])
     H = expansion.kernel.gates(Z)
-    trusting = expansion.parts(expansion.prepare_trusting(Z))
-    assert_allclose(expansion.parts(expansion.prepare(Z)), H[:, :, np.newaxis] * trusting)
+    trusting = expansion.contributions(expansion.prepare_ungated(Z))
+    assert_allclose(expansion.contributions(expansion.prepare(Z)), H[:, :, np.newaxis] * trusting)
 
 
 def test_expansions_of_one_view_share_prepared_samples():
@@ -256,3 +256,19 @@ def test_kernel_scores_are_standardised_and_uncorrelated(n):
     assert_allclose(Z.var(axis=0), 1.0, rtol=1e-8)
     if n <= 500:
         assert_allclose(Z.T @ Z / n, np.eye(3), atol=1e-6)
+
+
+@given(seed=st.integers(0, 1000), n=st.integers(2, 20))
+def test_principal_components_of_a_linear_kernel_are_those_of_the_samples(seed, n):
+    rng = np.random.RandomState(seed)
+    X, weight = rng.normal(size=(n, 3)), rng.randint(1, 4, size=n)
+    repeated = np.repeat(X, weight, axis=0)
+    centre = repeated.mean(axis=0)
+    variance, axes = np.linalg.eigh(np.cov(repeated.T, bias=True))
+    found = kernel_pca(X @ X.T, weight.astype(float), 3)
+    k = found.coef.shape[1]
+    assert_allclose(found.variance, variance[::-1][:k], rtol=1e-6)
+    assert_allclose(found.total, variance.sum())
+    fresh = rng.normal(size=(5, 3))
+    scores = fresh @ X.T @ found.coef + found.offset
+    assert_allclose(np.abs(scores), np.abs((fresh - centre) @ axes[:, ::-1][:, :k]), atol=1e-6)

@@ -38,21 +38,21 @@ def test_the_factor_is_what_the_chosen_columns_explain(name, seed, most):
     scale = K.diagonal().max()
     np.testing.assert_allclose(found.factor @ found.factor.T, nystrom, atol=1e-8 * scale)
     left = 1.0 - np.trace(nystrom) / np.trace(K)
-    np.testing.assert_allclose(found.left, left, atol=1e-8)
+    np.testing.assert_allclose(found.residual, left, atol=1e-8)
 
 
 def test_no_more_samples_are_chosen_than_the_matrix_has_dimensions():
     X = np.random.default_rng(0).normal(size=(200, 5))
     found = choose_landmarks(prepared([Linear()], X), 50, np.random.RandomState(0))
     assert len(found.rows) == 5
-    assert found.left < 1e-12
+    assert found.residual < 1e-12
 
 
 def test_a_sample_is_chosen_once_however_often_it_is_there():
     X = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 10, axis=0)
     found = choose_landmarks(prepared([RBF(0.5)], X), 100, np.random.RandomState(0))
     assert len(np.unique(X[found.rows], axis=0)) == len(found.rows) == 20
-    assert found.left < 1e-12
+    assert found.residual < 1e-12
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -61,7 +61,7 @@ def test_what_is_left_falls_with_the_rank_and_faster_than_by_chance(dtype):
     # Most samples are alike, some are not: a few samples at random miss those.
     X = np.concatenate([0.1 * rng.normal(size=(950, 3)), 4.0 * rng.normal(size=(50, 3))])
     points = prepared([RBF(0.5)], X, dtype=dtype)
-    left = [choose_landmarks(points, rank, rng).left for rank in (5, 20, 80)]
+    left = [choose_landmarks(points, rank, rng).residual for rank in (5, 20, 80)]
     assert left[0] > left[1] > left[2]
     K = RBF(0.5)(X)
     chance = [
@@ -90,4 +90,4 @@ def test_blocks_are_distributed_as_samples_drawn_one_by_one():
 def test_a_matrix_of_zeros_has_no_landmarks():
     found = choose_landmarks(prepared([Linear()], np.zeros((30, 2))), 5, np.random.RandomState(0))
     assert len(found.rows) == 0
-    assert found.left == 0.0
+    assert found.residual == 0.0

@@ -414,7 +414,7 @@ def test_far_apart_samples_leave_no_denormal_numbers(dtype, seed, rank, spread, 
     assert not denormal(out)
     # Every kernel by itself is what a buffer of values holds after its turn.
     values = np.empty((8, 9, n), dtype)
-    _mixing.kernels_apart(0, 8, program, dots, (norms[:8], norms), np.arange(9), values)
+    _mixing.values_by_kernel(0, 8, program, dots, (norms[:8], norms), np.arange(9), values)
     assert not denormal(values)
     assert (values[:, -1] == 0).any() or spread < 30
     if dtype == np.float64:

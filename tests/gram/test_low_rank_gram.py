@@ -117,7 +117,7 @@ def test_every_question_is_answered_as_by_the_matrix_of_features(cache_size, nam
     curved = gram.curved(weights, scale_of)
     assert_allclose(curved, gram.backward(scale_of[:, np.newaxis] * (K @ u[:, :1])), **close)
     if H.ndim == 2:
-        assert_allclose(gram.rows_apart(some), apart[:, some].transpose(1, 0, 2), **close)
+        assert_allclose(gram.rows_by_kernel(some), apart[:, some].transpose(1, 0, 2), **close)
 
 
 def test_rows_that_solvers_store_are_those_of_the_features():
@@ -238,9 +238,9 @@ def test_a_function_of_new_samples_is_the_sum_over_the_training_samples(kind, ca
     ask = Expansion.make(trusts, gram, u, b)
     between = [trusts._features(Z)[:, s] @ trusts._features(X)[:, s].T for s in gram.features.spans]
     expected = np.einsum("izj,jir,jt->zt", between, gram.gates, u)
-    trusting = ask.prepare_trusting(Samples.of(Z))
+    trusting = ask.prepare_ungated(Samples.of(Z))
     assert_allclose(ask.at(trusting), expected + b, rtol=1e-7, atol=1e-7)
-    parts = ask.parts(trusting)
+    parts = ask.contributions(trusting)
     assert_allclose(parts.sum(axis=1) + b, ask.at(trusting), rtol=1e-12)
     assert parts.shape == (9, len(kernels), 2)
 

@@ -75,7 +75,7 @@ def test_forms(kernels, tasks, n, rank, seed):
 def test_rows_of_every_kernel_by_itself(kernels):
     X, H, bound, gram = case(kernels, 120, 1, 0)
     rows = np.array([5, 0, 119])
-    found = gram.rows_apart(rows)
+    found = gram.rows_by_kernel(rows)
     assert found.shape == (3, len(bound), 120)
     for i, kernel in enumerate(bound):
         expected = np.outer(H[rows, i, 0], H[:, i, 0]) * kernel(X)[rows]

@@ -202,7 +202,7 @@ class GatedMachine(Model):
         return self.expansion(samples)
 
     def contributions(self, samples: Samples) -> Array:
-        return self.expansion.parts(self.expansion.prepare(samples))
+        return self.expansion.contributions(self.expansion.prepare(samples))
 
     def weights(self, samples: Samples) -> Array:
         return self.weights_of(self.kernel.gates(samples))

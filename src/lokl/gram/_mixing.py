@@ -27,7 +27,7 @@ PURPOSES = {
     "mix": "kernel values",
     "dots_sparse": "inner products of sparse samples",
     "kernel_sums": "the contributions of single kernels",
-    "kernels_apart": "the values of single kernels",
+    "values_by_kernel": "the values of single kernels",
 }
 
 # Codes of the operations of kernels on an inner product, and of squaring the kernel before.
@@ -370,7 +370,7 @@ def kernel_sums(start, stop, program, dots, norms, loads, out):
 
 
 @njit(**_LOOP)
-def kernels_apart(start, stop, program, dots, norms, members, out):
+def values_by_kernel(start, stop, program, dots, norms, members, out):
     """Write values kernel by kernel: ``out[p, members[i]] = k_i(p, :)``, ``start <= p < stop``."""
     operations, gammas, coefs, degrees, _ = program
     left_norms, right_norms = norms

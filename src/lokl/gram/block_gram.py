@@ -1,22 +1,23 @@
-"""Gates that divide the samples: a Gram matrix of blocks, and nothing computed between them.
+"""Block-diagonal Gram matrices: gates that divide the samples.
 
-Where every sample has its gates in one rank alone, as members of one cluster each, samples of
+If every sample has its gates in one rank alone, for example as a member of one cluster, samples of
 different ranks share nothing: ``<h_i(x), h_i(z)> = 0``. Their matrix is block diagonal. Each block
-is a Gram matrix of its own, with gates of rank one.
+is a Gram matrix of its own, with gates of rank one, and nothing is computed between blocks.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from lokl._arrays import Array, column, read_only
+from lokl._arrays import Array, column
 from lokl.gram.gated_gram import GatedGram
 from lokl.gram.inner_products import InnerProducts, frozen
 from lokl.gram.memory import MEGABYTE
 from lokl.gram.plan import Points
 
-# Rows that the memory of a block holds at least, also where half of it is for inner products.
+# Rows that the memory of a block holds at least, even if half of it is for inner products.
 _FEWEST_ROWS = 4
 
 
@@ -30,7 +31,7 @@ def ranks_of(gates: Array) -> Array | None:
     Returns
     -------
     ranks : array of shape (n_samples,) or None
-        None where there is one rank only, or a sample has gates in several.
+        None if there is only one rank, or a sample has gates in several.
     """
     if gates.shape[2] < 2:
         return None
@@ -47,59 +48,55 @@ def in_rank(points: Points, rows: Array, rank: int) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Samples of one rank, and the matrix of these."""
+    """Samples of one rank, and their matrix."""
 
     rank: int
-    rows: Array
+    rows: Array  # indices of the samples, (n_rows,)
     gram: GatedGram
 
 
 class BlockGram(GatedGram):
-    """The matrix of samples that gates divide: methods as those of any other.
+    """The matrix of samples that gates divide; methods as in :class:`GatedGram`.
 
-    Single kernels without the gate of the sample itself (:meth:`kernel_sums`, and the gradient of
-    gates that is made of them) are not of blocks, and computed between all samples.
+    Sums for single kernels do not include the gate of the sample itself. Therefore
+    :meth:`kernel_sums`, and the gradient of gates that uses them, are computed between all samples.
     """
+
+    _ranks: Array
+    _blocks: list[_Block]
 
     @classmethod
     def divided(cls, inner: InnerProducts, points: Points, ranks: Array) -> "BlockGram":
-        """Return the matrix of samples whose ranks are known (see :func:`ranks_of`)."""
+        """Return the matrix of samples with given ranks (see :func:`ranks_of`)."""
         members = {
             int(rank): np.flatnonzero(ranks == rank) for rank in np.unique(ranks[ranks >= 0])
         }
         sizes = np.array([len(rows) for rows in members.values()], dtype=float)
-        item = points.plan.dtype.itemsize
-        # Few rows of every block, and of what is left as much as it takes for each.
-        least = _FEWEST_ROWS * item * sizes / MEGABYTE
-        left = max(inner.cache_size - least.sum(), 0.0)
-        shares = least + left * sizes**2 / max(float((sizes**2).sum()), 1.0)
-        blocks = []
-        for (rank, rows), share in zip(members.items(), shares, strict=True):
-            own = InnerProducts(
-                inner.X[rows], cache_size=share, dtype=points.plan.dtype, keep=inner.keep
-            )
-            blocks.append(_Block(rank, rows, GatedGram.of(own, in_rank(points, rows, rank))))
+        # Few rows of every block; the rest of the memory in proportion to the size of its matrix.
+        least = _FEWEST_ROWS * points.plan.dtype.itemsize * sizes / MEGABYTE
+        rest = max(inner.cache_size - least.sum(), 0.0)
+        budgets = least + rest * sizes**2 / max(float((sizes**2).sum()), 1.0)
+        dtype, blocks = points.plan.dtype, []
+        for (rank, rows), budget in zip(members.items(), budgets, strict=True):
+            part = InnerProducts(inner.X[rows], cache_size=budget, dtype=dtype, keep=inner.keep)
+            blocks.append(_Block(rank, rows, GatedGram.of(part, in_rank(points, rows, rank))))
         return cls._joined(inner, points, ranks, blocks)
 
     @classmethod
     def _joined(
         cls, inner: InnerProducts, points: Points, ranks: Array, blocks: list[_Block]
     ) -> "BlockGram":
-        gram = cls.__new__(cls)
-        gram._set(inner, points)
+        gram = cls.of(inner, points)
         gram._ranks, gram._blocks = ranks, blocks
         return gram
 
-    _ranks: Array
-    _blocks: list[_Block]
-
     @cached_property
-    def _places(self) -> Array:
-        """Place of every sample in its block."""
-        places = np.zeros(self.n_samples, dtype=np.intp)
+    def _positions(self) -> Array:
+        """Position of every sample in its block, (n_samples,)."""
+        positions = np.zeros(self.n_samples, dtype=np.intp)
         for block in self._blocks:
-            places[block.rows] = np.arange(len(block.rows))
-        return places
+            positions[block.rows] = np.arange(len(block.rows))
+        return positions
 
     def regated(self, gates: Array) -> GatedGram:
         gates = frozen(gates, self.n_samples, self.plan.n_kernels)
@@ -110,8 +107,8 @@ class BlockGram(GatedGram):
         if ranks is None or not np.array_equal(ranks, self._ranks):
             return GatedGram.of(self.inner, points)
         blocks = [
-            _Block(own.rank, own.rows, own.gram.regated(gates[own.rows][:, :, [own.rank]]))
-            for own in self._blocks
+            _Block(b.rank, b.rows, b.gram.regated(gates[b.rows][:, :, [b.rank]]))
+            for b in self._blocks
         ]
         return self._joined(self.inner, points, ranks, blocks)
 
@@ -119,17 +116,11 @@ class BlockGram(GatedGram):
     def capacity(self) -> int:
         return sum(block.gram.capacity for block in self._blocks)
 
-    @property
-    def whole(self) -> Array:
-        memory = self._memory
-        if memory.whole is None:
-            matrix = memory.square(self.dtype)
-            matrix[:] = 0.0
-            for block in self._blocks:
-                matrix[np.ix_(block.rows, block.rows)] = block.gram.whole
-                block.gram.release()
-            memory.whole = read_only(matrix)
-        return memory.whole
+    def _compute_whole(self, matrix: Array) -> None:
+        matrix[:] = 0.0
+        for block in self._blocks:
+            matrix[np.ix_(block.rows, block.rows)] = block.gram.whole
+            block.gram.release()
 
     def release(self) -> None:
         super().release()
@@ -141,24 +132,20 @@ class BlockGram(GatedGram):
         if memory.belongs_to(self.points) and memory.whole is not None:
             return super().cross(rows, columns)
         out = np.zeros((len(rows), len(columns)), dtype=self.dtype)
-        self._cross(rows, columns, out)
-        return out
-
-    def _cross(self, rows: Array, columns: Array, out: Array) -> None:
-        for block in self._blocks:
-            near = np.flatnonzero(self._ranks[rows] == block.rank)
+        for block, near in self._members(rows):
             far = np.flatnonzero(self._ranks[columns] == block.rank)
-            if len(near) and len(far):
-                places = self._places[rows[near]], self._places[columns[far]]
-                out[np.ix_(near, far)] = block.gram.cross(*places)
+            if len(far):
+                positions = self._positions[rows[near]], self._positions[columns[far]]
+                out[np.ix_(near, far)] = block.gram.cross(*positions)
+        return out
 
     def _compute(self, index: Array, slab: Array, slots: Array) -> None:
         slab[slots] = self.cross(index, np.arange(self.n_samples))
 
     def subtract(self, index: Array, coef: Array, target: Array) -> None:
-        for block, own in self._among(index):
+        for block, members in self._members(index):
             part = target[block.rows]
-            block.gram.subtract(self._places[index[own]], coef[own], part)
+            block.gram.subtract(self._positions[index[members]], coef[members], part)
             target[block.rows] = part
 
     def dot(self, coef: Array) -> Array:
@@ -175,8 +162,10 @@ class BlockGram(GatedGram):
             forms[:, block.rank] = block.gram.kernel_forms(columns[block.rows])[:, 0]
         return forms
 
-    def _among(self, index: Array) -> list[tuple[_Block, Array]]:
-        """Blocks that some samples are in, with the places of these samples in `index`."""
+    def _members(self, index: Array) -> Iterator[tuple[_Block, Array]]:
+        """Yield the blocks of some samples, with the positions of these samples in `index`."""
         ranks = self._ranks[index]
-        found = [(block, np.flatnonzero(ranks == block.rank)) for block in self._blocks]
-        return [(block, own) for block, own in found if len(own)]
+        for block in self._blocks:
+            members = np.flatnonzero(ranks == block.rank)
+            if len(members):
+                yield block, members

@@ -1,54 +1,113 @@
-"""Explicit features of kernels: ``k_i(x, z)`` is nearly ``<phi_i(x), phi_i(z)>``.
+"""Explicit features of kernels: ``k_i(x, z)`` is close to ``<phi_i(x), phi_i(z)>``.
 
-What is computed of samples are *columns*: kernel values with landmarks, or waves. Features are
-columns times a small triangular matrix, ``phi(x) = L^-1 k(M, x)`` with ``K(M, M) = L L'``. A
-function ``<w, phi(x)>`` needs the columns only: it is ``<L^-T w, k(M, x)>``. So learning may store
-features, which are well conditioned, or compute columns anew, which is far cheaper than features;
-and new samples are asked for their columns alone.
+Two things are computed of samples. *Columns* are kernel values with landmarks, or waves. *Features*
+are columns times a small triangular matrix: ``phi(x) = L^-1 k(M, x)`` with ``K(M, M) = L L'``. A
+function ``<w, phi(x)>`` needs the columns only: it is ``<L^-T w, k(M, x)>``, and ``L^-T w`` are its
+*loads*. So learning may store features, which are well conditioned, or compute columns again, which
+is far cheaper than features. New samples only need their columns.
+
+Columns and features of all kernels are side by side in *tiles* of some rows, (n_rows, size). The
+columns of kernel ``i`` are ``starts[i]:starts[i + 1]``.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from lokl._arrays import Array
+from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
 from lokl._warnings import warn_once
 from lokl.gram import mixing
-from lokl.gram.mixing import sum_kernels_apart
 from lokl.gram.plan import GramPlan, Points
 
-# Pivots of a kernel's own factor, relative to its largest entry, below which features would be
-# rounding: their columns are known to so many digits only. By the bytes of a number.
-_LEAST_PIVOT = {4: 1e-6, 8: 1e-11}
-# Part of the largest entry that factor and matrix differ by only if the kernel is not definite.
-_INDEFINITE = 1e-3
-# Rows in which that is looked for.
-_LOOKED_AT = 200
-# Numbers of one tile of columns, and its rows.
-_TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
-# Columns of a triangular matrix that are solved for at once; rows worth a thread of their own.
-_SOLVED, _FEW_ROWS = 128, 32
+_rows = CompiledModule("lokl.gram._rows")
 
-# Is shown rows of all samples, their columns, and sums to add to.
+# Smallest pivots of a kernel's factor, relative to its largest entry, by the bytes of a number.
+# Below it features would be rounding, because columns have only this precision.
+_LEAST_PIVOT = {4: 1e-6, 8: 1e-11}
+# If factor and matrix differ by more than this share of the largest entry, the kernel is not
+# positive semidefinite. Checked in this many rows.
+_INDEFINITE, _CHECKED_ROWS = 1e-3, 200
+# Entries of one tile of columns, and bounds on its rows.
+_TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
+# Columns of a triangular matrix that are solved at once; rows worth a thread of their own.
+_SOLVED_COLUMNS, _SOLVED_ROWS = 128, 32
+# For at most this many sums, a copy of the tile in another precision is not worth its cost.
+_FEW_SUMS = 8
+
+# Receives the rows of a tile, the tile, and an array of sums to add to.
 Visit = Callable[[slice, Array, Array], None]
+
+
+def sum_by_kernel(tile: Array, starts: Array, loads: Array) -> Array:
+    """Return products of a tile with loads for each kernel.
+
+    Parameters
+    ----------
+    tile : array of shape (n_rows, size)
+    starts : array of int of shape (n_kernels + 1,)
+    loads : array of shape (size, ...)
+
+    Returns
+    -------
+    sums : array of shape (n_rows, n_kernels, ...)
+    """
+    flat, count = loads.reshape(len(loads), int(np.prod(loads.shape[1:]))), len(starts) - 1
+    if _is_mixed(tile, flat):
+        out = np.empty((len(tile), count, flat.shape[1]))
+        _rows.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
+    else:
+        spans = [slice(*pair) for pair in pairwise(starts)]
+        sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
+        out = np.stack(sums, axis=1)
+    return out.reshape(len(tile), count, *loads.shape[1:])
+
+
+def add_by_kernel(tile: Array, starts: Array, coef: Array, sums: Array) -> None:
+    """Add sums over the rows of a tile for each kernel.
+
+    Parameters
+    ----------
+    tile : array of shape (n_rows, size)
+    starts : array of int of shape (n_kernels + 1,)
+    coef : array of shape (n_rows, n_kernels, n_columns)
+    sums : array of shape (n_columns, size)
+    """
+    if _is_mixed(tile, coef):
+        _rows.add_columns(tile, starts, coef, sums)
+        return
+    for i, (first, last) in enumerate(pairwise(starts)):
+        sums[:, first:last] += multiply(tile[:, first:last].T, np.ascontiguousarray(coef[:, i])).T
+
+
+def _is_mixed(tile: Array, factors: Array) -> bool:
+    """Whether a product in double precision would copy the tile to compute few sums."""
+    return tile.dtype != factors.dtype and factors.shape[-1] <= _FEW_SUMS
+
+
+def squared_norms_by_kernel(tile: Array, spans: list[slice]) -> Array:
+    """Return squared norms of each kernel's features, (n_rows, n_kernels)."""
+    norms = [np.einsum("jk,jk->j", tile[:, s], tile[:, s], dtype=np.float64) for s in spans]
+    return np.stack(norms, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """Columns and features of all kernels of a plan, those of one kernel beside the other's.
+    """Columns and features of all kernels of a plan.
 
     Attributes
     ----------
     plan : GramPlan
-        Kernels, and the precision in which columns are computed.
+        Kernels, and the precision of columns.
     residual : array of shape (n_kernels,)
-        How far the features miss each kernel, relative.
+        Relative error of the features of each kernel.
     """
 
     plan: GramPlan
@@ -61,19 +120,19 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def columns(self, points: Points, rows: Array, out: Array) -> None:
-        """Write the columns of some samples, which trust every kernel fully."""
+        """Write the columns of some ungated samples into `out`, (len(rows), size)."""
 
     @abstractmethod
     def cast(self, plan: GramPlan) -> "FeatureMap":
-        """Return the same map for samples in the precision of another plan of its kernels."""
+        """Return the same map in the precision of another plan of its kernels."""
 
     @abstractmethod
     def loads(self, weights: Array) -> Array:
-        """What columns are multiplied by where features are by weights, (size, ...)."""
+        """Return loads of columns, (size, ...), from weights of features."""
 
     @abstractmethod
     def gathered(self, sums: Array) -> Array:
-        """Sums over features where they were taken over columns: the transposed of `loads`."""
+        """Return sums over features, (size, ...), from sums over columns."""
 
     @abstractmethod
     def whiten(self, columns: Array) -> None:
@@ -81,7 +140,7 @@ class FeatureMap(ABC):
 
     @property
     def landmarks(self) -> Array:
-        """Numbers of the landmarks among the samples that they were chosen from."""
+        """Indices of the landmarks among the training samples, (n_landmarks,)."""
         return np.empty(0, dtype=np.intp)
 
     @property
@@ -90,60 +149,68 @@ class FeatureMap(ABC):
 
     @cached_property
     def starts(self) -> Array:
-        """Where the features of each kernel begin, and where those of the last end."""
+        """Position of the first feature of each kernel, and the total, (n_kernels + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
 
     @property
     def spans(self) -> list[slice]:
-        """Places of each kernel's features."""
-        return [slice(*pair) for pair in zip(self.starts, self.starts[1:], strict=False)]
+        """Positions of each kernel's features."""
+        return [slice(*pair) for pair in pairwise(self.starts)]
 
     @property
     def _tile_rows(self) -> int:
         return int(np.clip(_TILE // max(self.size, 1), _FEWEST_ROWS, _MOST_ROWS))
 
-    def tiles(self, points: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
-        """Columns of samples, some rows at a time, in an array that the next step overwrites."""
-        return self._tiles(self._trusting(points), rows)
+    def features(self, points: Points, rows: Array | None = None) -> Array:
+        """Return the features of samples without gates, (n_rows, size)."""
+        rows = np.arange(points.n_samples) if rows is None else rows
+        out = np.empty((len(rows), self.size), dtype=self.plan.dtype)
+        for part, tile in self.feature_tiles(points, rows):
+            out[part] = tile
+        return out
+
+    def feature_tiles(self, points: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield the features of samples, some rows at a time, in an array that is reused."""
+        for part, tile in self._tiles(points.ungated(), rows):
+            self.whiten(tile)
+            yield part, tile
 
     def sweep(self, points: Points, visit: Visit, sums: Array) -> Array:
-        """Show the columns of all samples, some rows at a time; return what visitors add to `sums`.
+        """Call `visit` with tiles of columns of all samples; return the sums it adds up.
 
-        Threads share the samples out, and each has sums of its own.
+        Threads share the samples, and each has its own sums.
         """
-        trusting, found = self._trusting(points), dict[int, Array]()
+        ungated, sums_by_start = points.ungated(), dict[int, Array]()
 
-        def some(start: int, stop: int) -> None:
-            own = np.zeros_like(sums)
-            for part, tile in self._tiles(trusting, np.arange(start, stop)):
-                visit(slice(start + part.start, start + part.stop), tile, own)
-            found[start] = own
+        def visit_some(start: int, stop: int) -> None:
+            own_sums = np.zeros_like(sums)
+            for part, tile in self._tiles(ungated, np.arange(start, stop)):
+                visit(slice(start + part.start, start + part.stop), tile, own_sums)
+            sums_by_start[start] = own_sums
 
-        run_chunked(some, points.n_samples, self._tile_rows, serial_tasks=True)
-        for start in sorted(found):
-            sums += found[start]
+        run_chunked(visit_some, points.n_samples, self._tile_rows, serial_tasks=True)
+        for start in sorted(sums_by_start):
+            sums += sums_by_start[start]
         return sums
 
     def sums(self, points: Points, loads: Array) -> Array:
-        """``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, *loads.shape[1:])."""
+        """Return ``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, ...)."""
         out = np.zeros((points.n_samples, self.plan.n_kernels, *loads.shape[1:]))
 
         def visit(part: slice, tile: Array, _: Array) -> None:
-            out[part] = sum_kernels_apart(tile, self.starts, loads)
+            out[part] = sum_by_kernel(tile, self.starts, loads)
 
         self.sweep(points, visit, np.empty(0))
         return out
 
-    def _trusting(self, points: Points) -> Points:
-        return points.regated(np.ones((points.n_samples, self.plan.n_kernels)))
-
-    def _tiles(self, trusting: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
+    def _tiles(self, ungated: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield columns of samples, some rows at a time, in an array that is reused."""
         step = self._tile_rows
         buffer = np.empty((min(step, len(rows)), self.size), dtype=self.plan.dtype)
         for begin in range(0, len(rows), step):
             part = slice(begin, min(begin + step, len(rows)))
             tile = buffer[: part.stop - part.start]
-            self.columns(trusting, rows[part], tile)
+            self.columns(ungated, rows[part], tile)
             yield part, tile
 
     def __getstate__(self) -> dict[str, Any]:
@@ -152,23 +219,23 @@ class FeatureMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap(FeatureMap):
-    """``phi_i(x) = L_i^-1 k_i(M_i, x)`` with landmarks ``M_i`` of all that were chosen.
+    """``phi_i(x) = L_i^-1 k_i(M_i, x)`` with landmarks ``M_i``, a subset of all chosen ones.
 
     Attributes
     ----------
     points : Points
-        The landmarks, under full trust.
-    chosen : array of shape (n_landmarks,)
-        Their numbers among the samples that they were chosen from.
-    places : tuple of arrays
-        Which of the landmarks each kernel uses: those that the others do not explain.
+        The landmarks, without gates.
+    chosen : array of int of shape (n_landmarks,)
+        Their indices among the training samples.
+    positions : tuple of arrays of int
+        Landmarks that each kernel uses; the others are explained by them.
     factors : tuple of arrays
         Lower triangular matrices ``L_i`` of each kernel.
     """
 
     points: Points
     chosen: Array
-    places: tuple[Array, ...]
+    positions: tuple[Array, ...]
     factors: tuple[Array, ...]
 
     @classmethod
@@ -178,16 +245,16 @@ class LandmarkMap(FeatureMap):
         `precision` is the dtype in which columns of other samples will be computed.
         """
         m, least = points.plan.n_kernels, _LEAST_PIVOT[np.dtype(precision).itemsize]
-        places, factors = [], []
+        positions, factors = [], []
         for i, K in enumerate(_matrices(points)):
-            own, factor = _factor(K, least, points.plan.kernels[i].label)
-            places.append(own)
+            used, factor = _factor(K, least, points.plan.kernels[i].label)
+            positions.append(used)
             factors.append(factor)
         if m == 1:
-            # In the order of the factor: columns then need not be put in order.
-            points, chosen = points.take(places[0]), chosen[places[0]]
-            places = [np.arange(points.n_samples)]
-        return cls(points.plan, np.zeros(m), points, chosen, tuple(places), tuple(factors))
+            # In the order of the factor: columns then need not be reordered.
+            points, chosen = points.take(positions[0]), chosen[positions[0]]
+            positions = [np.arange(points.n_samples)]
+        return cls(points.plan, np.zeros(m), points, chosen, tuple(positions), tuple(factors))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -200,24 +267,25 @@ class LandmarkMap(FeatureMap):
     def cast(self, plan: GramPlan) -> "LandmarkMap":
         if plan.dtype == self.plan.dtype:
             return self
-        layouts = tuple(type(own)(own.X.astype(plan.dtype)) for own in self.points.layouts)
+        layouts = tuple(type(lay)(lay.X.astype(plan.dtype)) for lay in self.points.layouts)
         return replace(self, plan=plan, points=replace(self.points, plan=plan, layouts=layouts))
 
     def columns(self, points: Points, rows: Array, out: Array) -> None:
-        if len(self.places) == 1:
+        if len(self.positions) == 1:
             mixing.fill(points, rows, self.points, out, np.arange(len(rows)))
             return
-        values = mixing.apart(points, rows, self.points)
+        values = mixing.values_by_kernel(points, rows, self.points)
         for i, span in enumerate(self.spans):
-            np.take(values[:, i], self.places[i], axis=1, out=out[:, span], mode="clip")
+            np.take(values[:, i], self.positions[i], axis=1, out=out[:, span], mode="clip")
 
     def loads(self, weights: Array) -> Array:
-        return self._solved(weights, transposed=True)
+        return self._solve(weights, transposed=True)
 
     def gathered(self, sums: Array) -> Array:
-        return self._solved(sums, transposed=False)
+        return self._solve(sums, transposed=False)
 
-    def _solved(self, values: Array, transposed: bool) -> Array:
+    def _solve(self, values: Array, transposed: bool) -> Array:
+        """Return ``L_i^-1`` (or ``L_i^-T``) times the values of each kernel, (size, ...)."""
         flat = values.reshape(len(values), int(np.prod(values.shape[1:]))).astype(np.float64)
         out = np.empty_like(flat)
         for span, factor in zip(self.spans, self.factors, strict=True):
@@ -227,9 +295,8 @@ class LandmarkMap(FeatureMap):
         return out.reshape(values.shape)
 
     def whiten(self, columns: Array) -> None:
-        for span, solve in zip(self.spans, self._substitutions, strict=True):
-            own = columns[:, span]
-            run_chunked(solve, len(own), _FEW_ROWS, own)
+        for span, substitution in zip(self.spans, self._substitutions, strict=True):
+            run_chunked(substitution, len(columns), _SOLVED_ROWS, columns[:, span])
 
     @cached_property
     def _substitutions(self) -> list["_Substitution"]:
@@ -242,34 +309,40 @@ class LandmarkMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class _Substitution:
-    """Rows times ``L^-T`` block by block: matrix products, and as accurate as substitution."""
+    """Rows times ``L^-T``, block by block: matrix products, and as accurate as substitution.
 
-    blocks: list[tuple[slice, Array, Array]]  # places, entries before them, inverted entries
+    Attributes
+    ----------
+    blocks : list of (slice, array, array)
+        Positions, the transposed entries before them, and the transposed inverse of the block.
+    """
+
+    blocks: list[tuple[slice, Array, Array]]
 
     @classmethod
     def of(cls, factor: Array, dtype: Any) -> "_Substitution":
         blocks = []
-        for begin in range(0, len(factor), _SOLVED):
-            own = slice(begin, min(begin + _SOLVED, len(factor)))
-            square = factor[own, own]
+        for begin in range(0, len(factor), _SOLVED_COLUMNS):
+            span = slice(begin, min(begin + _SOLVED_COLUMNS, len(factor)))
+            square = factor[span, span]
             inverse = solve_triangular(square, np.eye(len(square)), lower=True)
-            before = np.ascontiguousarray(factor[own, :begin].T, dtype=dtype)
-            blocks.append((own, before, np.ascontiguousarray(inverse.T, dtype=dtype)))
+            before = np.ascontiguousarray(factor[span, :begin].T, dtype=dtype)
+            blocks.append((span, before, np.ascontiguousarray(inverse.T, dtype=dtype)))
         return cls(blocks)
 
     def __call__(self, start: int, stop: int, columns: Array) -> None:
         rows = columns[start:stop]
-        for own, before, inverse in self.blocks:
-            rest = rows[:, own] - rows[:, : own.start] @ before
-            rows[:, own] = rest @ inverse
+        for span, before, inverse in self.blocks:
+            rest = rows[:, span] - rows[:, : span.start] @ before
+            rows[:, span] = rest @ inverse
 
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
-    """Waves of random directions, whose products are Gaussian kernels in the mean.
+    """Waves of random directions, whose products are Gaussian kernels in expectation.
 
     ``phi(x) = (cos <w_q, x>, sin <w_q, x>) / sqrt(Q)`` with ``w_q`` drawn from the normal
-    distribution of variance ``2 gamma``, directions of a block at right angles to each other.
+    distribution of variance ``2 gamma``; directions of a block are orthogonal.
 
     Attributes
     ----------
@@ -281,7 +354,7 @@ class FourierMap(FeatureMap):
     @classmethod
     def make(cls, plan: GramPlan, rank: int, points: Points, rng: np.random.RandomState) -> Any:
         """Draw waves for Gaussian kernels."""
-        drawn = []
+        frequencies = []
         for i, kernel in enumerate(plan.kernels):
             term = kernel.term()
             if term is None or term.formula.operation != "gaussian":
@@ -291,24 +364,24 @@ class FourierMap(FeatureMap):
                 )
             width = points.layouts[_family_of(plan, i)].X.shape[1]
             waves = _orthogonal(width, (rank + 1) // 2, rng)
-            drawn.append(np.sqrt(2.0 * term.formula.gamma) * waves)
-        return cls(plan, np.zeros(plan.n_kernels), tuple(drawn))
+            frequencies.append(np.sqrt(2.0 * term.formula.gamma) * waves)
+        return cls(plan, np.zeros(plan.n_kernels), tuple(frequencies))
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(2 * own.shape[1] for own in self.frequencies)
+        return tuple(2 * waves.shape[1] for waves in self.frequencies)
 
     def cast(self, plan: GramPlan) -> "FourierMap":
-        own = tuple(waves.astype(plan.dtype) for waves in self.frequencies)
-        return replace(self, plan=plan, frequencies=own)
+        frequencies = tuple(waves.astype(plan.dtype) for waves in self.frequencies)
+        return replace(self, plan=plan, frequencies=frequencies)
 
     def columns(self, points: Points, rows: Array, out: Array) -> None:
         for i, span in enumerate(self.spans):
             X, waves = points.layouts[_family_of(self.plan, i)].X, self.frequencies[i]
             angles = multiply(X[rows], waves)
-            own, half = out[:, span], waves.shape[1]
-            own[:, :half], own[:, half:] = np.cos(angles), np.sin(angles)
-            own *= (points.normalizers[rows, i, np.newaxis] / np.sqrt(half)).astype(out.dtype)
+            values, half = out[:, span], waves.shape[1]
+            values[:, :half], values[:, half:] = np.cos(angles), np.sin(angles)
+            values *= (points.normalizers[rows, i, np.newaxis] / np.sqrt(half)).astype(out.dtype)
 
     def loads(self, weights: Array) -> Array:
         return weights
@@ -321,11 +394,12 @@ class FourierMap(FeatureMap):
 
 
 def _family_of(plan: GramPlan, kernel: int) -> int:
+    """Return the index of the family of a kernel."""
     return next(k for k, family in enumerate(plan.families) if kernel in family.terms)
 
 
 def _orthogonal(width: int, count: int, rng: np.random.RandomState) -> Array:
-    """Normal vectors of which those of a block are at right angles: less error at equal number."""
+    """Return normal vectors, (width, count), orthogonal within blocks: less error per vector."""
     blocks = []
     for begin in range(0, count, width):
         size = min(width, count - begin)
@@ -335,35 +409,50 @@ def _orthogonal(width: int, count: int, rng: np.random.RandomState) -> Array:
 
 
 def _matrices(points: Points) -> Iterator[Array]:
-    """Every kernel among landmarks by itself."""
+    """Yield the matrix of every kernel among landmarks."""
     m = points.plan.n_kernels
     for i in range(m):
-        alone = np.zeros((points.n_samples, m, 1))
-        alone[:, i] = 1.0
-        own = points.regated(alone)
-        K = mixing.block(own, own)
+        gates = np.zeros((points.n_samples, m, 1))
+        gates[:, i] = 1.0
+        single = points.regated(gates)
+        K = mixing.block(single, single)
         yield 0.5 * (K + K.T)
 
 
 def _factor(K: Array, least: float, label: str) -> tuple[Array, Array]:
-    """Pivoted Cholesky factor, up to pivots that are rounding; also which rows it is of."""
+    """Return a pivoted Cholesky factor, and the rows it uses; small pivots are left out.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    least : float
+        Smallest pivot, relative to the largest entry.
+    label : str
+        Name of the kernel in warnings.
+
+    Returns
+    -------
+    rows : array of int of shape (rank,)
+    factor : array of shape (rank, rank)
+        Lower triangular.
+    """
     scale = float(np.abs(K.diagonal()).max(initial=0.0))
     if scale == 0.0:
         return np.empty(0, dtype=np.intp), np.empty((0, 0))
-    # As they were chosen, where no pivot is too small.
+    # In the given order, unless a pivot is too small.
     factor, failure = lapack.dpotrf(K, lower=1, clean=1)
     if not failure and (factor.diagonal() ** 2).min() > least * scale:
         return np.arange(len(K)), np.ascontiguousarray(factor)
-    # LAPACK writes into the array: it is given a copy in its own order.
+    # LAPACK writes into the array: it gets a copy in its own order.
     packed, pivots, rank, _ = lapack.dpstrf(K.T.copy(order="F"), lower=1, tol=least * scale)
     order = pivots - 1
     columns = np.tril(packed)[:, :rank]
-    some = np.linspace(0, len(K) - 1, min(len(K), _LOOKED_AT)).astype(np.intp)
-    missed = np.abs(columns[some] @ columns.T - K[np.ix_(order[some], order)]).max()
-    if missed > max(_INDEFINITE, 10.0 * least) * scale:
+    some = np.linspace(0, len(K) - 1, min(len(K), _CHECKED_ROWS)).astype(np.intp)
+    error = np.abs(columns[some] @ columns.T - K[np.ix_(order[some], order)]).max()
+    if error > max(_INDEFINITE, 10.0 * least) * scale:
         warn_once(
             f"indefinite {label}",
             f"the kernel {label!r} is not positive semidefinite: no features have its values, and "
-            "the low-rank machine is that of the part that landmarks explain",
+            "the low-rank SVM uses the part of it that landmarks explain",
         )
     return order[:rank].astype(np.intp), np.ascontiguousarray(columns[:rank])

@@ -1,4 +1,4 @@
-"""Kernels and gates as one Gram matrix, in blocks and inside a memory budget."""
+"""The gated Gram matrix of training samples, in blocks and inside a memory budget."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _rows = CompiledModule("lokl.gram._rows")
 
-# Rows that are worth a thread of their own where they are only copied.
-_FEW_ROWS = 64
-# Megabytes of a matrix that is held whole whatever the budget: one of 45 samples in float64.
-_ALWAYS = 1 / 64
+# Rows that are worth a thread of their own if they are only copied.
+_COPIED_ROWS = 64
+# Megabytes of a matrix that is stored whole whatever the budget: 45 samples in float64.
+_ALWAYS_FITS = 1 / 64
 
 
 class GatedGram:
-    """The training Gram matrix ``K = sum_i (h_i h_i') o K_i``, never stored whole unless it fits.
+    """The training Gram matrix ``K = sum_i (h_i h_i') o K_i``, stored whole only if it fits.
 
     It does not change: other gates or kernels are another matrix on the same
     :class:`InnerProducts` (:meth:`regated`, :meth:`InnerProducts.gated`).
@@ -48,7 +48,7 @@ class GatedGram:
     dtype : {"auto", "float32", "float64"}, default="auto"
         Of rows; "auto" is float32 unless large values would lose digits in it.
     pair_normalized : bool, default=False
-        Divide by ``sum_i g_i(x) g_i(z)``.
+        Divide by ``sum_i <h_i(x), h_i(z)>``.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class GatedGram:
     Notes
     -----
     A row of the matrix costs one inner product with every sample for each distinct view, however
-    many kernels look at it. Memory is shared by all matrices on the same inner products and holds
-    the rows of the one that asked last; another that asks computes its rows again.
+    many kernels use it. Memory is shared by all matrices on the same inner products and contains
+    the rows of the latest one; another matrix computes its rows again.
     """
 
     def __init__(
@@ -100,46 +100,46 @@ class GatedGram:
 
     @property
     def exact(self) -> "GatedGram":
-        """The matrix of the kernels themselves, where this one is of features in their place."""
+        """The matrix of the kernels themselves, if this one approximates them by features."""
         return self
 
     @property
     def is_low_rank(self) -> bool:
-        """Whether features stand for the kernels."""
+        """Whether features approximate the kernels."""
         return False
 
     def kernel(
         self, gate: Gate, params: Array, names: Sequence[str] | None = None
     ) -> "GatedKernel":
-        """Return the kernel of the matrix for any samples, whose gates a gate finds."""
+        """Return the kernel of the matrix for any samples, gated by `gate` at `params`."""
         from lokl.gram.gated_kernel import GatedKernel
 
         return GatedKernel(self.kernels, gate, params, self.pair_normalized, names)
 
     def expansion(self, kernel: "GatedKernel", coef: Array, intercept: Array) -> "Expansion":
-        """Return the function of any sample with coefficients (n_samples, n_functions)."""
+        """Return the functions of any sample with coefficients (n_samples, n_functions)."""
         from lokl.gram.gated_kernel import SupportExpansion
 
         support = support_of(coef)
         return SupportExpansion(kernel, intercept, self.points.take(support), coef[support])
 
     @property
-    def _share(self) -> float:
-        """Part of the memory that is for rows; inner products have the rest."""
-        keeps = any(family.view.stores_products for family in self.plan.families)
-        return 0.5 if self.inner.keep and keeps else 1.0
-
-    @property
-    def capacity(self) -> int:
-        """How many rows the memory budget holds at a time, for :meth:`subtract`."""
-        return self.storable
+    def _row_share(self) -> float:
+        """Share of the memory for rows; the rest is for inner products."""
+        stores = any(family.view.stores_products for family in self.plan.families)
+        return 0.5 if self.inner.keep and stores else 1.0
 
     @property
     def storable(self) -> int:
-        """How many rows :meth:`store` can hold at a time, an entry for every sample."""
+        """Number of rows that :meth:`store` can keep at a time."""
         row = self.n_samples * self.dtype.itemsize
-        budget = self._share * self.inner.cache_size * MEGABYTE
+        budget = self._row_share * self.inner.cache_size * MEGABYTE
         return int(min(budget // max(row, 1), self.n_samples))
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows that :meth:`subtract` can keep at a time."""
+        return self.storable
 
     @property
     def megabytes(self) -> float:
@@ -148,17 +148,17 @@ class GatedGram:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory budget holds the whole matrix; a tiny one is held by any."""
-        return self.megabytes <= max(self.inner.cache_size, _ALWAYS)
+        """Whether the whole matrix fits the memory budget; a tiny matrix always does."""
+        return self.megabytes <= max(self.inner.cache_size, _ALWAYS_FITS)
 
     @property
     def needs_rows(self) -> bool:
-        """Whether products with the matrix go through its rows; linear kernels have features."""
+        """Whether products with the matrix need its rows; linear kernels have features."""
         return not self.plan.is_linear
 
     @property
     def _memory(self) -> GramMemory:
-        """The memory, with nothing in it but what belongs to this matrix."""
+        """The memory, claimed for this matrix."""
         self.inner.memory.claim(self.points)
         return self.inner.memory
 
@@ -166,17 +166,17 @@ class GatedGram:
     def _cache(self) -> RowCache:
         n, capacity = self.n_samples, self.storable
         if capacity < min(2, n):
-            need = 2 * n * self.dtype.itemsize / MEGABYTE / self._share
+            need = 2 * n * self.dtype.itemsize / MEGABYTE / self._row_share
             digit = 10.0 ** (np.floor(np.log10(need)) - 1)
             raise ValueError(
-                f"cache_size={self.inner.cache_size} MB does not hold two rows of the Gram matrix "
-                f"of {n} samples; give at least {np.ceil(need / digit) * digit:.2g} MB"
+                f"cache_size={self.inner.cache_size} MB is too small for two rows of the Gram "
+                f"matrix of {n} samples; give at least {np.ceil(need / digit) * digit:.2g} MB"
             )
         return self._memory.row_cache(capacity, self.dtype)
 
     @property
     def _linear_features(self) -> Any:
-        """Explicit features with ``K = F F'``, where all kernels are linear; else None."""
+        """Explicit features with ``K = F F'`` if all kernels are linear, else None."""
         if not self.plan.is_linear:
             return None
         memory = self._memory
@@ -188,54 +188,57 @@ class GatedGram:
     def whole(self) -> Array:
         """The whole matrix, read-only: for problems so small that it is one working set.
 
-        It is valid until another Gram matrix on the same inner products asks for its own.
+        It is valid until another Gram matrix on the same inner products uses the memory.
         """
         memory = self._memory
         if memory.whole is None:
             matrix = memory.square(self.dtype)
-            mixing.fill_symmetric(self.points, matrix)
+            self._compute_whole(matrix)
             memory.whole = read_only(matrix)
         return memory.whole
 
+    def _compute_whole(self, matrix: Array) -> None:
+        """Write the whole matrix."""
+        mixing.fill_symmetric(self.points, matrix)
+
     def release(self) -> None:
-        """Give the memory of all stored rows back; they are computed anew when asked for."""
+        """Free the memory of all stored rows; they are computed again when needed."""
         self.inner.release()
 
     def diag(self) -> Array:
-        """``K[j, j]`` in float64, read-only."""
+        """Return ``K[j, j]``, (n_samples,), in float64, read-only."""
         return self._diag
 
     @cached_property
     def _diag(self) -> Array:
-        # Every machine on the matrix asks for it.
         return read_only(mixing.diag(self.points))
 
     def block(self, index: Array) -> Array:
-        """``K[index][:, index]``."""
+        """Return ``K[index][:, index]``."""
         return self.cross(index, index)
 
     def cross(self, rows: Array, columns: Array) -> Array:
-        """``K[rows][:, columns]``, out of the whole matrix or stored rows where they are there."""
+        """Return ``K[rows][:, columns]``, from the whole matrix or stored rows if possible."""
         memory = self.inner.memory
-        mine = memory.belongs_to(self.points)
-        if mine and memory.whole is not None:
+        is_own = memory.belongs_to(self.points)
+        if is_own and memory.whole is not None:
             return np.asarray(memory.whole[np.ix_(rows, columns)])
         out = np.empty((len(rows), len(columns)), dtype=self.dtype)
         missing = np.arange(len(rows))
-        stored = memory.rows if mine else None
-        if stored is not None:
-            slots = stored.slots(rows)
-            held = np.flatnonzero(slots >= 0)
-            work = (stored.slab, slots[held], columns, held, out)
-            run_chunked(_rows.gather, len(held), _FEW_ROWS, *work)
+        cache = memory.rows if is_own else None
+        if cache is not None:
+            slots = cache.slots(rows)
+            stored = np.flatnonzero(slots >= 0)
+            work = (cache.slab, slots[stored], columns, stored, out)
+            run_chunked(_rows.gather, len(stored), _COPIED_ROWS, *work)
             missing = np.flatnonzero(slots < 0)
         if len(missing):
-            # All samples on the left: what is laid out for them once serves every block.
+            # All samples on the left: their layouts are made once and serve every block.
             mixing.fill(self.points, rows[missing], self.points.take(columns), out, missing)
         return out
 
     def rows(self, index: Any, out: Array | None = None) -> Array:
-        """``K[index, :]``, from memory where it is there."""
+        """Return ``K[index, :]``, (len(index), n_samples), from memory if stored."""
         index = np.asarray(index, dtype=np.intp)
         out = np.empty((len(index), self.n_samples), dtype=self.dtype) if out is None else out
         cache = self._cache
@@ -244,12 +247,12 @@ class GatedGram:
             out[part] = cache.slab[self.store(index[part])]
         return out
 
-    def rows_apart(self, index: Array) -> Array:
-        """Rows of every gated kernel by itself, (len(index), n_kernels, n_samples), not stored."""
-        return mixing.apart(self.points, np.asarray(index, dtype=np.intp), self.points)
+    def rows_by_kernel(self, index: Array) -> Array:
+        """Return rows of every gated kernel, (len(index), n_kernels, n_samples), not stored."""
+        return mixing.values_by_kernel(self.points, np.asarray(index, np.intp), self.points)
 
     def store(self, index: Array) -> Array:
-        """Have some rows in memory, at most :attr:`storable` of them; return their places in it."""
+        """Store rows, at most :attr:`storable` of them; return their slots, (len(index),)."""
         index = np.asarray(index, dtype=np.intp)
         cache, memory = self._cache, self.inner.memory
         slots, missing = cache.place(index)
@@ -263,23 +266,30 @@ class GatedGram:
         return slots
 
     def _compute(self, index: Array, slab: Array, slots: Array) -> None:
-        """Write some rows into their slots."""
-        kept = None
-        if self._share < 1.0:
-            kept = self.inner.memory.products(self.plan, self.storable)
-        mixing.fill(self.points, index, self.points, slab, slots, kept)
+        """Write rows into their slots."""
+        products = None
+        if self._row_share < 1.0:
+            products = self.inner.memory.products(self.plan, self.storable)
+        mixing.fill(self.points, index, self.points, slab, slots, products)
 
     def stored(self) -> tuple[Array, Array]:
-        """Return memory and place in it of every row, -1 where it is not there: read-only.
+        """Return the slab of stored rows and the slot of every row, -1 if not stored.
 
-        They are valid until rows are asked for again, of this Gram matrix or of another on the same
-        inner products.
+        They are read-only, and valid until rows are requested again, of this Gram matrix or of
+        another on the same inner products.
         """
         cache = self._cache
         return cache.slab, cache.slots(np.arange(self.n_samples))
 
     def subtract(self, index: Array, coef: Array, target: Array) -> None:
-        """``target -= K[:, index] @ coef``, in float64: one round of a solver's gradient."""
+        """Compute ``target -= K[:, index] @ coef`` in float64: one update of a gradient.
+
+        Parameters
+        ----------
+        index : array of int of shape (n_index,)
+        coef : array of shape (n_index,)
+        target : array of shape (n_samples,)
+        """
         if len(index) == 0:
             return
         F = self._linear_features
@@ -290,28 +300,33 @@ class GatedGram:
         for start in range(0, len(index), cache.capacity):
             part = slice(start, start + cache.capacity)
             slots = self.store(index[part])
-            work = (read_only(cache.slab), slots, coef[part], target)
-            run_chunked(_rows.subtract_rows, self.n_samples, TILE, *work)
+            self._subtract_rows(read_only(cache.slab), slots, coef[part], target)
 
     def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
-        """Do the same on :attr:`whole`."""
-        work = (self.whole, index, coef, target)
-        run_chunked(_rows.subtract_rows, self.n_samples, TILE, *work)
+        """Compute the same on :attr:`whole`."""
+        self._subtract_rows(self.whole, index, coef, target)
+
+    def _subtract_rows(self, rows: Array, slots: Array, coef: Array, target: Array) -> None:
+        run_chunked(_rows.subtract_rows, self.n_samples, TILE, rows, slots, coef, target)
 
     def dot(self, coef: Array) -> Array:
-        """``K @ coef`` for coefficients of shape (n_samples,) or (n_samples, n_columns)."""
+        """Return ``K @ coef`` for coefficients (n_samples,) or (n_samples, n_columns)."""
         columns = column(coef)
         F = self._linear_features
         if F is not None:
             product = multiply(F, F.T @ columns)
         else:
-            support = support_of(columns)
-            part = self.points.take(support)
+            support, part = self._support(columns)
             product = mixing.product(self.points, part, columns[support])
         return product if coef.ndim == 2 else product[:, 0]
 
+    def _support(self, columns: Array) -> tuple[Array, Points]:
+        """Return the samples with a coefficient, as indices and prepared."""
+        support = support_of(columns)
+        return support, self.points.take(support)
+
     def kernel_sums(self, coef: Array) -> Array:
-        """Sums apart for each kernel, at all samples: ``sum_j k_i(p, j) h_ir(j) coef[j, t]``.
+        """Return sums for each kernel at all samples: ``sum_j k_i(p, j) h_ir(j) coef[j, t]``.
 
         Parameters
         ----------
@@ -323,31 +338,34 @@ class GatedGram:
             Normalisation of kernels and pairs is included, the gate of the sample itself is not.
         """
         columns = column(coef)
-        support = support_of(columns)
-        part, everyone = self.points.take(support), np.arange(self.n_samples)
-        return mixing.kernel_sums(self.points, everyone, part, columns[support])
+        support, part = self._support(columns)
+        return mixing.kernel_sums(self.points, np.arange(self.n_samples), part, columns[support])
 
     def gate_gradient(self, coef: Array) -> Array:
-        """``dJ/dH`` of the optimal dual value at signed coefficients (n_samples[, n_tasks]).
+        """Return ``dJ/dH`` of the optimal dual value at signed coefficients (n_samples[, n_tasks]).
 
-        ``dJ/dh_ir(j) = -sum_t u_jt sum_k u_kt h_ir(k) k_i(j, k)``; only support rows count.
+        ``dJ/dh_ir(j) = -sum_t u_jt sum_k u_kt h_ir(k) k_i(j, k)``, (n_samples, n_kernels, rank); 0
+        outside the support.
         """
         if self.pair_normalized:
             raise TypeError("pair-normalised gates have no gradient; they are not learned by one")
         columns = column(coef)
-        support = support_of(columns)
+        support, part = self._support(columns)
         gradient = np.zeros(self.gates.shape)
-        part = self.points.take(support)
         sums = mixing.kernel_sums(self.points, support, part, columns[support])
         gradient[support] = -np.einsum("jirt,jt->jir", sums, columns[support])
         return gradient
 
     def kernel_forms(self, coef: Array) -> Array:
-        """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, (n_kernels, rank); they sum to ``u'Ku``.
+        """Return ``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)``, which sum to ``u'Ku``.
 
         Parameters
         ----------
         coef : array of shape (n_samples,) or (n_samples, n_tasks)
+
+        Returns
+        -------
+        forms : array of shape (n_kernels, rank)
         """
         columns = column(coef)
         support = support_of(columns)
@@ -355,20 +373,21 @@ class GatedGram:
 
 
 def support_of(columns: Array) -> Array:
-    """Return the samples with a coefficient in any column."""
+    """Return the indices of samples with a coefficient in any column."""
     return np.flatnonzero((columns != 0).any(axis=1))
 
 
 def _explicit_features(points: Points) -> Any:
-    """Features of linear kernels, gates and normalisation included."""
+    """Return features of linear kernels, (n_samples, n_columns), gates and normalisation included.
+
+    They are side by side: for each family, for each of its kernels, for each rank.
+    """
     parts = []
     for family, layout in zip(points.plan.families, points.layouts, strict=True):
         X: Any = layout.X.astype(np.float64)
         for i in family.terms:
             for factor in (points.gates[:, i] * points.normalizers[:, [i]]).T:
-                scaled = (
-                    sparse.diags_array(factor) @ X if is_sparse(X) else factor[:, np.newaxis] * X
-                )
+                scaled = sparse.diags_array(factor) @ X if is_sparse(X) else factor[:, None] * X
                 parts.append(scaled)
     if any(is_sparse(part) for part in parts):
         return sparse.csr_matrix(sparse.hstack(parts))

@@ -1,7 +1,4 @@
-"""The learned gated kernel, a kernel like any other.
-
-Functions of any sample that are sums of a kernel over training samples.
-"""
+"""The learned gated kernel as a kernel for any samples, and functions that are sums of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -34,8 +31,9 @@ class GatedKernel(Kernel):
     params : array
         Learned parameters of the gate.
     pair_normalized : bool, default=False
+        Divide by ``sum_i <h_i(x), h_i(z)>``.
     names : sequence of str, optional
-        Of the kernels.
+        Names of the kernels.
     """
 
     def __init__(
@@ -53,20 +51,20 @@ class GatedKernel(Kernel):
         self.names = names
 
     def samples(self, X: Any) -> Samples:
-        """Return rows as samples of its kernels, whole views of which may be missing."""
+        """Return rows as samples of its kernels; whole views may be missing."""
         return read_samples(self.kernels, self._names(), as_samples(X))
 
     def gates(self, samples: Samples) -> Array:
-        """Gate values of samples, (n_samples, n_kernels) or (n_samples, n_kernels, rank)."""
+        """Return gate values, (n_samples, n_kernels) or (n_samples, n_kernels, rank)."""
         return self.gate.at(samples, self.params)
 
     @property
     def residual(self) -> Array:
-        """How far the machine's kernel misses each of the kernels: not at all."""
+        """Relative error of each kernel's approximation, (n_kernels,); zeros if exact."""
         return np.zeros(len(self.kernels))
 
     def gram(self, samples: Samples, dtype: Any = "auto") -> GatedGram:
-        """Return its matrix on samples."""
+        """Return its Gram matrix on samples."""
         inner = InnerProducts(samples.filled, dtype=dtype)
         gates = self.gates(samples)
         return inner.gated(self.kernels, gates, pair_normalized=self.pair_normalized)
@@ -102,7 +100,7 @@ def average_kernel(kernels: Sequence[Kernel], names: Sequence[str] | None = None
 
 @dataclass(frozen=True, eq=False)
 class Expansion(ABC):
-    """``f(x) = sum_j k(x, x_j) a_j + b``, with all that new samples need and nothing else.
+    """Functions ``f(x) = sum_j k(x, x_j) a_j + b``, reduced to the data that new samples need.
 
     Attributes
     ----------
@@ -115,14 +113,14 @@ class Expansion(ABC):
 
     @staticmethod
     def make(kernel: GatedKernel, gram: GatedGram, coef: Array, intercept: Any) -> "Expansion":
-        """Keep what new samples need, for coefficients (n_samples, n_functions)."""
+        """Return the functions with coefficients (n_samples, n_functions) on training samples."""
         intercept = np.broadcast_to(np.asarray(intercept, dtype=float), coef.shape[1])
         return gram.expansion(kernel, coef, intercept)
 
     @property
     @abstractmethod
     def plan(self) -> GramPlan:
-        """How the kernels are computed between new samples and those that are kept."""
+        """Plan of the kernels between new samples and the stored ones."""
 
     @property
     @abstractmethod
@@ -130,16 +128,19 @@ class Expansion(ABC):
         """Rank of the gates."""
 
     @abstractmethod
-    def parts(self, points: Points) -> Array:
-        """Part of each kernel, without the intercept: (n_samples, n_kernels, n_functions)."""
+    def contributions(self, points: Points) -> Array:
+        """Return the contribution of each kernel, (n_samples, n_kernels, n_functions).
+
+        They sum to the function without its intercept.
+        """
 
     @abstractmethod
     def at(self, points: Points) -> Array:
-        """Values at prepared samples, (n_samples, n_functions)."""
+        """Return values at prepared samples, (n_samples, n_functions)."""
 
     @property
     def residual(self) -> Array:
-        """How far each kernel is missed where few columns stand for it; zeros otherwise."""
+        """Relative error of each kernel's approximation, (n_kernels,); zeros if exact."""
         return np.zeros(self.plan.n_kernels)
 
     @property
@@ -147,23 +148,23 @@ class Expansion(ABC):
         return len(self.intercept)
 
     def prepare(self, samples: Samples) -> Points:
-        """Lay samples out and gate them; several questions about them then share the work."""
+        """Lay samples out and gate them; several calls then share the work."""
         return Points.make(self.plan, samples.filled, self.kernel.gates(samples))
 
-    def prepare_trusting(self, samples: Samples) -> Points:
-        """Prepare samples that trust every kernel fully, as if all their gates were one."""
+    def prepare_ungated(self, samples: Samples) -> Points:
+        """Prepare samples with all gates one."""
         gates = np.ones((samples.n_samples, self.plan.n_kernels, self.rank))
         return Points.make(self.plan, samples.filled, gates)
 
     def shares_layout_with(self, other: "Expansion") -> bool:
-        """Whether samples prepared for the one serve the other.
+        """Whether samples prepared for one expansion serve the other.
 
-        They do where layouts are equal and gates are: those of the same kernel, or constant ones.
+        They do if layouts and gates are equal: gates of the same kernel, or constant gates.
         """
-        mine, yours = self.kernel, other.kernel
-        constant = isinstance(mine.gate, ConstantGate) and isinstance(yours.gate, ConstantGate)
-        same = mine.gate is yours.gate or constant
-        if not same or not np.array_equal(mine.params, yours.params):
+        left, right = self.kernel, other.kernel
+        constant = isinstance(left.gate, ConstantGate) and isinstance(right.gate, ConstantGate)
+        same_gate = left.gate is right.gate or constant
+        if not same_gate or not np.array_equal(left.params, right.params):
             return False
         return bool(self.plan.preparation == other.plan.preparation)
 
@@ -178,7 +179,7 @@ class SupportExpansion(Expansion):
     Attributes
     ----------
     points : Points
-        The samples with a coefficient, and the plan that computes the kernel.
+        The samples with a coefficient, and the plan of the kernel.
     coef : array of shape (n_points, n_functions)
     """
 
@@ -200,23 +201,25 @@ class SupportExpansion(Expansion):
                 product[rows] = mixing.product(near, far, coef)
         return np.asarray(product + self.intercept)
 
-    def parts(self, points: Points) -> Array:
-        parts = np.zeros((*points.gates.shape[:2], self.coef.shape[1]))
+    def contributions(self, points: Points) -> Array:
+        out = np.zeros((*points.gates.shape[:2], self.coef.shape[1]))
         with limit_blas_for(points.n_samples):
             for rows, near, far, coef in self._blocks(points):
                 sums = mixing.kernel_sums(near, np.arange(near.n_samples), far, coef)
-                parts[rows] = (near.gates[:, :, :, np.newaxis] * sums).sum(axis=2)
-        return parts
+                out[rows] = (near.gates[:, :, :, np.newaxis] * sums).sum(axis=2)
+        return out
 
     def _blocks(self, points: Points) -> Iterator[tuple[Any, Points, Points, Array]]:
-        """Yield samples with all that they share anything with: of one rank, where gates divide.
+        """Yield blocks of samples and stored points that share a rank, if gates divide both.
 
-        These are the places of the samples, the samples, and the points with their coefficients.
+        Each block is the positions of the samples, the samples, the stored points and their
+        coefficients.
         """
         near, far = ranks_of(points.gates), ranks_of(self.points.gates)
         if near is None or far is None:
             yield slice(None), points, self.points, self.coef
             return
         for rank in np.intersect1d(near[near >= 0], far):
-            rows, own = np.flatnonzero(near == rank), np.flatnonzero(far == rank)
-            yield rows, in_rank(points, rows, rank), in_rank(self.points, own, rank), self.coef[own]
+            rows, stored = np.flatnonzero(near == rank), np.flatnonzero(far == rank)
+            points_in_rank = in_rank(points, rows, rank)
+            yield rows, points_in_rank, in_rank(self.points, stored, rank), self.coef[stored]

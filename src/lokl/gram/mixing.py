@@ -1,11 +1,11 @@
-"""Products of tiles: columns or features of some rows, those of one kernel beside the other's.
+"""Blocks, products and sums of a gated kernel between two sets of prepared samples.
 
-Blocks, products and sums of a gated kernel between two sets of prepared samples.
+Everything here goes through pieces of rows that fit a buffer. Kernels that are functions of one
+inner product are computed by compiled loops, family by family. The other kernels are called.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,56 +17,11 @@ from lokl.gram.layouts import TILE, ViewSpec, Work, in_pieces
 from lokl.gram.memory import RowCache
 from lokl.gram.plan import Points
 
+_mixing = CompiledModule("lokl.gram._mixing")
 _rows = CompiledModule("lokl.gram._rows")
 
-# Sums over a tile that are too few to be worth a copy of it in another precision.
-_FEW_SUMS = 8
-
-
-def square_norms(tile: Array, spans: list[slice]) -> Array:
-    """Squared norms of each kernel's features, (n_rows, n_kernels)."""
-    norms = [np.einsum("jk,jk->j", tile[:, s], tile[:, s], dtype=np.float64) for s in spans]
-    return np.stack(norms, axis=1)
-
-
-def sum_kernels_apart(tile: Array, starts: Array, loads: Array) -> Array:
-    """Products of a tile with loads, kernel by kernel: (n_rows, n_kernels, *loads.shape[1:]).
-
-    The columns of a kernel are those from its start to that of the next.
-    """
-    flat, count = loads.reshape(len(loads), int(np.prod(loads.shape[1:]))), len(starts) - 1
-    if _is_mixed(tile, flat):
-        out = np.empty((len(tile), count, flat.shape[1]))
-        _rows.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
-    else:
-        spans = [slice(*pair) for pair in pairwise(starts)]
-        sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
-        out = np.stack(sums, axis=1)
-    return out.reshape(len(tile), count, *loads.shape[1:])
-
-
-def add_up(tile: Array, starts: Array, coef: Array, sums: Array) -> None:
-    """Add sums over the rows of a tile, kernel by kernel, to `sums`, (n_columns, size).
-
-    Coefficients are (n_rows, n_kernels, n_columns).
-    """
-    if _is_mixed(tile, coef):
-        _rows.add_columns(tile, starts, coef, sums)
-        return
-    for i, (first, last) in enumerate(pairwise(starts)):
-        own = np.ascontiguousarray(coef[:, i])
-        sums[:, first:last] += multiply(tile[:, first:last].T, own).T
-
-
-def _is_mixed(tile: Array, factors: Array) -> bool:
-    """Whether a product in double precision would copy the tile to take few sums of it."""
-    return tile.dtype != factors.dtype and factors.shape[-1] <= _FEW_SUMS
-
-
-_mixing = CompiledModule("lokl.gram._mixing")
-
 # Rows that are worth a thread of their own.
-_SUMMED_ROWS, _MIRRORED_ROWS = 8, 256
+_SUMMED_ROWS, _COPIED_ROWS = 8, 256
 
 
 def fill(
@@ -75,20 +30,27 @@ def fill(
     right: Points,
     out: Array,
     out_rows: Array,
-    kept: dict[ViewSpec, RowCache] | None = None,
+    products: dict[ViewSpec, RowCache] | None = None,
 ) -> None:
     """Write ``k(left[rows], right)`` into the rows `out_rows` of `out`.
 
-    `kept` stores inner products of views, where `left` and `right` are the same samples.
+    Parameters
+    ----------
+    left, right : Points
+        Prepared for the same plan.
+    rows, out_rows : arrays of int of shape (n_rows,)
+    out : array of shape (n_out, n_right)
+    products : dict of ViewSpec to RowCache, optional
+        Stored inner products, if `left` and `right` are the same samples.
     """
     for k, work in enumerate(_families(left, right, out, out_rows)):
-        cache = kept.get(right.plan.families[k].view) if kept else None
+        cache = products.get(right.plan.families[k].view) if products else None
         left.layouts[k].mix(rows, right.layouts[k], work, cache)
     _finish(left, rows, right, out, out_rows)
 
 
 def block(left: Points, right: Points) -> Array:
-    """Return ``k(left, right)`` as an array."""
+    """Return ``k(left, right)``, (n_left, n_right)."""
     out = np.empty((left.n_samples, right.n_samples), dtype=right.plan.dtype)
     rows = np.arange(left.n_samples)
     fill(left, rows, right, out, rows)
@@ -96,78 +58,81 @@ def block(left: Points, right: Points) -> Array:
 
 
 def fill_symmetric(points: Points, out: Array) -> None:
-    """Write ``k(points, points)``; where layouts allow it, only half is computed."""
+    """Write ``k(points, points)``; if the layouts allow it, only half is computed."""
     rows = np.arange(points.n_samples)
     for k, work in enumerate(_families(points, points, out, rows)):
         points.layouts[k].mix_half(work)
     if any(layout.halves for layout in points.layouts):
-        run_chunked(_rows.mirror, points.n_samples, _MIRRORED_ROWS, out)
+        run_chunked(_rows.mirror, points.n_samples, _COPIED_ROWS, out)
     _finish(points, rows, points, out, rows)
 
 
 def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Iterator[Work]:
-    """What the compiled loops do for each family."""
+    """Yield the arguments of the compiled loops for each family."""
     plan = right.plan
     if left.weights is None or right.weights is None:
-        weights, near, far = None, left.sides, right.sides
+        weights, left_sides, right_sides = None, left.sides, right.sides
     else:
-        # Constant gates are weights of the programs, and no factors of the samples.
+        # Constant gates are weights of the programs, and samples have no factors.
         weights = left.weights * right.weights
         none = np.empty((plan.n_kernels, 0, 0), dtype=plan.dtype)
-        near = [_mixing.Side(layout.norms, none) for layout in left.layouts]
-        far = [_mixing.Side(layout.norms, none) for layout in right.layouts]
+        left_sides = [_mixing.Side(layout.norms, none) for layout in left.layouts]
+        right_sides = [_mixing.Side(layout.norms, none) for layout in right.layouts]
     for k, family in enumerate(plan.families):
-        sides, target = _mixing.Sides(near[k], far[k]), _mixing.Target(out, out_rows, k > 0)
+        sides = _mixing.Sides(left_sides[k], right_sides[k])
+        target = _mixing.Target(out, out_rows, k > 0)
         yield family.program(plan.dtype, weights), sides, target
 
 
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
-    """Add the kernels that are no function of an inner product; normalise pairs."""
+    """Add the kernels that are not functions of an inner product; normalise pairs."""
     plan = right.plan
-    stored = _look_up(left, rows, right, _mixing.Target(out, out_rows, bool(plan.families)))
-    if not plan.families and not stored:
+    looked_up = _look_up(left, rows, right, _mixing.Target(out, out_rows, bool(plan.families)))
+    if not plan.families and not looked_up:
         out[out_rows] = 0.0
-    for piece in _other_pieces(left, rows, right, apart_from=stored):
+    for piece in _other_pieces(left, rows, right, skip=looked_up):
         i = piece.members[0]
-        trust = left.gates[rows[piece.part], i] @ right.gates[:, i].T
-        out[out_rows[piece.part]] += (trust * piece.values).astype(plan.dtype, copy=False)
+        gates = left.gates[rows[piece.part], i] @ right.gates[:, i].T
+        out[out_rows[piece.part]] += (gates * piece.values).astype(plan.dtype, copy=False)
     if plan.pair_normalized:
         for part in in_pieces(len(rows), right.n_samples):
-            out[out_rows[part]] *= _pair_shares(left.gates[rows[part]], right.gates)
+            out[out_rows[part]] *= _pair_normalizers(left.gates[rows[part]], right.gates)
 
 
-def _look_up(left: Points, rows: Array, right: Points, place: Any) -> list[int]:
-    """Write the kernels of which it takes no more than to read a stored matrix; return them."""
+def _look_up(left: Points, rows: Array, right: Points, target: Any) -> list[int]:
+    """Write the kernels that are rows of a stored matrix; return their indices."""
     if right.gates.shape[2] > 1:
         return []
     dtype, done = right.plan.dtype, []
-    for i, far in right.lookups.items():
-        near = left.lookups[i]
-        # Half the bytes to read of the numbers of columns, which takes a third of the time away.
+    for i, lookup in right.lookups.items():
+        # Column indices of 32 bits halve the bytes to read, which saves a third of the time.
         sides = [
             (
-                found.rows[taken].astype(np.int32),
-                (found.normalizers * points.gates[:, i, 0])[taken].astype(dtype),
+                stored.rows[taken].astype(np.int32),
+                (stored.normalizers * points.gates[:, i, 0])[taken].astype(dtype),
             )
-            for found, points, taken in ((near, left, rows), (far, right, slice(None)))
+            for stored, points, taken in (
+                (left.lookups[i], left, rows),
+                (lookup, right, slice(None)),
+            )
         ]
-        work = (read_only(far.matrix), *sides, place)
-        run_chunked(_rows.look_up, len(rows), _MIRRORED_ROWS, *work)
-        place = place._replace(accumulate=True)
+        work = (read_only(lookup.matrix), *sides, target)
+        run_chunked(_rows.look_up, len(rows), _COPIED_ROWS, *work)
+        target = target._replace(accumulate=True)
         done.append(i)
     return done
 
 
 def diag(points: Points) -> Array:
-    """``k(x, x)`` of every sample, in float64."""
+    """Return ``k(x, x)`` of every sample, (n_samples,), in float64."""
     gates = (points.gates**2).sum(axis=2)
     if points.plan.pair_normalized:
         gates = gates * _inverse(gates.sum(axis=1, keepdims=True))
-    return np.asarray((gates * diag_apart(points)).sum(axis=1))
+    return np.asarray((gates * diag_by_kernel(points)).sum(axis=1))
 
 
-def diag_apart(points: Points) -> Array:
-    """``k_i(x, x)`` of every sample and kernel without gates, (n_samples, n_kernels)."""
+def diag_by_kernel(points: Points) -> Array:
+    """Return ``k_i(x, x)`` of every sample and kernel without gates, (n_samples, n_kernels)."""
     plan = points.plan
     values = np.zeros((points.n_samples, plan.n_kernels))
     for family, layout in zip(plan.families, points.layouts, strict=True):
@@ -181,7 +146,7 @@ def diag_apart(points: Points) -> Array:
 
 
 def product(left: Points, right: Points, coef: Array) -> Array:
-    """``k(left, right) @ coef`` in pieces of rows; `coef` is (n_right, n_columns)."""
+    """Return ``k(left, right) @ coef``, (n_left, n_columns), for `coef` (n_right, n_columns)."""
     result = np.zeros((left.n_samples, coef.shape[1]))
     if right.n_samples == 0:
         return result
@@ -197,7 +162,18 @@ def product(left: Points, right: Points, coef: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _DotsPiece:
-    """Inner products of some rows with all right samples, and what a family does with them."""
+    """Inner products of some rows with all right samples, and the kernels of their family.
+
+    Attributes
+    ----------
+    part : slice
+        Some of the rows.
+    members : list of int
+        Indices of the kernels.
+    program : Program
+    dots : array of shape (n_rows, n_right)
+    norms : pair of arrays of shape (n_rows,) and (n_right,)
+    """
 
     part: slice
     members: list[int]
@@ -206,21 +182,24 @@ class _DotsPiece:
     norms: tuple[Array, Array]
 
     def sums(self, loads: Array, damping: Array, begin: int = 0) -> Array:
-        """``<k_i(p, :), loads[i, q]>``, columns from `begin` on: (n_rows, n_members, n_sums)."""
+        """Return ``<k_i(p, :), loads[i, q]>``, (n_rows, n_members, n_sums).
+
+        Columns before `begin` are left out.
+        """
         out = np.zeros((len(self.dots), len(self.members), loads.shape[1]))
         work = (self.program, self.dots, self.norms, _mixing.Loads(loads, damping, begin), out)
         run_chunked(_mixing.kernel_sums, len(self.dots), _SUMMED_ROWS, *work)
         return out
 
-    def put(self, out: Array) -> None:
-        """Write kernel values into ``out[:, members]``."""
+    def write(self, out: Array) -> None:
+        """Write kernel values into ``out[:, members]``, (n_rows, n_kernels, n_right)."""
         work = (self.program, self.dots, self.norms, np.array(self.members), out)
-        run_chunked(_mixing.kernels_apart, len(self.dots), 1, *work)
+        run_chunked(_mixing.values_by_kernel, len(self.dots), 1, *work)
 
 
 @dataclass(frozen=True, eq=False)
 class _ValuesPiece:
-    """Values of one other kernel; methods as those of inner products."""
+    """Values of one other kernel, (n_rows, n_right); methods as in :class:`_DotsPiece`."""
 
     part: slice
     members: list[int]
@@ -230,14 +209,14 @@ class _ValuesPiece:
         values = self.values * damping if damping.size else self.values
         return np.asarray(values[:, begin:] @ loads[0, :, begin:].T)[:, np.newaxis]
 
-    def put(self, out: Array) -> None:
+    def write(self, out: Array) -> None:
         out[:, self.members[0]] = self.values
 
 
 def _pieces(
     left: Points, rows: Array, right: Points, half: bool = False
 ) -> Iterator[_DotsPiece | _ValuesPiece]:
-    """Every kernel between the left samples `rows` and all right samples, some rows at a time."""
+    """Yield every kernel between the left samples `rows` and all right samples, in pieces."""
     if right.n_samples == 0:
         return
     for k, family in enumerate(right.plan.families):
@@ -250,14 +229,11 @@ def _pieces(
 
 
 def _other_pieces(
-    left: Points,
-    rows: Array,
-    right: Points,
-    half: bool = False,
-    apart_from: Collection[int] = (),
+    left: Points, rows: Array, right: Points, half: bool = False, skip: Collection[int] = ()
 ) -> Iterator[_ValuesPiece]:
+    """Yield the kernels that are not functions of an inner product, except those in `skip`."""
     for i in right.plan.others if right.n_samples else ():
-        if i in apart_from:
+        if i in skip:
             continue
         for part in in_pieces(len(rows), right.n_samples, half):
             values = right.plan.kernels[i](left.X[rows[part]], right.X)
@@ -265,13 +241,23 @@ def _other_pieces(
 
 
 def kernel_sums(left: Points, rows: Array, right: Points, coef: Array) -> Array:
-    """Sums over the right samples, apart for each kernel, at the left samples `rows`.
+    """Return sums over the right samples for each kernel, at the left samples `rows`.
 
-    Returns ``R[p, i, r, t] = sum_j k_i(p, j) h_ir(j) coef[j, t]``, normalisation included on both
-    sides and, with pair-normalised mixing, the pair's divisor. Everything that is asked of single
-    kernels (contributions, gate gradients) is a sum of these.
+    Contributions of kernels and gradients of gates are sums of these.
+
+    Parameters
+    ----------
+    left, right : Points
+    rows : array of int of shape (n_rows,)
+    coef : array of shape (n_right, n_tasks)
+
+    Returns
+    -------
+    sums : array of shape (n_rows, n_kernels, rank, n_tasks)
+        ``sum_j k_i(p, j) h_ir(j) coef[j, t]``, normalised on both sides and, with pair-normalised
+        kernels, divided by the pair's normaliser.
     """
-    loads = _turned(right.loads(coef), right.plan.dtype)
+    loads = _samples_last(right.loads(coef), right.plan.dtype)
     result = np.zeros((len(rows), *loads.shape[:2]))
     for piece in _pieces(left, rows, right):
         damping = _damping(left, rows[piece.part], right)
@@ -281,18 +267,19 @@ def kernel_sums(left: Points, rows: Array, right: Points, coef: Array) -> Array:
 
 
 def forms(points: Points, rows: Array, coef: Array) -> Array:
-    """``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)`` over the samples `rows`, (n_kernels, rank).
+    """Return the quadratic forms of each kernel over the samples `rows`, (n_kernels, rank).
 
-    Kernels are symmetric: pairs are looked at once and count twice.
+    ``S_ir = sum_t (u_t o h_ir)' K_i (u_t o h_ir)`` with `coef` ``u`` of shape (n_rows, n_tasks).
+    Kernels are symmetric: pairs are computed once and count twice.
     """
     right = points.take(rows)
     loads = right.loads(coef)
-    turned = _turned(loads, right.plan.dtype)
+    transposed = _samples_last(loads, right.plan.dtype)
     result = np.zeros(loads.shape[1:])
     for piece in _pieces(points, rows, right, half=True):
         part, members = piece.part, piece.members
-        # Columns before the rows have had their turn, those after count for both.
-        once = turned[members]
+        # Columns before the rows are counted already, columns after them count twice.
+        once = transposed[members]
         once[:, :, : part.start] = 0.0
         once[:, :, part.stop :] *= 2.0
         damping = _damping(points, rows[part], right)
@@ -301,31 +288,31 @@ def forms(points: Points, rows: Array, coef: Array) -> Array:
     return result.reshape(*right.gates.shape[1:], coef.shape[1]).sum(axis=2)
 
 
-def apart(left: Points, rows: Array, right: Points) -> Array:
-    """Rows of every gated kernel by itself, (len(rows), n_kernels, n_right); rank one only."""
+def values_by_kernel(left: Points, rows: Array, right: Points) -> Array:
+    """Return rows of every gated kernel, (n_rows, n_kernels, n_right); gates of rank one only."""
     out = np.zeros((len(rows), right.plan.n_kernels, right.n_samples), dtype=right.plan.dtype)
     for piece in _pieces(left, rows, right):
-        piece.put(out[piece.part])
+        piece.write(out[piece.part])
     out *= left.factors[:, 0, rows].T[:, :, np.newaxis]
     out *= right.factors[:, 0]
     return out
 
 
-def _turned(loads: Array, dtype: Any) -> Array:
-    """Loads with the samples last, as loops go over them."""
+def _samples_last(loads: Array, dtype: Any) -> Array:
+    """Return loads with the samples as last axis, over which the loops run."""
     return np.ascontiguousarray(loads.transpose(1, 2, 0), dtype=dtype)
 
 
 def _damping(left: Points, rows: Array, right: Points) -> Array:
-    """Divisors of pairs, inverted; an array of shape (0, 0) stands for none."""
+    """Return normalisers of pairs, (n_rows, n_right); of shape (0, 0) if there are none."""
     if not right.plan.pair_normalized:
         return np.empty((0, 0), dtype=right.plan.dtype)
-    shares = _pair_shares(left.gates[rows], right.gates)
-    return np.ascontiguousarray(shares, dtype=right.plan.dtype)
+    normalizers = _pair_normalizers(left.gates[rows], right.gates)
+    return np.ascontiguousarray(normalizers, dtype=right.plan.dtype)
 
 
-def _pair_shares(left: Array, right: Array) -> Array:
-    """``1 / sum_i <h_i(x), h_i(z)>``, and 0 for pairs that trust no kernel in common."""
+def _pair_normalizers(left: Array, right: Array) -> Array:
+    """Return ``1 / sum_i <h_i(x), h_i(z)>``, and 0 for pairs without a common kernel."""
     size = left.shape[1] * left.shape[2]
     return _inverse(left.reshape(len(left), size) @ right.reshape(len(right), size).T)
 

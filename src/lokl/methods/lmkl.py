@@ -11,7 +11,7 @@ from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, POSITIVE, Rule, anything
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
-from lokl.gram.landmarks import KernelScores
+from lokl.gram.kernel_pca import KernelScores
 from lokl.kernels.columns import column_names, resolve_columns
 from lokl.optimizers import GateObjective, line_search
 from lokl.solvers import Solver

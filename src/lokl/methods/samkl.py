@@ -94,7 +94,7 @@ class Scores:
 
     def __call__(self, samples: Samples) -> Array:
         """Scores (n_samples, n_kernels, n_tasks)."""
-        parts = self.machines.parts(self.machines.prepare_trusting(samples))
+        parts = self.machines.contributions(self.machines.prepare_ungated(samples))
         return np.asarray(parts * np.sqrt(self.weights)[:, np.newaxis])
 
 

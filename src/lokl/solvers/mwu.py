@@ -416,7 +416,7 @@ class _KernelRounds:
         index = _with_next(first, second, ahead, self._cache.capacity)
         slots, missing = self._cache.place(index)
         m, n = self.v.shape
-        rows = self.gram.rows_apart(index[missing])
+        rows = self.gram.rows_by_kernel(index[missing])
         self._cache.slab[slots[missing]] = rows.reshape(len(rows), m * n)
 
     def weights(self, speed: float, relative: bool, epsilon: float) -> KernelWeights:
