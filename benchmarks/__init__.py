@@ -1,1 +1,1 @@
-"""Speed, memory and start-up against the peers, at equal quality: ``python -m benchmarks``."""
+"""Speed, memory and start-up compared with other libraries: ``python -m benchmarks``."""

@@ -52,7 +52,7 @@ def main() -> int:
         return 0
     unknown = set(options.names) - set(NAMES)
     if unknown:
-        arguments.error(f"unknown {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+        arguments.error(f"unknown {', '.join(sorted(unknown))}; choose from {', '.join(NAMES)}")
     if not options.bare:
         show_machine()
     codes, records = {}, []
@@ -70,10 +70,10 @@ def main() -> int:
         write_json(options.json, {"machine": machine(), "benchmarks": records})
     failed = [name for name, code in codes.items() if code]
     skipped = [record["name"] for record in records if record["skipped"]]
-    for what, which in (("failed", failed), ("skipped", skipped)):
-        if which:
-            console.print(f"{what}: {', '.join(which)}")
-    console.rule("some failed" if failed else "equal quality in all that ran")
+    for outcome, names in (("failed", failed), ("skipped", skipped)):
+        if names:
+            console.print(f"{outcome}: {', '.join(names)}")
+    console.rule("some failed" if failed else "all quality checks passed")
     return 1 if failed else 0
 
 

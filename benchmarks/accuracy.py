@@ -1,4 +1,4 @@
-"""Test accuracy of the localized methods beside the published one, 20 random 75/25 splits."""
+"""Test accuracy of localized methods compared with published values, 20 random 75/25 splits."""
 
 import warnings
 from typing import Any
@@ -14,7 +14,7 @@ from lokl.kernels import RBF, Linear, Polynomial
 
 SPLITS, C = 20, 1.0
 GAMMAS = tuple(2.0**power for power in range(-4, 5))
-# Accuracy % and standard deviation of the paper's second table.
+# Accuracy in % and standard deviation in Table 2 of the paper.
 PUBLISHED = {
     "breast-cancer_scale": {
         "LMKL": (96.58, 1.35),
@@ -41,7 +41,7 @@ PUBLISHED = {
         "C-LMKL": (100.0, 0.0),
     },
 }
-# The paper never states its dictionary; these are the likely ones.
+# The paper does not state its kernels; these are the likely ones.
 DICTIONARIES = {
     "quadratic, RBF": lambda gamma: [Polynomial(2), RBF(gamma)],
     "linear, quadratic, RBF": lambda gamma: [Linear(), Polynomial(2), RBF(gamma)],
@@ -51,21 +51,21 @@ METHODS = {
     "SwMKL": lambda kernels: SwMKLClassifier(kernels, C, random_state=0),
     "LD-MKL": lambda kernels: LDMKLClassifier(kernels, C, random_state=0),
     "LD-MKL, margin 0": lambda kernels: LDMKLClassifier(kernels, C, margin=0.0, random_state=0),
-    # The paper states no number of clusters; one of them is l_p-norm MKL.
+    # The paper does not state the number of clusters; with one cluster, C-LMKL is l_p-norm MKL.
     "C-LMKL": lambda kernels: CLMKLClassifier(kernels, C, n_clusters=2, random_state=0),
     "C-LMKL, 1 cluster": lambda kernels: CLMKLClassifier(kernels, C, n_clusters=1, random_state=0),
 }
-# LMKL's authors scale kernels to a unit diagonal; for the others its mean is one.
+# The authors of LMKL scale kernels to a unit diagonal; for other methods, its mean is one.
 UNIT_DIAGONAL = ("LMKL",)
-# Of mushrooms every setting is near 100 %: fewer splits and widths.
+# All settings reach nearly 100 % on mushrooms, so fewer splits and widths are enough.
 FEWER = {"mushrooms": (5, GAMMAS[::2])}
 
 
 def split_scores(
     X: Any, y: Any, seed: int, method: str, dictionary: str, gammas: Any
 ) -> list[float]:
-    """Test accuracy of every width on one split."""
-    # A few settings of the grid are hopeless and stop early; they are not the best ones.
+    """Return the test accuracy of every width on one split."""
+    # A few poor settings of the grid do not converge; they are never the best ones.
     warnings.simplefilter("ignore", ConvergenceWarning)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed)
     scores = []
@@ -78,10 +78,13 @@ def split_scores(
 
 
 def best(name: str, method: str, dictionary: str, options: Options) -> tuple[float, float, float]:
-    """Mean and deviation of the best width, chosen on test accuracy as the paper did, and it."""
+    """Return mean and deviation of the best width, and this width.
+
+    As in the paper, it is chosen by test accuracy.
+    """
     X, y = load(name, options.rows)
     splits, gammas = FEWER.get(name, (SPLITS, GAMMAS))
-    # Splits are independent: one process for each core.
+    # Splits are independent, so one process per core is used.
     scores = 100 * np.array(
         Parallel(n_jobs=-1)(
             delayed(split_scores)(X, y, s, method, dictionary, gammas) for s in range(splits)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: data, interleaved timing, quality, tables and JSON."""
+"""Common parts of the benchmarks: data, interleaved timing, quality checks, tables and JSON."""
 
 import argparse
 import gc
@@ -24,16 +24,16 @@ from sklearn.model_selection import train_test_split
 
 from lokl import datasets
 
-# Tables keep their width in log files.
+# Tables have a fixed width in log files.
 console = Console(width=None if sys.stdout.isatty() else 165)
 
-# Seconds of a first run that make a peer slow.
+# Seconds of the first run from which a peer counts as slow.
 SLOW = 5.0
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 
 
 class MissingDataError(Exception):
-    """The benchmark cannot run here; the message says what is missing."""
+    """Data or a program that a benchmark needs is missing on this machine."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Options:
 
 @dataclass
 class Timing:
-    """Seconds of each run; the spread is the noise."""
+    """Seconds of each run."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -66,12 +66,12 @@ class Timing:
 def race(
     calls: Mapping[str, Callable[[], Any]], options: Options, *, least: int = 3, slow: float = SLOW
 ) -> tuple[dict[str, Timing], dict[str, Any]]:
-    """Time contestants in turn, A B A B ..., after one warm-up each; return times and results.
+    """Time several calls in turn, A B A B ..., after one warm-up each; return times and results.
 
-    The first contestant is ours. A peer whose first run takes over `slow` seconds runs
-    `peer_repeats` times in all, that first run included: it has nothing to compile, and takes far
-    longer than the first touch of its memory. Slow peers run when the others are done: a virtual
-    machine takes back memory that lies idle meanwhile, and the next quick fit would pay for it.
+    The first call is ours. A peer whose first run takes more than `slow` seconds runs
+    `peer_repeats` times in all, including the first run: it has nothing to compile, and the first
+    touch of its memory hardly counts. Slow peers run after the others: meanwhile a virtual machine
+    would reclaim idle memory, which would slow down the next quick fit.
     """
     ours = next(iter(calls))
     times = {name: Timing() for name in calls}
@@ -98,7 +98,7 @@ def race(
 
 
 class Ratio(float):
-    """How many times as fast."""
+    """Speed-up factor."""
 
     def __str__(self) -> str:
         return f"{float(self):.2f} x"
@@ -116,7 +116,7 @@ def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def fresh_process(code: str, **environment: str) -> tuple[float, Any]:
-    """Run code in a new interpreter; return its seconds and what it wrote, read as JSON."""
+    """Run code in a new interpreter; return its seconds and its parsed JSON output."""
     begun = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -130,7 +130,7 @@ def fresh_process(code: str, **environment: str) -> tuple[float, Any]:
 
 
 def load_set(name: str, **settings: Any) -> Any:
-    """A data set that is on this machine: a benchmark never downloads."""
+    """Load a data set from this machine, without a download."""
     try:
         return datasets.load(name, download=False, **settings)
     except datasets.MissingDatasetError as reason:
@@ -138,7 +138,7 @@ def load_set(name: str, **settings: Any) -> Any:
 
 
 def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any, Any]:
-    """Samples and labels of a LIBSVM file; `rows` takes a seeded sample of them."""
+    """Return samples and labels of a LIBSVM file, or a random subset of `rows` rows."""
     found = load_set(name, sparse=True)
     X, y = found.data, found.target
     if rows is not None and rows < X.shape[0]:
@@ -148,25 +148,25 @@ def load(name: str, rows: int | None = None, *, dense: bool = True) -> tuple[Any
 
 
 def load_a9a(rows: int | None) -> tuple[Any, Any, Any, Any]:
-    """Training and test rows of a9a: 24,420 and 8,141 of them, or a share of fewer."""
+    """Return training and test rows of a9a: 24,420 and 8,141, or fewer if `rows` is given."""
     X, y = load("a9a", rows)
     X, X_test, y, y_test = train_test_split(X, y, train_size=0.75, random_state=0)
     return X, X_test, y, y_test
 
 
 def scale_gamma(X: Any) -> float:
-    """scikit-learn's ``gamma="scale"`` as a number."""
+    """Return the value of ``gamma="scale"`` in scikit-learn."""
     squares = X.multiply(X).mean() if sparse.issparse(X) else np.mean(X**2)
     return float(1.0 / (X.shape[1] * (squares - X.mean() ** 2)))
 
 
 def signs(y: Any) -> Any:
-    """Labels as -1 and 1, the larger one positive."""
+    """Return labels as -1 and 1; the larger label is 1."""
     return np.where(y == np.max(y), 1.0, -1.0)
 
 
 def dual_objective(model: Any, X: Any, target: Any, gamma: float, epsilon: float = 0.0) -> float:
-    """``t'u - epsilon |u|_1 - u'Ku / 2`` of an RBF machine, in float64, whoever fitted it."""
+    """Compute ``t'u - epsilon |u|_1 - u'Ku / 2`` of an RBF SVM of any library, in float64."""
     rows, u = np.asarray(model.support_), coefficients(model)
     S = X[rows].toarray() if sparse.issparse(X) else np.asarray(X[rows], dtype=np.float64)
     norms = np.einsum("ij,ij->i", S, S)
@@ -179,31 +179,31 @@ def dual_objective(model: Any, X: Any, target: Any, gamma: float, epsilon: float
 
 
 def coefficients(model: Any) -> Any:
-    """Signed dual coefficients in float64."""
+    """Return signed dual coefficients in float64."""
     u = model.dual_coef_
     return np.asarray(u.toarray() if sparse.issparse(u) else u, dtype=np.float64).ravel()
 
 
 def infeasibility(model: Any, C: float) -> float:
-    """How far coefficients leave their boxes or ``1'u = 0``, relative to their sum."""
+    """Return the violation of the box constraints and of ``1'u = 0``, relative to ``|u|_1``."""
     u = coefficients(model)
     outside = np.maximum(np.abs(u) - C, 0.0).sum()
     return float((abs(u.sum()) + outside) / np.abs(u).sum())
 
 
 def difference(a: float, b: float) -> float:
-    """Relative difference."""
+    """Return the relative difference."""
     return abs(a - b) / max(abs(a), abs(b))
 
 
 def agreement(a: Any, b: Any) -> float:
-    """Share of equal predictions."""
+    """Return the share of equal predictions."""
     return float(np.mean(a == b))
 
 
 @dataclass
 class Check:
-    """A measured number against a limit; quality is required, speed is a target."""
+    """Comparison of a measured value with a limit: required (quality) or a target (speed)."""
 
     what: str
     value: float
@@ -224,7 +224,7 @@ class Check:
 
 @dataclass
 class Report:
-    """Everything one benchmark has to say."""
+    """Results of one benchmark."""
 
     name: str
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -233,14 +233,14 @@ class Report:
     skipped: str | None = None
 
     def table(self, title: str, rows: Iterable[dict[str, Any]]) -> None:
-        """Show rows that have the same columns."""
+        """Print a table; all rows have the same columns."""
         rows = list(rows)
         self.tables[title] = rows
         table = Table(
             title=title,
             title_justify="left",
             title_style="bold",
-            caption="times: median (least-most, runs)",
+            caption="times: median (minimum-maximum, runs)",
             caption_justify="left",
         )
         for k, column in enumerate(rows[0]):
@@ -250,11 +250,11 @@ class Report:
         console.print(table)
 
     def quality(self, what: str, value: float, relation: str, limit: float) -> None:
-        """Require: the process fails where it does not hold."""
+        """Add a requirement; the benchmark fails if it is not met."""
         self.checks.append(Check(what, float(value), relation, limit, True))
 
     def target(self, what: str, value: float, relation: str, limit: float) -> None:
-        """Aim: a miss is shown and does not fail."""
+        """Add a target; a miss is shown, but the benchmark does not fail."""
         self.checks.append(Check(what, float(value), relation, limit, False))
 
     def note(self, text: str) -> None:
@@ -262,12 +262,12 @@ class Report:
         console.print(f"[dim]{text}[/]")
 
     def finish(self) -> int:
-        """Show the verdicts; return the exit code."""
-        # Of many, only those that need attention.
+        """Print the checks; return the exit code."""
+        # If there are many, only those that are not met.
         shown = [c for c in self.checks if len(self.checks) <= 20 or not c.met]
         if shown:
-            table = Table(title="verdicts", title_justify="left", title_style="bold")
-            for column in ("what", "measured", "wanted", "kind", "met"):
+            table = Table(title="checks", title_justify="left", title_style="bold")
+            for column in ("quantity", "measured", "limit", "kind", "met"):
                 table.add_column(column, justify="right" if column == "measured" else "left")
             for check in shown:
                 table.add_row(
@@ -279,12 +279,12 @@ class Report:
                 )
             console.print(table)
         if len(shown) < len(self.checks):
-            console.print(f"{len(self.checks) - len(shown)} more are met")
+            console.print(f"{len(self.checks) - len(shown)} other checks are met")
         failed = [check for check in self.checks if check.required and not check.met]
         for check in failed:
             console.print(
                 f"[bold red]{self.name} fails: {check.what} is {check.value:.6g}, "
-                f"wanted {check.relation} {check.limit:g}[/]"
+                f"required is {check.relation} {check.limit:g}[/]"
             )
         return 1 if failed else 0
 
@@ -294,7 +294,7 @@ def main(
     options: Options | None = None,
     more_options: Callable[[argparse.ArgumentParser], None] | None = None,
 ) -> None:
-    """Run one benchmark as a command and exit; it may have options of its own."""
+    """Run one benchmark as a command and exit; `more_options` adds command-line options."""
     name = Path(sys.argv[0]).stem
     about = sys.modules["__main__"].__doc__ or ""
     known = parser(about)
@@ -306,7 +306,7 @@ def main(
         show_machine()
     console.rule(f"{name}: {about.splitlines()[0]}", align="left")
     if options.rows:
-        report.note(f"at most {options.rows} rows of each set: targets are meant for all of them")
+        report.note(f"at most {options.rows} rows of each data set; targets apply to all rows")
     try:
         run(options, report)
     except MissingDataError as reason:
@@ -320,11 +320,11 @@ def main(
 
 def parser(description: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
-    made.add_argument("--repeats", type=int, help="runs of each contestant (5, at least 3)")
-    made.add_argument("--peer-repeats", type=int, help="runs of peers that take seconds (3)")
-    made.add_argument("--rows", type=int, help="take only this many rows of each data set")
-    made.add_argument("--json", type=Path, help="write all numbers to this file")
-    made.add_argument("--bare", action="store_true", help="leave out machine and versions")
+    made.add_argument("--repeats", type=int, help="runs of each method (5, at least 3)")
+    made.add_argument("--peer-repeats", type=int, help="runs of slow peers (3)")
+    made.add_argument("--rows", type=int, help="use only this many rows of each data set")
+    made.add_argument("--json", type=Path, help="write all results to this file")
+    made.add_argument("--bare", action="store_true", help="do not print machine and versions")
     return made
 
 
@@ -333,7 +333,7 @@ def write_json(path: Path, record: dict[str, Any]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory, BLAS and versions."""
+    """Return processor, cores, load, BLAS and versions."""
     import joblib
     from threadpoolctl import threadpool_info
 

@@ -1,4 +1,4 @@
-"""Regions on a Dask cluster of small workers: more rows than they hold, chunks, a lost worker."""
+"""Regions on a Dask cluster: more rows than memory, different chunks, and a lost worker."""
 
 import argparse
 import logging
@@ -19,8 +19,8 @@ from lokl.kernels import RBF
 from lokl.regions.dask.blocks import pickled_size
 
 FEATURES, CENTRES = 50, 40
-# Rows that are made at a time, from the number of their block: they do not depend on chunks.
-MADE = 20_000
+# Rows that are generated at a time, seeded by the index of their block, whatever the chunks.
+GENERATED = 20_000
 WORKERS = 2
 
 
@@ -33,16 +33,16 @@ class DaskOptions(Options):
 
 
 def model(options: DaskOptions) -> Any:
-    inside = UniformMKLClassifier([RBF(0.02)], C=4.0, tol=1e-2)
-    return RegionClassifier(inside, max_region_size=options.max_region_size, random_state=0)
+    estimator = UniformMKLClassifier([RBF(0.02)], C=4.0, tol=1e-2)
+    return RegionClassifier(estimator, max_region_size=options.max_region_size, random_state=0)
 
 
-def made(number: int, rows: int) -> Any:
-    """Rows around some centres, each with a border of its own; the last column is the class."""
+def generate(index: int, rows: int) -> Any:
+    """Return rows around centres, each with its own boundary; the last column is the class."""
     fixed = np.random.default_rng(0)
     centres = fixed.normal(scale=2.0, size=(CENTRES, FEATURES))
     borders = fixed.normal(size=(CENTRES, FEATURES))
-    rng = np.random.default_rng((1, number))
+    rng = np.random.default_rng((1, index))
     kind = rng.integers(CENTRES, size=rows)
     noise = rng.normal(size=(rows, FEATURES))
     side = np.einsum("ij,ij->i", noise, borders[kind])
@@ -51,15 +51,15 @@ def made(number: int, rows: int) -> Any:
 
 
 def collection(rows: int, first: int = 0) -> Any:
-    """Samples and labels that are made where and when they are needed."""
+    """Return samples and labels that are generated on the workers when they are needed."""
     import dask.array as da
     from dask import delayed
 
-    sizes = [min(MADE, rows - start) for start in range(0, rows, MADE)]
-    make = delayed(made, pure=True)
+    sizes = [min(GENERATED, rows - start) for start in range(0, rows, GENERATED)]
+    make = delayed(generate, pure=True)
     parts = [
-        da.from_delayed(make(first + number, size), (size, FEATURES + 1), dtype=np.float64)
-        for number, size in enumerate(sizes)
+        da.from_delayed(make(first + index, size), (size, FEATURES + 1), dtype=np.float64)
+        for index, size in enumerate(sizes)
     ]
     both = da.concatenate(parts)
     return both[:, :FEATURES], both[:, FEATURES]
@@ -78,21 +78,21 @@ def cluster(memory: str) -> Iterator[Any]:
             memory_limit=memory,
             dashboard_address=":0",
             silence_logs=logging.ERROR,
-        ) as made_for_this,
-        Client(made_for_this) as client,
+        ) as local,
+        Client(local) as client,
     ):
         yield client
 
 
 def peak_of_process() -> float:
-    """Largest memory of a process so far, in MB."""
+    """Return the peak memory of this process in MB."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def whole(options: DaskOptions, report: Report) -> dict[str, Any]:
-    """More rows than all workers hold, from the first block to a score on fresh rows."""
+    """Fit more rows than the workers can hold, and score new rows."""
     X, y = collection(options.rows)
     X_new, y_new = collection(min(options.rows, 100_000), first=10**6)
     with cluster(options.memory) as client:
@@ -108,8 +108,8 @@ def whole(options: DaskOptions, report: Report) -> dict[str, Any]:
     sizes = fitted.region_sizes_[0]
     report.quality("rows in regions", sizes.sum(), "==", options.rows)
     report.quality("largest region", sizes.max(), "<=", options.max_region_size)
-    report.quality("workers lost for lack of memory", lost, "==", 0)
-    report.quality("a worker's peak, MB", peak, "<=", limit)
+    report.quality("workers lost", lost, "==", 0)
+    report.quality("peak memory of a worker, MB", peak, "<=", limit)
     return {
         "rows": options.rows,
         "data, MB": options.rows * FEATURES * 8 / 2**20,
@@ -117,9 +117,9 @@ def whole(options: DaskOptions, report: Report) -> dict[str, Any]:
         "regions": len(sizes),
         "model, MB": pickled_size(fitted) / 2**20,
         "fit, s": ended - begun,
-        "score on fresh rows, s": scored - ended,
-        "fresh accuracy": 100 * score,
-        "peak of a worker, MB": peak,
+        "score on new rows, s": scored - ended,
+        "accuracy on new rows": 100 * score,
+        "peak memory of a worker, MB": peak,
     }
 
 
@@ -128,13 +128,13 @@ def share_of_equal(fitted: Any, plain: Any, fresh: Any) -> float:
 
 
 def kill_one(client: Any, killed: list[int]) -> None:
-    """Kill a worker when regions have begun to learn."""
+    """Kill a worker while models are being fitted."""
 
-    def learning(dask_scheduler: Any) -> bool:
+    def fitting(dask_scheduler: Any) -> bool:
         states = [t.state for t in dask_scheduler.tasks.values() if "fit_batch" in str(t.key)]
         return "processing" in states and ("memory" in states or "forgotten" in states)
 
-    while not client.run_on_scheduler(learning):
+    while not client.run_on_scheduler(fitting):
         if client.status != "running":
             return
         time.sleep(0.01)
@@ -144,21 +144,21 @@ def kill_one(client: Any, killed: list[int]) -> None:
 
 
 def part(options: DaskOptions, report: Report) -> list[dict[str, Any]]:
-    """A part that fits into memory: the same model, whatever the chunks and the workers."""
+    """Compare fits of rows in memory with fits on workers, for several chunk sizes."""
     rows = min(options.part, options.rows)
     X, y = collection(rows)
     fresh = collection(20_000, first=10**6)[0].compute()
     in_memory = X.compute(), y.compute()
     begun = time.perf_counter()
     plain = model(options).fit(*in_memory)
-    found = [{"part": "in memory", "fit, s": time.perf_counter() - begun, "equal": 1.0}]
+    fits = [{"part": "in memory", "fit, s": time.perf_counter() - begun, "equal": 1.0}]
     with cluster(options.memory) as client:
-        for chunks in (MADE, rows // 3 + 1, 7_001):
+        for chunks in (GENERATED, rows // 3 + 1, 7_001):
             begun = time.perf_counter()
             fitted = distributed.fit(model(options), X.rechunk((chunks, -1)), y.rechunk(rows // 7))
             seconds = time.perf_counter() - begun
             equal = share_of_equal(fitted, plain, fresh)
-            found.append({"part": f"chunks of {chunks}", "fit, s": seconds, "equal": equal})
+            fits.append({"part": f"chunks of {chunks}", "fit, s": seconds, "equal": equal})
             report.quality(f"chunks of {chunks}: equal predictions", equal, ">=", 0.999)
         killed: list[int] = []
         hunter = threading.Thread(target=kill_one, args=(client, killed))
@@ -168,22 +168,22 @@ def part(options: DaskOptions, report: Report) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - begun
         hunter.join(timeout=60)
         equal = share_of_equal(fitted, plain, fresh)
-        found.append({"part": "a worker killed", "fit, s": seconds, "equal": equal})
-        report.quality("workers killed in the middle of a fit", len(killed), "==", 1)
+        fits.append({"part": "a worker killed", "fit, s": seconds, "equal": equal})
+        report.quality("workers killed during a fit", len(killed), "==", 1)
         report.quality("a worker killed: equal predictions", equal, ">=", 0.999)
-    return found
+    return fits
 
 
 def run(options: Any, report: Report) -> None:
     parts = part(options, report)
     report.table(f"{min(options.part, options.rows)} rows, {FEATURES} features", parts)
-    report.table("rows made block by block", [whole(options, report)])
+    report.table("rows generated block by block", [whole(options, report)])
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--part", type=int, help="rows that are also fitted in memory (200000)")
-    parser.add_argument("--memory", help="of each of the two workers (1GB)")
-    parser.add_argument("--max-region-size", type=int, help="rows of a region (4000)")
+    parser.add_argument("--memory", help="memory of each of the two workers (1GB)")
+    parser.add_argument("--max-region-size", type=int, help="most rows of a region (4000)")
 
 
 if __name__ == "__main__":

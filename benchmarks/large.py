@@ -1,4 +1,4 @@
-"""What benchmarks on many rows share: data, a generated set, and one fit with time and memory."""
+"""Common parts of benchmarks on many rows: a generated data set, and one measured fit."""
 
 import time
 from collections.abc import Callable
@@ -22,8 +22,7 @@ class Data:
 
 
 def smooth_set(rows: int, seed: int = 0) -> tuple[Any, Any]:
-    """18 columns like those of a collision: eight measured, ten functions of them; about a fifth of
-    the labels is noise."""
+    """Return 18 columns, ten of them functions of the others, and labels with a fifth noise."""
     rng = np.random.default_rng(seed)
     low = rng.normal(size=(rows, 8))
     angles, sizes = low[:, :4], np.abs(low[:, 4:])
@@ -55,7 +54,7 @@ def measured(
     warm: bool = True,
     more: Callable[[Any], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Fit once on all rows, which takes long enough; a fit on few of them before it compiles."""
+    """Measure one fit on all rows, after a fit on a few of them that compiles."""
     if warm:
         few = data.first(3000)
         make().fit(few.X, few.y)

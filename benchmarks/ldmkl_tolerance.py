@@ -1,8 +1,8 @@
-"""LD-MKL's partition of the samples under ever smaller tolerances of the solver.
+"""Partition of the samples by LD-MKL for decreasing tolerances of the solver.
 
-The published rule trains an expert where its gate is above 1/m. Where kernels are equally good,
-gates differ from 1/m by no more than the error that the solver was allowed, and the tolerance
-decides which expert sees a sample. With a margin such samples belong to all experts.
+The published rule trains an expert on samples whose gate value is above 1/m. If kernels are equally
+good, gate values differ from 1/m by no more than the tolerance of the solver, which then decides
+which expert is trained on a sample. With a margin, such samples belong to all experts.
 """
 
 import warnings
@@ -25,13 +25,13 @@ SETS = (
     "liver-disorders_scale",
     "mushrooms",
 )
-# The last one stands for the exact answer.
+# The last tolerance stands for the exact solution.
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 RULES: dict[str, float] = {"margin 0 (published)": 0.0, "margin 0.05 (default)": 0.05}
 
 
 def fitted(margin: float, tolerance: float, X: Any, y: Any) -> LDMKLClassifier:
-    """The published setting as it most likely was: raw kernels, plain retraining."""
+    """Return the most likely published setting: kernels not normalised, retrained experts."""
     model = LDMKLClassifier(
         [Linear(), RBF(GAMMA)],
         margin=margin,
@@ -44,7 +44,7 @@ def fitted(margin: float, tolerance: float, X: Any, y: Any) -> LDMKLClassifier:
 
 
 def members(model: LDMKLClassifier, n: int) -> Any:
-    """Which samples each expert was trained on, as columns of truth values."""
+    """Return the training samples of each expert, (n_samples, n_kernels) of bool."""
     found = np.zeros((n, len(model.experts_)), dtype=bool)
     for i, expert in enumerate(model.experts_):
         found[expert.rows, i] = True
@@ -52,7 +52,7 @@ def members(model: LDMKLClassifier, n: int) -> Any:
 
 
 def measured(X: Any, y: Any, margin: float) -> list[dict[str, float]]:
-    """One row for each tolerance: means over the splits, in %."""
+    """Return one row per tolerance: means over the splits, in %."""
     sums: list[dict[str, list[float]]] = [{} for _ in TOLERANCES]
     for split in range(SPLITS):
         own, test, target, truth = train_test_split(X, y, test_size=0.25, random_state=split)

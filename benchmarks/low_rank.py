@@ -1,4 +1,4 @@
-"""Low rank: a9a and w8a beside the exact machine, and a smooth set of millions of rows."""
+"""Low-rank solvers: a9a and w8a compared with the exact SVM, and millions of generated rows."""
 
 import argparse
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from lokl import LpMKLClassifier, UniformMKLClassifier
 from lokl.kernels import RBF
 from lokl.solvers import Primal
 
-# Width and cost of the sets of the LIBSVM collection.
+# Width and cost for the LIBSVM data sets.
 SETS = {"a9a": (1 / 16, 1.0), "w8a": (1 / 16, 10.0)}
 SMOOTH = "smooth"
 RANKS = (1000, 3000)
-# Points that the better rank may lose against the exact machine.
+# Accuracy that the larger rank may lose compared with the exact SVM, in points.
 LOST = 0.3
-# Of the generated set: width, cost, rows of the exact machine and of the test, share that the
-# smaller run has, and rows that rivals are given at a time.
+# For the generated set: width, cost, rows of the exact SVM and of the test, share of the rows in
+# the smaller run, and rows per chunk of the rivals.
 SMOOTH_GAMMA, SMOOTH_C = 1 / 36, 1.0
 EXACT_ROWS, TEST_ROWS, SMALLER, CHUNK = 20_000, 100_000, 1 / 8, 20_000
 
@@ -41,9 +41,13 @@ class LowRankOptions(Options):
 
 
 def missed(model: Any) -> dict[str, Any]:
-    """How much of the kernel the features leave out."""
+    """Return the share of the kernel that the features do not represent."""
     residual = getattr(model, "kernel_residual_", None)
-    return {"kernel missed, %": float("nan") if residual is None else 100 * float(residual.max())}
+    return {
+        "kernel not represented, %": float("nan")
+        if residual is None
+        else 100 * float(residual.max())
+    }
 
 
 def machine(gamma: float, C: float, **settings: Any) -> Callable[[], Any]:
@@ -54,7 +58,7 @@ def rivals(gamma: float, C: float, rows: int) -> dict[str, Callable[[], Any]]:
     def features(rank: int) -> Nystroem:
         return Nystroem(gamma=gamma, n_components=rank, random_state=0)
 
-    # The same objective: their penalty is one over the cost of all rows.
+    # The same objective: alpha is the reciprocal of the cost of all rows.
     descent = SGDClassifier(alpha=1.0 / (C * rows), random_state=0)
     return {
         **{
@@ -71,13 +75,13 @@ def rivals(gamma: float, C: float, rows: int) -> dict[str, Callable[[], Any]]:
 
 
 def compare(name: str, options: Any, report: Report) -> None:
-    """One set of the LIBSVM collection: the exact machine, ours and others."""
+    """Compare the exact SVM, our low-rank solvers and others on one LIBSVM data set."""
     gamma, C = SETS[name]
     X, y = load(name, options.rows)
     X, X_test, y, y_test = train_test_split(X, y, train_size=0.75, random_state=0)
     data = Data(X, y, X_test, y_test)
     rows = [measured("exact", machine(gamma, C), data, more=missed)]
-    # Memory for all features: 512 MB would hold those of rank 3000 for 44,000 rows.
+    # Enough memory for all features; 512 MB are enough for 44,000 rows at rank 3000.
     memory = max(512, 5e-6 * RANKS[-1] * len(y))
     for rank in RANKS:
         solver = Primal(rank, cache_size=memory)
@@ -93,13 +97,18 @@ def compare(name: str, options: Any, report: Report) -> None:
     report.table(title, rows)
     exact, *ours = rows[: 1 + len(RANKS)]
     lost = exact["test accuracy"] - max(row["test accuracy"] for row in ours)
-    report.target(f"{name}: points that the better rank loses", lost, "<=", LOST)
-    smaller, larger = (row["kernel missed, %"] for row in ours)
-    report.quality(f"{name}: kernel missed, larger over smaller rank", larger / smaller, "<=", 0.9)
+    report.target(f"{name}: points lost by the larger rank", lost, "<=", LOST)
+    smaller, larger = (row["kernel not represented, %"] for row in ours)
+    report.quality(
+        f"{name}: kernel not represented, larger rank relative to smaller",
+        larger / smaller,
+        "<=",
+        0.9,
+    )
 
 
 class Chunks:
-    """Nystroem features and SGD in chunks: all features at once would not fit into the memory."""
+    """Nystroem features and SGD in chunks, since all features would not fit into memory."""
 
     def __init__(self, gamma: float, rank: int, passes: int = 5):
         self.features = Nystroem(gamma=gamma, n_components=rank, random_state=0)
@@ -123,7 +132,7 @@ class Chunks:
 
 
 def grow(options: Any, report: Report) -> None:
-    """The generated set: time and accuracy as its rows grow, in memory and out of it."""
+    """Measure time and accuracy on the generated set, with and without stored features."""
     n, rank, gamma, C = options.smooth_rows, options.smooth_rank, SMOOTH_GAMMA, SMOOTH_C
     X, y = smooth_set(n + TEST_ROWS)
     data = Data(X[:n], y[:n], X[n:], y[n:])
@@ -158,8 +167,8 @@ def grow(options: Any, report: Report) -> None:
     whole = rows[2]
     report.target("all rows: minutes", whole["fit, s"] / 60, "<=", 5)
     gain = whole["test accuracy"] - rows[0]["test accuracy"]
-    report.quality("all rows: points above the exact machine of few", gain, ">=", 0.0)
-    # What fits into 512 MB at an eighth of the rows is not computed anew there.
+    report.quality("all rows: points above the exact SVM on few rows", gain, ">=", 0.0)
+    # At an eighth of the rows, the features fit into 512 MB and are not recomputed.
     for name in list(ours)[:2]:
         fewer, all_rows = (s for (own, _), s in seconds.items() if own == name)
         exponent = np.log(all_rows / fewer) / np.log(1.0 / SMALLER)
@@ -180,8 +189,8 @@ def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--smooth-rows", type=int, help="rows of the generated set (2,000,000)")
     parser.add_argument("--smooth-rank", type=int, help="features on that set (1000)")
     parser.add_argument("--megabytes", type=float, help="memory for stored features there (9000)")
-    parser.add_argument("--case", choices=[*SETS, SMOOTH], help="only this one")
-    parser.add_argument("--ours-only", action="store_true", help="leave the others out")
+    parser.add_argument("--case", choices=[*SETS, SMOOTH], help="run only this data set")
+    parser.add_argument("--ours-only", action="store_true", help="do not run other libraries")
 
 
 if __name__ == "__main__":

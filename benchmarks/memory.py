@@ -24,17 +24,17 @@ from lokl._environment import Peak
 
 GAMMA, MEGABYTE = 1 / 16, 2**20
 SIZES = (64, 512, 2048)
-# Beyond samples and cache: panels, the working set, buffers of the libraries.
+# Allowance for panels, the working set and buffers of the libraries.
 ALLOWANCE = 300
 
 
 def measure(size: float, rows: int | None) -> None:
-    """Fit once and write what it took: the whole life of a fresh process."""
+    """Fit once in a fresh process, and print the measurements."""
     from lokl import UniformMKLClassifier
     from lokl.kernels import RBF
 
     X, X_test, y, _ = load_a9a(rows)
-    # Compiled loops, thread pools and buffers of the libraries are not the fit's.
+    # Compiled loops, thread pools and buffers of the libraries do not belong to the fit.
     UniformMKLClassifier([RBF(GAMMA)], cache_size=16).fit(X[:2500], y[:2500])
     model = UniformMKLClassifier([RBF(GAMMA)], cache_size=size)
     with Peak(tidy=True) as peak:
@@ -53,7 +53,7 @@ def measure(size: float, rows: int | None) -> None:
 
 
 def measure_combined(size: float, rows: int | None) -> None:
-    """The same for SwMKL, whose pair-weighted kernel is never a matrix of all samples."""
+    """Do the same for SwMKL, which never stores its kernel for all pairs of samples."""
     from lokl import SwMKLClassifier
     from lokl.kernels import RBF, Linear, Polynomial
 
@@ -87,7 +87,7 @@ def run_combined(options: Options, report: Report) -> None:
                 "time": Timing([record["seconds"]]),
                 "peak increase, MB": round(record["increase"], 1),
                 "limit, MB": limit,
-                "a whole matrix, MB": round(record["whole"]),
+                "full Gram matrix, MB": round(record["whole"]),
                 "accuracy %": record["accuracy"],
             }
         )
@@ -97,7 +97,7 @@ def run_combined(options: Options, report: Report) -> None:
 
 
 def run(options: Options, report: Report) -> None:
-    load_a9a(options.rows)  # says what is missing
+    load_a9a(options.rows)  # Raises the error about missing data.
     run_combined(options, report)
     runs: dict[int, list[dict[str, Any]]] = {size: [] for size in SIZES}
     for _ in range(max(options.repeats, 3)):
@@ -106,8 +106,8 @@ def run(options: Options, report: Report) -> None:
             records.append(fresh_process(code)[1])
     first = runs[SIZES[0]][0]
     report.table(
-        f"fit in a process that has the samples ({first['data']:.0f} MB) and compiled loops; "
-        "peak: largest of all runs",
+        f"fit in a process with samples ({first['data']:.0f} MB) and compiled loops in memory; "
+        "peak: maximum of all runs",
         (
             {
                 "cache_size": f"{size} MB",

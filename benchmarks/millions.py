@@ -1,4 +1,4 @@
-"""Five million generated rows in regions: time, memory, and how both grow."""
+"""Regions on five million generated rows: time and memory, and their growth."""
 
 import argparse
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lokl.kernels import RBF
 
 GAMMA, C = 1 / 36, 1.0
 TEST_ROWS = 100_000
-# Shares of the rows that growth is seen from.
+# Shares of the rows from which the growth is computed.
 SHARES = (1 / 16, 1 / 4, 1.0)
 
 
@@ -26,8 +26,8 @@ class MillionsOptions(Options):
 
 
 def regions() -> Any:
-    inside = UniformMKLClassifier([RBF(GAMMA)], C=C, tol=1e-2)
-    return RegionClassifier(inside, random_state=0)
+    estimator = UniformMKLClassifier([RBF(GAMMA)], C=C, tol=1e-2)
+    return RegionClassifier(estimator, random_state=0)
 
 
 def run(options: Any, report: Report) -> None:
@@ -53,8 +53,8 @@ def run(options: Any, report: Report) -> None:
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--generated-rows", type=int, help="rows to learn from (5,000,000)")
-    parser.add_argument("--ours-only", action="store_true", help="leave the others out")
+    parser.add_argument("--generated-rows", type=int, help="training rows (5,000,000)")
+    parser.add_argument("--ours-only", action="store_true", help="do not run other libraries")
 
 
 if __name__ == "__main__":

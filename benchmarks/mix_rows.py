@@ -1,4 +1,4 @@
-"""Rows of the Gram matrix of a9a: the mean of eleven kernels against one RBF kernel.
+"""Rows of the Gram matrix of a9a: the mean of eleven kernels compared with one RBF kernel.
 
 The eleven are linear, quadratic, and RBF kernels of nine widths, gamma 2^-4 to 2^4.
 """
@@ -15,12 +15,12 @@ from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
 
 ONE = [RBF(2.0**-4)]
 MIX = [Linear(), Polynomial(2), *rbf_ladder(-4, 4)]
-# Without the copy out of the cache, which costs as much as one RBF and is the same for all.
-ALONE = ", computing alone"
+# Without the copy from the cache, which takes as long as one RBF and is the same for all.
+ALONE = ", computation only"
 
 
 class Rows:
-    """Hands out a new piece of the rows at each call, so that none is in memory already."""
+    """Returns other rows at each call, so that none of them are cached."""
 
     def __init__(self, n: int, count: int):
         self.order = np.random.RandomState(0).permutation(n)
@@ -34,7 +34,7 @@ class Rows:
 
 
 def reference(kernels: list[Any], X: Any, rows: Any) -> Any:
-    """The mean of the kernels by its formulas, in float64."""
+    """Compute the mean of the kernels by their formulas, in float64."""
     dots = X[rows] @ X.T
     norms = np.einsum("ij,ij->i", X, X)
     distances = norms[rows, np.newaxis] + norms - 2.0 * dots
@@ -48,7 +48,7 @@ def reference(kernels: list[Any], X: Any, rows: Any) -> Any:
 
 
 def flushed(X: Any, gamma: float) -> float:
-    """Share of the entries of an RBF kernel that are too small for float32 rows to keep."""
+    """Return the share of the RBF kernel values that are set to zero in float32 rows."""
     some = X[np.random.RandomState(2).permutation(len(X))[:1000]]
     norms = np.einsum("ij,ij->i", some, some)
     distances = norms[:, np.newaxis] + norms - 2.0 * (some @ some.T)
@@ -71,7 +71,7 @@ def run(options: Options, report: Report) -> None:
     calls: dict[str, Callable[[], Any]] = {}
     for name, gram in grams.items():
         rows, filled = Rows(n, count), Rows(n, count)
-        # With the warm-up of the race this touches the whole slab for the first time.
+        # Together with the warm-up, this touches the whole slab for the first time.
         gram.rows(rows(), out)
         calls[name] = lambda gram=gram, rows=rows: gram.rows(rows(), out)
         calls[name + ALONE] = lambda gram=gram, rows=filled: mixing.fill(
@@ -97,14 +97,14 @@ def run(options: Options, report: Report) -> None:
         report.quality(f"{name}: largest relative error of a row", error.max(), "<=", 1e-4)
     for end in ("", ALONE):
         cost = ratio(times["mix of 11" + end], times["one RBF" + end])
-        report.target(f"time of the mix over that of one{end}", cost, "<=", 1.6)
+        report.target(f"time of the mix relative to one RBF{end}", cost, "<=", 1.6)
 
 
 def cells(time: Timing, count: int, one: Timing) -> dict[str, Any]:
     return {
         "time": time,
         "µs a row": 1e6 * time.median / count,
-        "of one RBF": ratio(time, one),
+        "relative to one RBF": ratio(time, one),
     }
 
 

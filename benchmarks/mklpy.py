@@ -1,4 +1,4 @@
-"""EasyMKL and the uniform mix of eleven kernels against MKLpy, in an environment of its own."""
+"""EasyMKL and the uniform mix of eleven kernels compared with MKLpy in its own environment."""
 
 import json
 import subprocess
@@ -22,14 +22,14 @@ from benchmarks.common import (
 )
 
 SIZES = (2000, 5000, 10_000)
-# Megabytes that MKLpy needs for a matrix of each kernel and its copies, seen at 10,000 rows.
+# Megabytes of MKLpy for the Gram matrices and their copies, measured at 10,000 rows.
 _NEEDED = 18_000
 ENVIRONMENT = Path(__file__).parents[1] / ".venv-mklpy"
 METHODS = {"EasyMKL": "EasyMKL", "uniform": "AverageMKL"}
 
 
 def environment() -> Path:
-    """Python of the peer's environment, made on first use; never one of ours."""
+    """Return the interpreter of the environment of MKLpy, which is created on first use."""
     python = ENVIRONMENT / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ready = ENVIRONMENT / "ready"
     if not ready.exists():
@@ -53,7 +53,7 @@ def peer(python: Path, data: str, method: str) -> dict[str, Any]:
 
 
 def ours(data: str, method: str) -> None:
-    """Fit once and write what it took: the whole life of a fresh process."""
+    """Fit once in a fresh process, and print the measurements."""
     import resource
     import time
 
@@ -65,7 +65,7 @@ def ours(data: str, method: str) -> None:
     simple = [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag")]
     kind: Any = EasyMKLClassifier if method == "EasyMKL" else UniformMKLClassifier
     model = kind([*simple, *rbf_ladder()])
-    # Compiled loops are read from disk once a process, at any size.
+    # Every process reads compiled loops from disk once, whatever the number of rows.
     model.fit(X[:100], y[:100])
     kind(model.kernels).fit(np.tile(X[:1100], (2, 1)), np.tile(y[:1100], 2))
     begun = time.perf_counter()
@@ -81,7 +81,7 @@ def ours(data: str, method: str) -> None:
 
 
 def available() -> float:
-    """Megabytes of memory that are free."""
+    """Return the free memory in MB."""
     text = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
     lines = dict(line.split(":", 1) for line in text.splitlines())
     return float(lines.get("MemAvailable", "0").split()[0]) / 1024
@@ -96,7 +96,7 @@ def run(options: Options, report: Report) -> None:
             data = str(Path(folder, f"{size}.npz"))
             np.savez(data, X=X[:size], y=y[:size])
             if available() < _NEEDED * (size / SIZES[-1]) ** 2:
-                report.note(f"{size} rows left out: MKLpy needs more memory than there is")
+                report.note(f"{size} rows skipped: MKLpy needs more memory than is free")
                 continue
             for name, theirs in METHODS.items():
                 code = f"from benchmarks.mklpy import ours; ours({data!r}, {name!r})"
@@ -113,16 +113,16 @@ def run(options: Options, report: Report) -> None:
                         "rows": size,
                         "lokl": quick,
                         "MKLpy": slow,
-                        "of which kernels": Timing([record["kernels"] for record in other]),
-                        "lokl faster": speed,
+                        "kernels only": Timing([record["kernels"] for record in other]),
+                        "speed-up": speed,
                         "lokl, peak MB": round(max(record["peak"] for record in mine)),
                         "MKLpy, peak MB": round(max(record["peak"] for record in other)),
-                        "weights apart": float(apart),
+                        "difference of weights": float(apart),
                     }
                 )
                 what = f"{name}, {size} rows"
                 report.quality(f"{what}: largest difference of weights", float(apart), "<=", 1e-3)
-                report.target(f"{what}: times as fast", speed, ">=", 10.0)
+                report.target(f"{what}: speed-up", speed, ">=", 10.0)
     report.table("a9a, linear, quadratic and nine RBF kernels; from samples to fitted model", rows)
 
 

@@ -1,8 +1,8 @@
-"""MKLpy at work, inside its own environment: needs nothing of this project.
+"""Fit of MKLpy in its own environment, without any part of this project.
 
 Arguments: a file of samples and labels (npz), the method ("EasyMKL" or "AverageMKL"). Writes one
-line of JSON: seconds from samples to fitted model, of which for the kernels, peak memory, weights
-and training accuracy.
+line of JSON: seconds from samples to fitted model, seconds of the kernels, peak memory, weights and
+training accuracy.
 """
 
 import json
@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 
 def kernels(X):
-    """Linear and quadratic with a mean of one on the diagonal, RBF with gamma 2^-4 .. 2^4."""
+    """Return linear and quadratic kernels of mean diagonal one, and RBF with gamma 2^-4 .. 2^4."""
     dots = X @ X.T
     squares = np.diag(dots).copy()
     quadratic = (dots + 1.0) ** 2

@@ -1,4 +1,4 @@
-"""Real multi-view data: every view alone, the uniform mix, and the localized methods."""
+"""Real multi-view data: single views, the uniform mix and localized methods."""
 
 import warnings
 from typing import Any
@@ -18,7 +18,7 @@ METHODS = ("UniformMKL", "CLMKL", "SwMKL", "LDMKL", "LMKL")
 
 
 def splits(found: Any, count: int) -> Any:
-    """Training and test parts, scaled by the training part; a given split is the only one."""
+    """Yield training and test parts, scaled by the training part; one if the split is given."""
     X, y = found.data, found.target
     if "data_test" in found:
         parts = [(X, found.data_test, y, found.target_test)]
@@ -64,8 +64,10 @@ def run(options: Options, report: Report) -> None:
         )
         single = max(value for key, value in means.items() if key.startswith("only"))
         top = max(means[method] for method in METHODS[1:])
-        report.target(f"{name}: best localized over the best view", top - single, ">=", 0.0)
-        report.target(f"{name}: best localized over UNIFORM", top - means["UniformMKL"], ">=", 0.0)
+        report.target(f"{name}: best localized method minus best view", top - single, ">=", 0.0)
+        report.target(
+            f"{name}: best localized method minus UNIFORM", top - means["UniformMKL"], ">=", 0.0
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Multiplicative weights on a9a: one kernel against the exact solver, eleven kernels, growth."""
+"""Multiplicative weights on a9a: one kernel and eleven kernels, compared with the exact solver."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def solvers() -> dict[str, Any]:
 
 
 def measure(name: str, count: int, rows: int | None) -> None:
-    """Solve once and write what it took: the whole life of a fresh process."""
+    """Solve once in a fresh process, and print the measurements."""
     from lokl.kernels import RBF
     from lokl.solvers import hinge, squared_hinge
 
@@ -41,7 +41,7 @@ def measure(name: str, count: int, rows: int | None) -> None:
         gram = solver.inner_products(X[:n]).gated([RBF(GAMMA)])
         return solver.solve(gram, loss(target[:n], 1.0))
 
-    # Compiled loops, thread pools and buffers of the libraries are not the fit's.
+    # Compiled loops, thread pools and buffers of the libraries do not belong to the fit.
     solve(2500)
     with Peak(tidy=True) as peak:
         begun = time.perf_counter()
@@ -59,7 +59,7 @@ def measure(name: str, count: int, rows: int | None) -> None:
 
 
 def measure_kernels(rows: int | None) -> None:
-    """The same for MWUMKL with eleven kernels."""
+    """Do the same for MWUMKL with eleven kernels."""
     from lokl import MWUMKLClassifier
     from lokl.kernels import Linear, Polynomial, rbf_ladder
 
@@ -109,7 +109,7 @@ def one_kernel(options: Options, report: Report) -> None:
         record = found[name]
         report.quality(f"{name}: certified relative gap", record["gap"], "<=", EPSILON)
         value = record["objective"] / exact
-        report.quality(f"{name}: dual value over the exact one", value, ">=", 1 - EPSILON)
+        report.quality(f"{name}: dual value relative to the exact one", value, ">=", 1 - EPSILON)
         report.target(f"{name}: working memory, MB", record["increase"], "<=", WORKING)
 
 
@@ -154,7 +154,7 @@ def growth(options: Options, report: Report) -> None:
 
 
 def run(options: Options, report: Report) -> None:
-    load_a9a(options.rows)  # says what is missing
+    load_a9a(options.rows)  # Raises the error about missing data.
     one_kernel(options, report)
     several_kernels(options, report)
     growth(options, report)

@@ -1,4 +1,4 @@
-"""Work that a long benchmark has finished: a run that was cut off goes on."""
+"""Records of finished work, from which an interrupted benchmark resumes."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,11 @@ class Records(run_folder.Records):
     Parameters
     ----------
     path : Path or None
-        None keeps nothing beyond the run.
+        None keeps no records after the run.
     names : tuple of str
-        What tells the work of two records apart.
+        Names of the values that identify a piece of work.
     setting : dict
-        Values that every record has; records of other settings are in the file and not seen.
+        Values that every record has. Records of other settings in the file are ignored.
     """
 
     def __init__(self, path: Path | None, names: tuple[str, ...], setting: dict[str, Any]):
@@ -32,17 +32,17 @@ class Records(run_folder.Records):
         return json.dumps([record[name] for name in (*self.names, *self.setting)])
 
     def check(self, record: Any) -> None:
-        lacking = [name for name in (*self.names, *self.setting) if name not in record]
-        if lacking:
-            raise ValueError(f"missing: {', '.join(lacking)}")
+        missing = [name for name in (*self.names, *self.setting) if name not in record]
+        if missing:
+            raise ValueError(f"missing: {', '.join(missing)}")
 
     def has(self, **wanted: Any) -> bool:
-        """Whether this work is finished."""
+        """Return whether this work is finished."""
         return self.get(self.key_of({**wanted, **self.setting})) is not None
 
     @property
     def found(self) -> list[dict[str, Any]]:
-        """Records of this setting."""
+        """Return the records of this setting."""
         return [r for r in self if all(r[name] == value for name, value in self.setting.items())]
 
     def add(self, record: dict[str, Any]) -> None:

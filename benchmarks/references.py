@@ -1,4 +1,4 @@
-"""The localized methods, plainly, on scikit-learn's SVC and SVR: what ours are measured against."""
+"""Plain reference implementations of localized methods, on scikit-learn's SVC and SVR."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ SETTINGS: dict[str, Any] = {"C": 1.0, "tol": 1e-3, "cache_size": 512}
 
 
 def plain_kernels(X: Any, gamma: float) -> list[tuple[float, dict[str, Any]]]:
-    """Linear, quadratic and RBF: a factor for the samples, and the settings of LibSVM.
+    """Return factors of the samples and settings of LibSVM for linear, quadratic and RBF kernels.
 
-    The first two have a mean of one on the diagonal, as ``normalized("mean_diag")`` makes them.
+    The first two have a mean diagonal of one, as with ``normalized("mean_diag")``.
     """
     squares = (X**2).sum(axis=1)
     root = float(np.sqrt(1.0 / ((1.0 + squares) ** 2).mean()))
@@ -42,13 +42,13 @@ class PlainLDMKL:
             machine = SVC(**kernel, **SETTINGS).fit(factor * X, target)
             success = (machine.predict(factor * X) == target).astype(float)
             self.regressors.append(SVR(**kernel, **SETTINGS).fit(factor * X, success))
-        g = self.gate(X)
+        g = self.gate_values(X)
         for i, (factor, kernel) in enumerate(self.kernels):
             rows = g[:, i] > 1.0 / len(self.kernels) - self.margin - 1e-9
             self.experts.append(SVC(**kernel, **SETTINGS).fit(factor * X[rows], target[rows]))
         return self
 
-    def gate(self, X: Any) -> Any:
+    def gate_values(self, X: Any) -> Any:
         success = [
             r.predict(factor * X)
             for r, (factor, _) in zip(self.regressors, self.kernels, strict=True)
@@ -60,11 +60,11 @@ class PlainLDMKL:
             np.tanh(e.decision_function(factor * X))
             for e, (factor, _) in zip(self.experts, self.kernels, strict=True)
         ]
-        return (self.gate(X) * np.column_stack(said)).sum(axis=1)
+        return (self.gate_values(X) * np.column_stack(said)).sum(axis=1)
 
 
 class _PlainMachine:
-    """SVC on a precomputed matrix: signed coefficients and the dual value."""
+    """Fit SVC on a precomputed matrix; return signed coefficients and the dual value."""
 
     def __init__(self, target: Any):
         self.target = target
@@ -77,7 +77,7 @@ class _PlainMachine:
 
 
 def plain_lmkl(grams: Any, Z: Any, target: Any, start: Any, tol: float) -> tuple[float, int]:
-    """Softmax gates by the same line search; returns objective and number of machines."""
+    """Fit softmax gates by the same line search; return objective and number of SVMs."""
     gates = _PlainGates(grams, Z, target, start)
     for step in line_search(gates, tol):
         objective = step.objective
@@ -95,7 +95,7 @@ class _PlainGates(Objective[ObjectiveValue]):
         return self.first
 
     def at(self, V: Any, ceiling: float = np.inf) -> ObjectiveValue:
-        H = self.gate(self.Z, V)
+        H = self.gate_values(self.Z, V)
         self.count += 1
         pairs = list(zip(H.T, self.grams, strict=True))
         u, objective = self.machine.solve(sum(np.outer(h, h) * K for h, K in pairs))
@@ -109,7 +109,7 @@ class _PlainGates(Objective[ObjectiveValue]):
 
 
 def plain_clusters(K: Any, n_clusters: int, rng: Any, n_init: int = 10) -> Any:
-    """Kernel k-means on a stored matrix; returns the weights of the samples in every centre."""
+    """Run kernel k-means on a stored matrix; return the weights of the samples in every centre."""
     n, best = len(K), (np.inf, None)
     for _ in range(n_init):
         labels = rng.randint(n_clusters, size=n)
@@ -130,7 +130,7 @@ def plain_clusters(K: Any, n_clusters: int, rng: Any, n_init: int = 10) -> Any:
 
 
 def plain_memberships(grams: Any, sample: Any, n_clusters: int, rng: Any) -> Any:
-    """Memberships of all samples in clusters of a sample of them, average kernel."""
+    """Return memberships of all samples in clusters of a subsample, by the mean kernel."""
     K = sum(grams) / len(grams)
     own = K[np.ix_(sample, sample)]
     U = plain_clusters(own, n_clusters, rng)
@@ -140,7 +140,7 @@ def plain_memberships(grams: Any, sample: Any, n_clusters: int, rng: Any) -> Any
 
 
 def plain_clmkl(grams: Any, c: Any, target: Any, p: float, tol: float) -> tuple[float, int]:
-    """Weights by cluster in closed form; returns objective and number of machines."""
+    """Fit the weights of each cluster in closed form; return objective and number of SVMs."""
     m, L, machine = len(grams), c.shape[1], _PlainMachine(target)
     weights = np.full((L, m), m ** (-1.0 / p))
     for count in range(1, 101):  # noqa: B007
@@ -156,9 +156,9 @@ def plain_clmkl(grams: Any, c: Any, target: Any, p: float, tol: float) -> tuple[
 
 
 def plain_simplemkl(grams: Any, target: Any, tol: float) -> tuple[float, float, int, Any]:
-    """Reduced gradient as published: to the corners while they are lower, then a line search.
+    """Run the published reduced gradient: steps to the corners while they help, then a line search.
 
-    Returns objective, gap, machines and weights.
+    Returns objective, gap, number of SVMs and weights.
     """
     machine, count = _PlainMachine(target), [0]
 
@@ -193,7 +193,7 @@ def plain_simplemkl(grams: Any, target: Any, tol: float) -> tuple[float, float, 
 
 
 def _secant(evaluate: Any, near: Any, far: Any, D: Any, longest: float) -> Any:
-    """Where the slope along a direction is a tenth of the first one: few machines, no corner."""
+    """Return the step at which the slope is a tenth of the initial slope, with few SVMs."""
     left, right = 0.0, longest
     down, up = -0.5 * (D @ near[2]), -0.5 * (D @ far[2])
     first, best = down, near
@@ -205,7 +205,7 @@ def _secant(evaluate: Any, near: Any, far: Any, D: Any, longest: float) -> Any:
             best = point
         if abs(slope) <= 0.1 * abs(first) and best is not near:
             break
-        # An end that stays put counts half, so that the other end moves too.
+        # Illinois rule: an end that does not move is weighted by one half.
         if slope < 0:
             left, down, up = s, slope, 0.5 * up
         else:

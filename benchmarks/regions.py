@@ -1,4 +1,4 @@
-"""Regions on covtype: one kernel, covers, tuned, learned kernels and columns, beside others."""
+"""Regions on covtype: tuning, several partitions, learned kernels, feature scaling; and peers."""
 
 import argparse
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from lokl.kernels import RBF
 
 SHARE = 0.8
 GAMMA, C = 64.0, 32.0
-# Of columns that are stretched, in units of the width that predicts best.
-STRETCHED_GAMMA, STRETCHED_C = 0.25, 8.0
-# Rows that a linear machine on explicit features gets: it takes over ten minutes for all of them.
+# Width and cost for scaled features.
+SCALED_GAMMA, SCALED_C = 0.25, 8.0
+# Rows for a linear SVM on explicit features, which takes over ten minutes for all rows.
 NYSTROEM_ROWS = 100_000
-# Exact machines of others are fitted on so many rows, from which their times grow.
+# Rows for exact SVMs of other libraries, from which their times are extrapolated.
 EXACT_ROWS = (20_000, 40_000)
 GROWTH_FROM = 50_000
 
@@ -34,23 +34,25 @@ class RegionOptions(Options):
     ours_only: bool = False
 
 
-def machine() -> Any:
+def one_kernel() -> Any:
     return UniformMKLClassifier([RBF(GAMMA)], C=C, tol=1e-2)
 
 
-def own(covers: int) -> dict[str, Callable[[], Any]]:
+def region_models(covers: int) -> dict[str, Callable[[], Any]]:
     kernels = [RBF(GAMMA / 4), RBF(GAMMA), RBF(4 * GAMMA)]
     learned = LpMKLClassifier(kernels, C=C, tol=1e-2)
-    inside = UniformMKLClassifier([RBF(STRETCHED_GAMMA)], C=STRETCHED_C, tol=1e-2)
+    scaled = UniformMKLClassifier([RBF(SCALED_GAMMA)], C=SCALED_C, tol=1e-2)
     return {
-        "regions, one kernel": lambda: RegionClassifier(machine(), random_state=0),
-        f"regions, {covers} covers": lambda: RegionClassifier(
-            machine(), covers=covers, random_state=0
+        "regions, one kernel": lambda: RegionClassifier(one_kernel(), random_state=0),
+        f"regions, {covers} partitions": lambda: RegionClassifier(
+            one_kernel(), covers=covers, random_state=0
         ),
-        f"regions, tuned, {covers} covers": lambda: RegionClassifier(covers=covers, random_state=0),
+        f"regions, tuned, {covers} partitions": lambda: RegionClassifier(
+            covers=covers, random_state=0
+        ),
         "regions, kernels learned": lambda: RegionClassifier(learned, random_state=0),
-        "regions, columns stretched": lambda: RegionClassifier(
-            inside, scale_features="shared", random_state=0
+        "regions, feature scaling": lambda: RegionClassifier(
+            scaled, scale_features="shared", random_state=0
         ),
     }
 
@@ -71,11 +73,11 @@ def others(data: Data) -> list[dict[str, Any]]:
             data,
         ),
     ]
-    return [measured(name, make, own, warm=False) for name, make, own in rivals]
+    return [measured(name, make, part, warm=False) for name, make, part in rivals]
 
 
 def extrapolated(data: Data, report: Report) -> list[dict[str, Any]]:
-    """Exact machines on two parts, and the time of all rows if it grew on like that."""
+    """Fit exact SVMs on two subsets, and extrapolate the time for all rows."""
     kinds: dict[str, Any] = {"LibSVM": SVC}
     try:
         from sklearnex.svm import SVC as OneDAL  # noqa: N811
@@ -90,11 +92,11 @@ def extrapolated(data: Data, report: Report) -> list[dict[str, Any]]:
         tests = [
             replace(part, X_test=data.X_test[:5000], y_test=data.y_test[:5000]) for part in parts
         ]
-        found = [measured(f"{name}, {len(own.y)} rows", make, own, warm=False) for own in tests]
+        found = [measured(f"{name}, {len(part.y)} rows", make, part, warm=False) for part in tests]
         small, large = (row["fit, s"] for row in found)
         growth = np.log2(large / small)
         whole = large * (len(data.y) / EXACT_ROWS[-1]) ** growth
-        found[-1]["model"] += f" ({whole:.0f} s for all, growing with the power {growth:.1f})"
+        found[-1]["model"] += f" ({whole:.0f} s for all rows, exponent {growth:.1f})"
         rows += found
     return rows
 
@@ -110,38 +112,38 @@ def run(options: Any, report: Report) -> None:
     data = read(options.rows)
     # The first fits compile.
     few = data.first(3000)
-    for make in own(options.covers).values():
+    for make in region_models(options.covers).values():
         make().set_params(max_region_size=1200).fit(few.X, few.y)
     once = partial(measured, warm=False)
-    rows = [once(name, make, data) for name, make in own(options.covers).items()]
-    single, covered, tuned, learned, stretched = rows
-    small = once("part", own(1)["regions, one kernel"], data.first(GROWTH_FROM))
+    rows = [once(name, make, data) for name, make in region_models(options.covers).items()]
+    single, covered, tuned, learned, scaled = rows
+    small = once("part", region_models(1)["regions, one kernel"], data.first(GROWTH_FROM))
     if not options.ours_only:
         rows += others(data)
         rows += extrapolated(data, report)
     report.table(f"covtype, {len(data.y)} training rows, {len(data.y_test)} test rows", rows)
-    limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120), (stretched, 97, 45))
+    limits = ((single, 96.0, 15), (covered, 96.3, 30), (tuned, 96.3, 120), (scaled, 97, 45))
     for row, accuracy, seconds in limits:
         report.target(f"{row['model']}: test accuracy", row["test accuracy"], ">=", accuracy)
         report.target(f"{row['model']}: fit, s", row["fit, s"], "<=", seconds)
-    report.target("one cover: prediction, s", single["prediction, s"], "<=", 1)
+    report.target("one partition: prediction, s", single["prediction, s"], "<=", 1)
     gain = learned["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
     report.target("kernels learned: points above one kernel", gain, ">=", 0)
-    gain = stretched["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
-    report.target("columns stretched: points above one kernel", gain, ">=", 1)
+    gain = scaled["test accuracy"] - max(single["test accuracy"], tuned["test accuracy"])
+    report.target("feature scaling: points above one kernel", gain, ">=", 1)
     report.target(
-        "columns stretched: times one kernel", stretched["fit, s"] / single["fit, s"], "<=", 3
+        "feature scaling: time relative to one kernel", scaled["fit, s"] / single["fit, s"], "<=", 3
     )
     if len(data.y) > GROWTH_FROM:
         growth = np.log(single["fit, s"] / small["fit, s"]) / np.log(len(data.y) / GROWTH_FROM)
         report.target(f"growth from {GROWTH_FROM} rows, exponent", growth, "<=", 1.1)
-    allowed = 2 * data.X.nbytes / 2**20 + machine().cache_size
-    report.quality("one cover: peak memory, MB", single["peak, MB"], "<=", allowed)
+    allowed = 2 * data.X.nbytes / 2**20 + one_kernel().cache_size
+    report.quality("one partition: peak memory, MB", single["peak, MB"], "<=", allowed)
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--covers", type=int, help="divisions of the second row (5)")
-    parser.add_argument("--ours-only", action="store_true", help="leave the others out")
+    parser.add_argument("--covers", type=int, help="number of partitions (5)")
+    parser.add_argument("--ours-only", action="store_true", help="do not run other libraries")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page of a report in headless Chromium: its size, and how soon a reader can use it."""
+"""Report page in headless Chromium: its size, and the time until it can be used."""
 
 import sys
 import tempfile
@@ -10,15 +10,15 @@ import numpy as np
 from benchmarks.common import MissingDataError, Options, Report, main
 from lokl.report import render
 
-# The browser and the study that tests of the page use.
+# Browser and study of the tests of the page.
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
 
-# Samples and views, and the kilobytes and seconds that are allowed.
+# Samples and views, and limits in kilobytes and seconds.
 SIZES = {(500, 5): (400, 1.0), (10_000, 5): (1500, 2.0)}
 OPENED = 5
-# From the request of the page until everything it does on its own is done.
+# From the request of the page until it is idle.
 LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-# From a click on the page until the browser has drawn what it changed.
+# From a click on the page until the browser has drawn the result.
 ANSWERED = """new Promise(done => {
   const begun = performance.now();
   document.querySelector('#verdict button[data-select="answer=wrong"]').click();
@@ -27,7 +27,7 @@ ANSWERED = """new Promise(done => {
 
 
 def opened(browser: Any, page: Path) -> tuple[float, float]:
-    """Seconds until a page is ready, and until it has answered a click."""
+    """Return the seconds until a page is ready, and from a click to its result."""
     browser.open(page)
     loaded = browser.see(LOADED) / 1000.0
     found = browser.call(
@@ -57,8 +57,8 @@ def run(options: Options, report: Report) -> None:
                         "views": views,
                         "kB": page.stat().st_size / 1000,
                         "ready, s": float(ready),
-                        "slowest, s": float(seconds[:, 0].max()),
-                        "answer to a click, s": float(answer),
+                        "maximum, s": float(seconds[:, 0].max()),
+                        "response to a click, s": float(answer),
                     }
                 )
         finally:

@@ -1,4 +1,4 @@
-"""Overhead of the runner of experiments: recorded cells against a plain loop over the same fits."""
+"""Overhead of recorded experiments compared with a plain loop over the same fits."""
 
 import tempfile
 import time
@@ -27,14 +27,14 @@ def split(name: str, number: int) -> Any:
 
 
 def plain(cell: Cell) -> float:
-    """What a script would do: split, fit, score; in one thread, as the runner does."""
+    """Split, fit and score in one thread, as a plain script would do."""
     X, X_test, y, y_test = split(cell.data, cell.split)
     model = build(cell.method, cell.dictionary, cell.gamma, cell.C, cell.solver, cell.seed)
     return float(np.mean(model.fit(X, y).predict(X_test) == y_test))
 
 
 def recorded(cells: list[Cell], jobs: int) -> tuple[float, float, list[dict[str, Any]]]:
-    """Seconds of all, seconds after the first record (processes have started), records."""
+    """Return total seconds, seconds after the first record (without start-up), and records."""
     arrived: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
@@ -72,15 +72,15 @@ def run_benchmark(options: Options, report: Report) -> None:
                 {
                     "": f"runner, {jobs} processes, run {repeat + 1}",
                     "all": Timing([whole]),
-                    "beside fits": f"{100 * overhead(found, whole, jobs):.1f} %",
-                    "after the first record": f"{100 * extra:.1f} %",
+                    "overhead": f"{100 * overhead(found, whole, jobs):.1f} %",
+                    "overhead after the first record": f"{100 * extra:.1f} %",
                 }
             )
             worst = max(abs(r["accuracy"] - a) for r, a in zip(found, accuracies, strict=True))
             report.quality(f"{jobs} processes: accuracy, largest difference", worst, "<=", 0.0)
     report.table(f"{len(cells)} fits of {', '.join(SETS)}, {REPEATS} splits", rows)
     for jobs, extra in least.items():
-        report.target(f"{jobs} processes: share beside fits", extra, "<=", MOST)
+        report.target(f"{jobs} processes: overhead", extra, "<=", MOST)
 
 
 if __name__ == "__main__":

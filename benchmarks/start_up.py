@@ -1,4 +1,4 @@
-"""Start-up: imports against scikit-learn's, and compilation after a fresh install."""
+"""Start-up: import time compared with scikit-learn, and compilation after an installation."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ COMPILE = "from benchmarks.start_up import first_fits; first_fits()"
 
 
 def first_fits() -> None:
-    """First uses of the library; write the seconds each of them compiled."""
+    """Use the library for the first time; print the seconds of compilation of each use."""
     from scipy import sparse
 
     from lokl import UniformMKLClassifier, UniformMKLRegressor
@@ -62,13 +62,13 @@ def imports(options: Options, report: Report) -> None:
     report.table(
         "imports in a fresh process",
         (
-            {"": code, "time": time, "over sklearn.svm, s": time.median - peer}
+            {"": code, "time": time, "minus sklearn.svm, s": time.median - peer}
             for code, time in times.items()
         ),
     )
     for code in IMPORTS[:-1]:
         over = times[code].median - peer
-        report.target(f"{code}: seconds over sklearn.svm", over, "<=", 0.3)
+        report.target(f"{code}: seconds minus sklearn.svm", over, "<=", 0.3)
 
 
 def compilation(options: Options, report: Report) -> None:
@@ -80,7 +80,7 @@ def compilation(options: Options, report: Report) -> None:
             second.append(fresh_process(COMPILE, NUMBA_CACHE_DIR=folder))
             added = max(added, len(set(Path(folder).rglob("*.nb?")) - stored))
     report.table(
-        "first use after an install, then once more in a new process",
+        "first use after an installation, then again in a new process",
         (
             {
                 "": name,
@@ -101,13 +101,13 @@ def compilation(options: Options, report: Report) -> None:
         "whole processes",
         [
             {"": "empty cache", "time": Timing([elapsed for elapsed, _ in first])},
-            {"": "of that, compiling", "time": total},
-            {"": "CPU time of compiling", "time": cpu},
+            {"": "compilation only", "time": total},
+            {"": "CPU time of compilation", "time": cpu},
             {"": "full cache", "time": Timing([elapsed for elapsed, _ in second])},
         ],
     )
-    # Other processes beside this one lengthen the time by the clock, but hardly that of the CPU.
-    report.target("CPU seconds of compiling", cpu.median, "<=", 12.0)
+    # Other processes on the machine change the wall time, but hardly the CPU time.
+    report.target("CPU seconds of compilation", cpu.median, "<=", 12.0)
     report.quality("functions compiled by the second process", again, "==", 0)
     report.quality("files added to the cache by the second process", added, "==", 0)
 

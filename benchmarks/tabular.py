@@ -1,10 +1,10 @@
-"""Plain tables: AutoMKL against a tuned support vector machine, random forest and boosting.
+"""Single tables: AutoMKL compared with a tuned SVM, random forest and boosting.
 
-Each set is divided several times into three quarters to learn from and one to test. All contestants
-are tuned by 5-fold cross-validation inside the part to learn from: `GridSearchCV` over 10 costs
-and 10 widths of an SVC on standardised columns, over depth and features of a forest, over rate and
-leaves of boosting. Seconds are of tuning and the final fit together. With ``--records`` every
-finished fit is a line of a file, and a run that was cut off goes on where it ended.
+Each data set is split several times into three quarters for training and one for testing. All
+methods are tuned by 5-fold cross-validation on the training part: `GridSearchCV` over 10 costs and
+10 widths of an SVC on standardised columns, over depth and features of a forest, over rate and
+leaves of boosting. Seconds include tuning and the final fit. With ``--records`` every finished fit
+is a line of a file, from which an interrupted run resumes.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from benchmarks.many_sets import SMALL
 from benchmarks.records import Records
 from lokl import AutoMKLClassifier
 
-# Every set once: where there are two files, the scaled one, which all contestants scale again.
+# Every data set once; if there are two files, the scaled one.
 SETS = tuple(name for name in SMALL if f"{name}_scale" not in SMALL)
-# Without basehock, whose 4,862 columns make every machine of the SVC's grid slow.
+# Without basehock, whose 4,862 columns make the grid of the SVC slow.
 LARGER = ("splice", "a1a", "svmguide1", "mnist49.t10k", "mushrooms", "phishing")
 SPLITS, MOST_ROWS = 5, 12_000
-# On sets of so many rows or numbers the grids take several minutes a split.
+# For data sets of this size, the grids take several minutes per split.
 LARGE_SPLITS, MANY_ROWS, MANY_NUMBERS = 1, 5000, 10**6
 OURS, RIVAL = "AutoMKL", "GridSearchCV(SVC)"
 
@@ -47,18 +47,20 @@ class TabularOptions(Options):
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sets", help="data sets, with commas between (all of them)")
+    parser.add_argument("--sets", help="data sets, separated by commas (all)")
     parser.add_argument("--splits", type=int, help=f"random splits of each ({SPLITS})")
     parser.add_argument(
         "--large-splits",
         type=int,
         help=f"of sets with {MANY_ROWS} rows or a million numbers ({LARGE_SPLITS})",
     )
-    parser.add_argument("--records", type=Path, help="file of finished work, to go on with")
+    parser.add_argument(
+        "--records", type=Path, help="file of finished work, from which the run resumes"
+    )
 
 
 def contestants(seed: int) -> dict[str, Callable[[], Any]]:
-    """Unfitted models, all tuned on the same folds."""
+    """Return unfitted models, all tuned on the same folds."""
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
 
     def tuned(model: Any, grid: dict[str, Any]) -> Any:
@@ -82,7 +84,7 @@ def contestants(seed: int) -> dict[str, Callable[[], Any]]:
 
 
 def measure(X: Any, y: Any, split: int, contestant: Callable[[], Any]) -> dict[str, float]:
-    """Test accuracy and seconds of one contestant on one split."""
+    """Return test accuracy and seconds of one method on one split."""
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.25, random_state=split, stratify=y
     )
@@ -93,7 +95,7 @@ def measure(X: Any, y: Any, split: int, contestant: Callable[[], Any]) -> dict[s
 
 
 def finish(name: str, options: TabularOptions, records: Records) -> str:
-    """Measure what is not recorded yet of a set; return its shape."""
+    """Measure everything of a data set that is not recorded yet; return its shape."""
     X, y = load(name, min(options.rows or MOST_ROWS, MOST_ROWS))
     # The first call reads compiled loops from disk.
     few = np.random.RandomState(0).permutation(len(y))[:200]
@@ -122,7 +124,7 @@ def run(options: TabularOptions, report: Report) -> None:
                 warnings.simplefilter("ignore")
                 shape = finish(name, options, records)
         except MissingDataError as reason:
-            report.note(f"left out: {reason}")
+            report.note(f"skipped: {reason}")
             continue
         own = [record for record in records.found if record["set"] == name]
         by_model = {
@@ -141,13 +143,13 @@ def run(options: TabularOptions, report: Report) -> None:
             {
                 **about,
                 **{model: f"{value:.2f} s" for model, value in taken.items()},
-                f"times as fast as {RIVAL}": taken[RIVAL] / taken[OURS],
+                f"speed-up over {RIVAL}": taken[RIVAL] / taken[OURS],
             }
         )
         ranks.append(dict(zip(means, rankdata([-m for m in means.values()]), strict=True)))
         versus.append(means)
     if not versus:
-        raise MissingDataError("none of the sets is on this machine")
+        raise MissingDataError("none of the data sets is on this machine")
     report.table("test accuracy in percent, mean and deviation over splits", accuracy)
     report.table("seconds of tuning and fit", times)
     summarise(report, ranks, versus, times)
@@ -169,12 +171,14 @@ def summarise(report: Report, ranks: list[Any], versus: list[Any], times: list[A
             }
         )
     report.table(f"all {len(versus)} sets", rows)
-    report.target("mean rank above that of the SVC", mean_rank[OURS] - mean_rank[RIVAL], "<=", 0.0)
-    ratios = {row["set"]: row[f"times as fast as {RIVAL}"] for row in times}
+    report.target(
+        "mean rank minus mean rank of the SVC", mean_rank[OURS] - mean_rank[RIVAL], "<=", 0.0
+    )
+    ratios = {row["set"]: row[f"speed-up over {RIVAL}"] for row in times}
     slowest = min(ratios, key=lambda name: ratios[name])
     ours, theirs = (sum(float(row[m].split()[0]) for row in times) for m in (OURS, RIVAL))
-    report.target("times as fast as the SVC, all sets together", theirs / ours, ">=", 5.0)
-    report.note(f"least times as fast as the SVC: {ratios[slowest]:.1f} ({slowest})")
+    report.target("speed-up over the SVC, all data sets together", theirs / ours, ">=", 5.0)
+    report.note(f"lowest speed-up over the SVC: {ratios[slowest]:.1f} ({slowest})")
 
 
 if __name__ == "__main__":

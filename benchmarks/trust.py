@@ -1,9 +1,9 @@
-"""Views that are wrong at some samples: the trusted vote against plain combinations.
+"""Views that are corrupted for some samples: the trusted vote compared with other combinations.
 
-`trust_damage.py` says how test rows are spoiled, `trust_methods.py` what each method chooses inside
-the training part. Random 80/20 splits; sets whose test part has under 150 rows are split four times
-as often. With ``--records`` every finished method is a line of a file, and a run that was cut off
-goes on where it ended.
+`trust_damage.py` defines the corruption of the test rows, `trust_methods.py` the settings that each
+method chooses on the training part. There are random 80/20 splits, four times as many for data sets
+with fewer than 150 test rows. With ``--records`` every finished method is a line of a file, from
+which an interrupted run resumes.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.trust_damage import KINDS, Part, detection
 from benchmarks.trust_methods import FIXED, RIVALS, TUNED, VOTE, Split
 from benchmarks.trust_tables import show
 
-# Quick ones first.
+# The quickest first.
 SETS = (
     *("breast_tcga", "msrc", "bbcsport", "prokaryotic", "webkb", "protein_fold"),
     *("reuters", "mfeat", "leaves", "scene15"),
@@ -43,22 +43,26 @@ class TrustOptions(Options):
 
 
 def more_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sets", help=f"data sets, with commas between ({','.join(SETS)})")
-    parser.add_argument("--methods", help=f"methods, with commas between ({','.join(METHODS)})")
+    parser.add_argument("--sets", help=f"data sets, separated by commas ({','.join(SETS)})")
+    parser.add_argument("--methods", help=f"methods, separated by commas ({','.join(METHODS)})")
     parser.add_argument(
         "--splits",
         type=int,
-        help=f"random splits of each set, {MORE} times as many of small ones ({SPLITS})",
+        help=f"random splits of each data set, {MORE} times as many of small ones ({SPLITS})",
     )
     parser.add_argument(
-        "--fixed", action="store_true", help='choose nothing: RBF of width "scale", C 10'
+        "--fixed",
+        action="store_true",
+        help='use RBF kernels of width "scale" and C 10 without a search',
     )
-    parser.add_argument("--records", type=Path, help="file of finished work, to go on with")
-    parser.add_argument("--tables", action="store_true", help="show what the records have, only")
+    parser.add_argument(
+        "--records", type=Path, help="file of finished work, from which the run resumes"
+    )
+    parser.add_argument("--tables", action="store_true", help="only show the tables of the records")
 
 
 def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
-    """Accuracies of one method on all kinds of damage; of the vote, what its trust is worth."""
+    """Return accuracies of one method for all kinds of corruption, and the quality of trust."""
     begun = time.process_time()
     model = split.vote() if method == VOTE else None
     predict = RIVALS[method](split) if model is None else model.predict
@@ -70,12 +74,12 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
         Z = split.seen(part.X)
         accuracy[kind] = 100.0 * float(np.mean(predict(Z) == split.y_test))
         if model is not None and kind in ("swap", "noise"):
-            found[kind] = detection(model.trust(Z), part.spoiled)
+            found[kind] = detection(model.trust(Z), part.corrupted)
         if model is not None and kind == "swap":
-            # As far as one could get by what views say if the true class were known.
+            # Upper bound: the probability that each view assigns to the true class.
             truth = np.searchsorted(split.classes, split.y_test)
-            said = model.predict_proba_alone(Z)[np.arange(len(Z)), :, truth]
-            found["swap, class known"] = detection(said, part.spoiled)
+            true_class = model.predict_proba_alone(Z)[np.arange(len(Z)), :, truth]
+            found["swap, class known"] = detection(true_class, part.corrupted)
     record = {"set": name, "split": number, "method": method, "accuracy": accuracy}
     record |= {"cpu seconds": round(seconds, 2), "views": len(split.views)}
     if model is not None:
@@ -97,8 +101,8 @@ def judged(split: Split, name: str, number: int, method: str) -> dict[str, Any]:
 
 
 @dataclass
-class Plan:
-    """All that is to be done, and how long it will take about."""
+class Schedule:
+    """Splits of all data sets, and an estimate of the remaining time."""
 
     sets: dict[str, Any]
     splits: int
@@ -110,13 +114,13 @@ class Plan:
         return range(self.splits * MORE if few else self.splits)
 
     def size(self, name: str) -> float:
-        """Pairs of samples, times machines."""
+        """Return the number of pairs of samples times the number of SVMs."""
         found = self.sets[name]
         n, classes = len(found.data), len(np.unique(found.target))
         return float(n) ** 2 * len(found.views) * max(classes, 2)
 
     def jobs(self, records: Records, methods: list[str]) -> Iterator[tuple[str, int, list[str]]]:
-        """Splits with something to do, and the methods left."""
+        """Yield splits with unfinished methods, and these methods."""
         left = [
             (
                 name,
@@ -128,8 +132,8 @@ class Plan:
         ]
         left = [job for job in left if job[2]]
         total = sum(self.size(name) for name, _, _ in left)
-        for name, number, own in left:
-            yield name, number, own
+        for name, number, unfinished in left:
+            yield name, number, unfinished
             self.done += self.size(name)
             seconds = (time.perf_counter() - self.begun) * (total / self.done - 1.0)
             console.print(
@@ -145,9 +149,9 @@ def run(options: TrustOptions, report: Report) -> None:
     records = Records(options.records, ("set", "split", "method"), {"fixed": options.fixed})
     names, methods = options.sets.split(","), options.methods.split(",")
     if not options.tables:
-        plan = Plan({name: load_set(name) for name in names}, options.splits)
-        for name, number, left in plan.jobs(records, methods):
-            split = Split(plan.sets[name], number, FIXED if options.fixed else TUNED)
+        schedule = Schedule({name: load_set(name) for name in names}, options.splits)
+        for name, number, left in schedule.jobs(records, methods):
+            split = Split(schedule.sets[name], number, FIXED if options.fixed else TUNED)
             for method in left:
                 records.add(judged(split, name, number, method))
     chosen = [r for r in records.found if r["set"] in names and r["method"] in methods]

@@ -1,12 +1,12 @@
-"""Test rows with wrong, noisy or missing views, and which views of which rows are spoiled.
+"""Test rows with wrong, noisy or missing views, and a mask of the corrupted views.
 
-Damage is done to columns scaled to [0, 1] by the training part, before anything else:
+Columns are first scaled to [0, 1] by the training part, and then corrupted:
 
 - *conflict*: a tenth of the rows get noise in some views, then two fifths get one view of the first
   sample of the next class;
 - *swap*: two fifths of the rows get one view of a sample of another class;
 - *noise*: half of the rows get noise of deviation 0.5 in some views, at most all but one;
-- *missing*: two fifths of the rows lack one view.
+- *missing*: two fifths of the rows have one missing view.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ DEVIATION = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Damaged:
-    """Rows, and whether each view of each row is spoiled."""
+    """Rows, and whether each view of each row is corrupted."""
 
     X: Any  # (n_samples, n_columns)
-    spoiled: Any  # (n_samples, n_views)
+    corrupted: Any  # (n_samples, n_views)
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Test rows, the columns of each view, and a random generator for one kind of damage."""
+    """Test rows, columns of each view, and random generator of one kind of corruption."""
 
     X: Any
     y: Any
@@ -37,7 +37,7 @@ class Part:
     rng: np.random.RandomState
 
     def damaged(self, kind: str) -> Damaged:
-        """Spoil a copy of the rows."""
+        """Corrupt a copy of the rows."""
         found = Damaged(self.X.copy(), np.zeros((len(self.X), len(self.views)), dtype=bool))
         if kind == "conflict":
             self._add_noise(found, 0.1)
@@ -62,7 +62,7 @@ class Part:
         for row, view in self._one_view_of_some():
             columns = self.views[view]
             found.X[row, columns] = self.X[donors[row], columns]
-            found.spoiled[row, view] = True
+            found.corrupted[row, view] = True
 
     def _first_of_next_class(self) -> Any:
         classes, codes = np.unique(self.y, return_inverse=True)
@@ -78,18 +78,19 @@ class Part:
             for view in self.rng.choice(len(self.views), count, replace=False):
                 columns = self.views[view]
                 found.X[row, columns] += self.rng.normal(0.0, DEVIATION, len(columns))
-                found.spoiled[row, view] = True
+                found.corrupted[row, view] = True
 
 
-def detection(trust: Any, spoiled: Any) -> float:
-    """Share of pairs of a spoiled and a sound view of one sample in which trust finds the former.
+def detection(trust: Any, corrupted: Any) -> float:
+    """Return the share of pairs in which the corrupted view of a sample has the lower trust.
 
-    This is the area under the ROC curve over the views of a sample, pooled over samples; equal
-    trust counts half. NaN where there is no such pair.
+    Pairs consist of a corrupted and an intact view of the same sample, so this is the area under
+    the ROC curve over the views of a sample, pooled over samples. Equal trust counts half. NaN if
+    there are no such pairs.
     """
     right, pairs = 0.0, 0
-    for row in np.flatnonzero(spoiled.any(axis=1)):
-        bad, good = trust[row, spoiled[row]], trust[row, ~spoiled[row]]
+    for row in np.flatnonzero(corrupted.any(axis=1)):
+        bad, good = trust[row, corrupted[row]], trust[row, ~corrupted[row]]
         differences = good - bad[:, np.newaxis]
         right += float((differences > 0).sum() + 0.5 * (differences == 0).sum())
         pairs += differences.size

@@ -1,20 +1,20 @@
-"""The trusted vote and its rivals on one split, each with what it chooses inside the training part.
+"""The trusted vote and its rivals on one split.
 
-What is chosen, by three-fold cross-validation of accuracy on training rows only:
+Settings are chosen by three-fold cross-validation of accuracy on the training rows:
 
-- each view: one kernel (RBF, gamma 1/16 to 4 times "scale"; the cosine, too, in sets of words) and
-  a cost of 1, 10 or 100, by its single machine;
+- each view: one kernel (RBF, gamma 1/16 to 4 times "scale"; for text, also the cosine) and a
+  cost of 1, 10 or 100, by an SVM of this view;
 - UNIFORM: these kernels, and its own cost;
-- the trusted vote: these kernels, and the cost at which the single machines, each with its best
-  kernel, are best on average (no vote is fitted for this choice);
+- the trusted vote: these kernels, and the cost at which the SVMs of single views, each with its
+  best kernel, are best on average (no vote is fitted for this choice);
 - the best view: the view with the best cross-validated accuracy;
-- mean of probabilities: the single machines, calibrated on the held-out decisions of the choice;
-- stacking: logistic regression on held-out decisions of the single machines, of three penalties;
-- concatenated SVC: one kernel on all columns, of the same widths and costs;
+- mean of probabilities: the SVMs of single views, calibrated on held-out decisions;
+- stacking: logistic regression on held-out decisions of the SVMs, with three penalties;
+- concatenated SVC: one kernel on all columns, with the same widths and costs;
 - random forest: leaves of one or three samples, by the score out of bag;
 - boosting: the number of rounds, by early stopping.
 
-A method that cannot read rows with a missing view sees the mean of the training part there.
+For methods that do not support missing views, these are replaced by the mean of the training part.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,13 +35,13 @@ from lokl.kernels import RBF, Cosine
 from lokl.search import KernelSearchCV, held_out
 
 FOLDS = 3
-# Sets with more zeros than this are word counts.
+# Data sets with a larger share of zeros are word counts.
 TEXT = 0.9
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What is tried."""
+    """Candidate settings."""
 
     costs: tuple[float, ...] = (1.0, 10.0, 100.0)
     widths: tuple[float, ...] = (1 / 16, 0.25, 1.0, 4.0)
@@ -69,16 +69,16 @@ class Split:
         self.most_frequent = self.classes[np.argmax(np.bincount(codes))]
 
     def seen(self, unit: Any) -> Any:
-        """What kernels see of rows scaled to [0, 1]: standardised columns; words as they came.
+        """Return the input of the kernels, given rows in [0, 1]: standardised, except word counts.
 
-        A word that few training rows have would be stretched until it is all that counts, and folds
-        that are standardised together would not show it.
+        Standardisation would make a word dominant that occurs in few training rows, and folds that
+        are standardised together would not show it.
         """
         scale = self._unit.inverse_transform if self.is_text else self._standard.transform
         return scale(unit)
 
     def filled(self, Z: Any) -> Any:
-        """Rows with the mean of the training part for what is missing."""
+        """Return rows with missing values replaced by the mean of the training part."""
         return np.where(np.isnan(Z), self.X.mean(axis=0), Z)
 
     def present(self, Z: Any, view: str) -> Any:
@@ -99,7 +99,7 @@ class Split:
 
     @cached_property
     def single(self) -> Mapping[str, Any]:
-        """The chosen machine of each view."""
+        """Return the search over the SVM of each view."""
         return {
             view: self.search([{view: kernel} for kernel in self.candidates(columns)])
             for view, columns in self.views.items()
@@ -107,12 +107,12 @@ class Split:
 
     @cached_property
     def kernels(self) -> dict[str, Any]:
-        """The chosen kernel of each view."""
+        """Return the chosen kernel of each view."""
         return {view: search.best_params_["kernels"][view] for view, search in self.single.items()}
 
     @cached_property
     def vote_cost(self) -> float:
-        """The cost at which single machines are best on average."""
+        """Return the cost at which the SVMs of single views are best on average."""
         means = []
         for C in self.choices.costs:
             best = [
@@ -131,7 +131,7 @@ class Split:
         return self.choices.costs[int(np.argmax(means))]
 
     def vote(self, seed: int = 0) -> Any:
-        """The trusted vote, fitted."""
+        """Return the fitted trusted vote."""
         model = lokl.TrustedVoteClassifier(self.kernels, self.vote_cost, random_state=seed)
         return model.fit(self.X, self.y)
 
@@ -148,10 +148,10 @@ def best_view(split: Split) -> Predict:
     best = max(split.single, key=lambda view: split.single[view].best_score_)
 
     def predict(Z: Any) -> Any:
-        # Without its view, the view says what it says most often.
-        there = split.present(Z, best)
+        # Samples without this view get the most frequent class.
+        present = split.present(Z, best)
         labels = np.full(len(Z), split.most_frequent, dtype=split.classes.dtype)
-        labels[there] = split.single[best].predict(Z[there])
+        labels[present] = split.single[best].predict(Z[present])
         return labels
 
     return predict
@@ -161,8 +161,8 @@ def mean_of_probabilities(split: Split) -> Predict:
     def predict(Z: Any) -> Any:
         total = np.zeros((len(Z), len(split.classes)))
         for view, search in split.single.items():
-            there = split.present(Z, view)
-            total[there] += search.predict_proba(Z[there]) if there.any() else 0.0
+            present = split.present(Z, view)
+            total[present] += search.predict_proba(Z[present]) if present.any() else 0.0
         return split.classes[total.argmax(axis=1)]
 
     return predict
@@ -182,13 +182,13 @@ def stacking(split: Split) -> Predict:
     means = np.split(stacked.mean(axis=0), np.cumsum(widths)[:-1])
 
     def predict(Z: Any) -> Any:
-        said = []
+        blocks = []
         for (view, search), mean in zip(split.single.items(), means, strict=True):
-            there, block = split.present(Z, view), np.tile(mean, (len(Z), 1))
-            if there.any():
-                block[there] = search.decision_function(Z[there]).reshape(there.sum(), -1)
-            said.append(block)
-        return model.predict(np.hstack(said))
+            present, block = split.present(Z, view), np.tile(mean, (len(Z), 1))
+            if present.any():
+                block[present] = search.decision_function(Z[present]).reshape(present.sum(), -1)
+            blocks.append(block)
+        return model.predict(np.hstack(blocks))
 
     return predict
 
@@ -215,7 +215,7 @@ def boosting(split: Split) -> Predict:
         early_stopping=True, max_iter=200, max_features=0.2, random_state=0
     )
     model.fit(split.X, split.y)
-    # Missing values are its own affair.
+    # Boosting supports missing values.
     return lambda Z: model.predict(Z)
 
 

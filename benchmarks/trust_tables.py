@@ -9,7 +9,7 @@ from benchmarks.common import Report
 from benchmarks.trust_damage import KINDS
 from benchmarks.trust_methods import VOTE
 
-# Gains over UNIFORM that are hoped for, in points.
+# Targets for the gains over UNIFORM, in points.
 HOPED = {"clean": 1.0, "conflict": 4.5, "swap": 3.0, "noise": 6.0, "missing": 3.0}
 BELOW = 0.5
 DETECTION, SEED, CALIBRATION = 0.93, 0.03, 0.05
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
-    """Show accuracies by set, their means, wins and losses, and what trust is worth."""
+    """Show accuracies by data set, their means, wins and losses, and the quality of trust."""
     records = [r for name in names for r in shared([r for r in records if r["set"] == name])]
     names = [name for name in names if any(r["set"] == name for r in records)]
     methods = list(dict.fromkeys(r["method"] for r in records))
@@ -34,7 +34,7 @@ def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> Non
         count = len({r["split"] for r in records if r["set"] == name})
         rows = [{"": method, **printed(table[name, method])} for method in own]
         report.table(f"{name}: accuracy %, {count} splits", rows)
-    # Means are over sets that every method has.
+    # Means are over data sets with results of all methods.
     whole = [name for name in names if all((name, method) in table for method in methods)]
     if whole:
         mean_rows = {
@@ -47,7 +47,7 @@ def show(report: Report, records: Sequence[Record], names: Sequence[str]) -> Non
 
 
 def shared(records: Sequence[Record]) -> list[Record]:
-    """Those of splits of one set that all its methods have: others would not be compared alike."""
+    """Return the records of splits of one data set with results of all methods."""
     by_method: dict[str, set[int]] = {}
     for r in records:
         by_method.setdefault(r["method"], set()).add(r["split"])
@@ -70,7 +70,7 @@ def compare(
     overall: dict[str, dict[str, float]],
     names: Sequence[str],
 ) -> None:
-    """Gains of the vote over every rival, set by set, and how often it wins."""
+    """Show gains of the vote over every rival by data set, and the numbers of wins."""
     if VOTE not in overall:
         return
     rivals = [method for method in overall if method != VOTE]
@@ -114,11 +114,11 @@ def gains_over_uniform(
 
 
 def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[str]) -> None:
-    """Whether trust finds spoiled views, depends on the seed, and probabilities mean what they say.
+    """Show the detection of corrupted views, its dependence on the seed, and the calibration.
 
-    Beside the swapped views that trust finds stands how many one would find by the probability that
-    each view gives to the true class, if that were known. The calibration error is that of all
-    splits of a set together: of few rows it is mostly noise.
+    For comparison, swapped views are also detected by the probability that each view assigns to the
+    true class. The calibration error is computed over all splits of a data set together, since it
+    is mostly noise for few rows.
     """
     rows, found, moved, errors = [], [], [], []
     for name in names:
@@ -146,11 +146,11 @@ def worth_of_trust(report: Report, records: Sequence[Record], names: Sequence[st
         )
     if not rows:
         return
-    report.table("trust: spoiled views found (AUROC), change by the seed, calibration", rows)
+    report.table("trust: corrupted views found (AUROC), change with the seed, calibration", rows)
     if found:
-        report.target("spoiled view found, three views or more", np.mean(found), ">=", DETECTION)
+        report.target("corrupted view found, three views or more", np.mean(found), ">=", DETECTION)
     if moved:
-        report.target("change of trust by the seed", np.mean(moved), "<=", SEED)
+        report.target("change of trust with the seed", np.mean(moved), "<=", SEED)
     report.target("calibration error, clean", np.mean(errors), "<=", CALIBRATION)
 
 
