@@ -50,7 +50,7 @@ def test_fetch_downloads_what_is_not_here(server, cache, monkeypatch):
     assert f"tiny: downloaded to {cache / 'tiny'}" in first.stdout
     assert "iris: part of scikit-learn, nothing to download" in first.stdout
     assert (cache / "tiny").read_bytes() == TEXT
-    assert f"tiny: here already, {cache / 'tiny'}" in run("fetch", "tiny").stdout
+    assert f"tiny: already at {cache / 'tiny'}" in run("fetch", "tiny").stdout
     assert server.asked == ["/tiny"]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from lokl.study.candidates import candidates_for, divided, everything
-from lokl.study.experiment import Bench, Question
+from lokl.study.candidates import candidates_for
+from lokl.study.comparison import make_experiment
 from lokl.study.results import Results
 from lokl.tables import read_table
 
@@ -47,26 +47,19 @@ def read(paths, target="class", **options):
     )
 
 
-def bench_of(table, methods=(), folds=3, repeats=1, seed=0):
-    """Cells of a table, without a folder."""
-    part = everything(table, seed)
-    question = Question([] if part.numbers else np.unique(part.y).tolist())
-    splits, labels = [], []
-    for repeat in range(repeats):
-        found = divided(part.y, part.groups, part.numbers, folds, seed + 1000 * repeat)
-        splits += found
-        labels += [(repeat, fold) for fold in range(len(found))]
-    candidates = {one.name: one for one in candidates_for(table, methods)}
-    return Bench(part, question, splits, labels, candidates)
+def experiment_of(table, names=(), folds=3, repeats=1, seed=0):
+    """Experiment of a table, without a folder."""
+    return make_experiment(table, candidates_for(table, names), folds, repeats, seed)
 
 
-def made_up(bench, table, scores, **more):
-    """Results in which candidates have these scores, and ours say what `more` says."""
+def made_up(experiment, table, scores, **more):
+    """Results in which candidates have these scores, and the values of `more` in their records."""
     records = []
     n_views = len(table.views)
     for name, values in scores.items():
         for split, score in enumerate(values):
-            n = len(bench.splits[split][1])
+            rows = experiment.splits[split][1]
+            n = len(rows)
             record = {
                 "candidate": name,
                 "split": split,
@@ -75,9 +68,9 @@ def made_up(bench, table, scores, **more):
                 "seconds": 0.1,
                 "inner": score,
                 "settings": "",
-                "notices": {},
+                "warnings": {},
                 "support": 0.5,
-                "predicted": bench.question.codes(bench.part.y[bench.splits[split][1]]).tolist(),
+                "predicted": experiment.target.encode(experiment.samples.y[rows]).tolist(),
                 "probabilities": [[0.98, 0.01, 0.01]] * n,
                 "weights": [[0.5] * n_views] * n,
                 "trust": None,
@@ -91,7 +84,7 @@ def made_up(bench, table, scores, **more):
                 "disagreement": [0.0] * n,
                 "presence": [[True] * n_views] * n,
                 "familiarity": None,
-                "withheld": {view: [score, score - 0.01 * split] for view in table.views},
+                "ablation": {view: [score, score - 0.01 * split] for view in table.views},
             }
             records.append({**record, **more.get(name, {})})
-    return Results.of(bench, table, records)
+    return Results.of(experiment, table, records)

@@ -1,4 +1,4 @@
-"""What a comparison was asked can be written down, and asked again from anywhere."""
+"""Settings can be written to a file, and run again from anywhere."""
 
 import tomllib
 
@@ -32,7 +32,7 @@ def test_settings_come_back(tmp_path_factory, **given_settings):
     folder = tmp_path_factory.mktemp("run")
     settings = Settings(("iris",), **given_settings)
     path = folder / "config.toml"
-    path.write_text(settings.text(folder), encoding="utf-8", newline="")
+    path.write_text(settings.to_toml(folder), encoding="utf-8", newline="")
     assert load_settings(str(path)) == (settings, None)
     assert stored_identity(path) == settings.identity()
 
@@ -43,7 +43,7 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     settings = Settings(("left.csv", "right.csv"), on="id", target="known.csv:class")
     place = tmp_path / "deep" / "run"
     place.mkdir(parents=True)
-    (place / "config.toml").write_text(settings.text(place, ("uniform mix", "abc")))
+    (place / "config.toml").write_text(settings.to_toml(place, ("uniform mix", "abc")))
     assert "../../left.csv" in (place / "config.toml").read_text()
     monkeypatch.chdir(place)
     again, chosen = load_settings("config.toml")
@@ -72,12 +72,12 @@ def test_a_changed_table_is_another_comparison(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[data", "is no file of settings: "),
-        ("[data]\non = 'id'\n", "names no files: write files"),
-        ("[data]\nfiles = ['a.csv']\nplot = 'x'\n", "unknown setting plot of "),
-        ("[data]\nfiles = 'a.csv'\n", "setting files is 'a.csv'"),
-        ("[data]\nfiles = ['a']\n[comparison]\nfolds = 'many'\n", "setting folds is 'many'"),
-        ("[data]\nfiles = ['a']\n[comparison]\nfolds = true\n", "setting folds is True"),
+        ("[data", r"config\.toml is not"),
+        ("[data]\non = 'id'\n", "files"),
+        ("[data]\nfiles = ['a.csv']\nplot = 'x'\n", "plot"),
+        ("[data]\nfiles = 'a.csv'\n", "files .*'a.csv'"),
+        ("[data]\nfiles = ['a']\n[comparison]\nfolds = 'many'\n", "folds .*'many'"),
+        ("[data]\nfiles = ['a']\n[comparison]\nfolds = true\n", "folds .*True"),
     ],
 )
 def test_files_that_are_none_of_settings(tmp_path, content, words):
@@ -91,11 +91,11 @@ def test_files_that_are_none_of_settings(tmp_path, content, words):
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "config.toml"
     path.write_bytes(b"\xff\xfe\0")
-    with pytest.raises(TableError, match="not text in UTF-8"):
+    with pytest.raises(TableError, match="UTF-8"):
         load_settings(str(path))
 
 
 def test_what_is_given_overrides():
     settings = Settings(("iris",), folds=7, na=("x",))
-    changed = settings.changed(folds=None, seed=0, na=(), target="y", delimiter="")
+    changed = settings.updated(folds=None, seed=0, na=(), target="y", delimiter="")
     assert changed == Settings(("iris",), folds=7, na=("x",), target="y")

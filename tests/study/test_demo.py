@@ -36,7 +36,7 @@ def test_the_demo_ends_with_a_report(tmp_path):
     )
     for name in ("trusted vote", "uniform mix", "best view", "random forest"):
         assert sum(line.startswith(f" {name} ") for line in lines) == 2
-    assert sum(line.startswith(" views disagree by ") for line in lines) == 2
+    assert sum(" Disagreement " in line for line in lines) == 2
     told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     for one in told:
         scores = {row["name"]: row["score"] for row in one["candidates"]}

@@ -1,11 +1,11 @@
-"""The command ``lokl``: one short file for each subcommand."""
+"""The command ``lokl``, with one file for each subcommand."""
 
 
 def main() -> None:
     """Run the command line."""
     from lokl.cli.app import app
-    from lokl.cli.terminal import explain_lost_output, print_what_can_be_printed
+    from lokl.cli.terminal import replace_unprintable, report_lost_output
 
-    print_what_can_be_printed()
-    with explain_lost_output():
+    replace_unprintable()
+    with report_lost_output():
         app(prog_name="lokl")

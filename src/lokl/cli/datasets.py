@@ -1,4 +1,4 @@
-"""``lokl datasets``: which data sets are known, where they are, and downloads."""
+"""``lokl datasets``: list data sets and download them."""
 
 import json
 from typing import Annotated
@@ -29,12 +29,12 @@ def list_sets(
     for name in available():
         record = info(name)
         try:
-            place = locate(record)[0] or ("download" if record.url else "not available")
+            location = locate(record)[0] or ("download" if record.url else "not available")
         except DatasetError as reason:
             stop(reason, 2)
         size = {"rows": record.n, "columns": record.d, "classes": len(record.classes)}
         others = {key: getattr(record, key) for key in ("source", "licence", "url", "sha256")}
-        rows.append({"name": record.name, **size, "where": place, **others})
+        rows.append({"name": record.name, **size, "where": location, **others})
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
@@ -73,5 +73,5 @@ def fetch_sets(
         if not paths:
             typer.echo(f"{record.name}: part of scikit-learn, nothing to download")
             continue
-        verb = "downloaded to" if bar.started else "here already,"
+        verb = "downloaded to" if bar.started else "already at"
         typer.echo(f"{record.name}: {verb} {paths[0]}")

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.options import AsJson, Jobs, explained
+from lokl.cli.compare import run_comparison, show_results
+from lokl.cli.options import AsJson, Jobs, one_line_errors
+from lokl.cli.terminal import wrapped
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data and splits.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and reports.")]
@@ -25,7 +27,7 @@ def demo(
 
     Example: lokl demo -o lokl_demo
     """
-    with explained():
+    with one_line_errors():
         from lokl.study.demo import demo_tables
 
         summaries = [_run(example, jobs, quiet=as_json) for example in demo_tables(output, seed)]
@@ -34,26 +36,24 @@ def demo(
 
 
 def _run(example: Any, jobs: int, *, quiet: bool) -> Any:
-    """Run one comparison, show it and one of its samples."""
-    from lokl.cli.compare import run_comparison, show_results, wrapped
+    """Run one comparison, show it and explain one of its samples."""
     from lokl.cli.explain import explain_sample
+    from lokl.study import Comparison
     from lokl.study.candidates import VOTE, fit_candidate
-    from lokl.study.outputs import as_dict, disagreeing
-    from lokl.study.run import Comparison
 
     if not quiet:
         for text in (example.title, example.command):
             typer.echo("\n".join(wrapped(text)))
         typer.echo()
-    finished = run_comparison(Comparison(example.settings, example.folder), jobs, None)
+    outputs = run_comparison(Comparison(example.settings, example.folder), jobs, None)
     if quiet:
-        return as_dict(finished)
-    show_results(finished)
-    table = finished.results.table
-    name = (disagreeing(finished.results) or table.ids)[0]
+        return outputs.to_dict()
+    show_results(outputs)
+    table = outputs.results.table
+    sample = (outputs.results.disagreeing() or table.ids)[0]
     typer.echo(f"\n one sample, explained by the {VOTE}")
     model = fit_candidate(table, VOTE, example.settings.seed)
-    for line in str(explain_sample(model, table, name)).splitlines():
+    for line in str(explain_sample(model, table, sample)).splitlines():
         typer.echo(f" {line}")
-    typer.echo(f"\n report: {finished.files['report.html']}\n")
+    typer.echo(f"\n report: {outputs.files['report.html']}\n")
     return None

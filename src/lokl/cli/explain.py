@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from lokl.cli.options import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
+from lokl.cli.options import (
+    AsJson,
+    Data,
+    Delimiter,
+    ModelFile,
+    Na,
+    On,
+    one_line_errors,
+    print_notes,
+)
 from lokl.cli.terminal import stop
 
 # Similar samples that are listed.
@@ -43,7 +52,7 @@ def explain(
     """
     if sample is None and output is None:
         stop("lokl: nothing to do; pass --sample ID, --output report.html, or both", 2)
-    with explained():
+    with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import load
         from lokl.tables.prediction_input import read_new
@@ -54,7 +63,7 @@ def explain(
         fitted = load(model)
         options: dict[str, Any] = {"on": on, "na": na or (), "delimiter": delimiter}
         table = read_new(data, schema_of(fitted), target=target, **options)
-        tell(table.notes)
+        print_notes(table.notes)
         explanation = None if sample is None else explain_sample(fitted, table, sample)
         if output is not None:
             _write_report(fitted, table, model, data, output)
@@ -87,7 +96,7 @@ def explain_sample(model: Any, table: Any, name: str) -> Any:
 
 def _write_report(fitted: Any, table: Any, model: Path, data: list[str], output: Path) -> None:
     from lokl.report import write
-    from lokl.study.outputs import report_about
+    from lokl.study.outputs import model_report
 
     again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
-    write(report_about(fitted, table, model.name, again), output)
+    write(model_report(fitted, table, model.name, again), output)

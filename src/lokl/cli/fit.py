@@ -1,4 +1,4 @@
-"""``lokl fit``: one model from tables, written to a file."""
+"""``lokl fit``: fit one model to tables, and write it to a file."""
 
 import json
 from pathlib import Path
@@ -21,19 +21,19 @@ from lokl.cli.options import (
     Task,
     TimeLimit,
     View,
-    asked,
-    explained,
-    tell,
+    one_line_errors,
+    print_notes,
+    read_settings,
 )
 from lokl.cli.terminal import stop
 
 MethodName = Annotated[
     str | None,
-    typer.Option("--method", help="Such as LMKL; AutoMKL chooses everything if not given."),
+    typer.Option("--method", help="Method such as LMKL; AutoMKL chooses everything if not given."),
 ]
 Cost = Annotated[
     float | None,
-    typer.Option("--cost", "-C", help="Cost of errors beyond the margin, of a --method; 1."),
+    typer.Option("--cost", "-C", help="C of a --method; 1 if not given."),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="File for the model.")]
 
@@ -57,35 +57,37 @@ def fit(
     output: Output = Path("model.lokl"),
     as_json: AsJson = False,
 ) -> None:
-    """Learn a model from tables and write it to a file.
+    """Fit a model to tables and write it to a file.
 
     Numbers are scaled, words encoded and gaps filled inside the model, so that `lokl predict`
-    takes tables as they are. What was read and guessed is told on standard error. A config.toml
-    of `lokl compare` in the place of tables fits the model that was chosen there.
+    takes tables as they are. What lokl read and inferred goes to standard error. A config.toml of
+    `lokl compare` instead of tables fits the model that was chosen there.
 
     Example: lokl fit blood.csv pulse.csv --on patient --target clinic.csv:ill -o ill.lokl
     """
     if cost is not None and method is None:
-        stop("lokl: --cost is that of a method; name one with --method, or leave it out", 2)
+        stop("lokl: --cost needs --method; name a method, or leave out --cost", 2)
     given = (target, on, view, groups, kind, task, positive, na, delimiter)
-    with explained():
+    with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import info, save
 
         check_writable(output)
-        settings, _, chosen = asked(data, *given)
-        settings = settings.changed(seed=seed)
+        settings, _, chosen = read_settings(data, *given)
+        settings = settings.updated(seed=seed)
         table = settings.read()
-        tell(table.notes)
+        print_notes(table.notes)
         if chosen is not None and method is None and jobs != -1:
-            tell((f"{chosen} is fitted in one thread, as it was compared: --jobs changes nothing",))
-        # All cores is also the default of the model, which the file then does not say.
+            print_notes(
+                (f"{chosen} is fitted in one thread, as in the comparison: --jobs has no effect",)
+            )
+        # -1 is the default of the model, which is not stored.
         n_jobs = None if jobs == -1 else jobs
-        save(_learned(table, settings, method, cost, chosen, time_limit, n_jobs), output)
+        save(_fit(table, settings, method, cost, chosen, time_limit, n_jobs), output)
         typer.echo(json.dumps(info(output), indent=1) if as_json else str(output))
 
 
-def _learned(
+def _fit(
     table: Any,
     settings: Any,
     method: str | None,

@@ -1,7 +1,7 @@
-"""Options that the commands about tables share, and what they do about bad input."""
+"""Options that several commands share, settings from options, and errors in one line."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,52 +21,50 @@ Data = Annotated[
 ModelFile = Annotated[Path, typer.Argument(help="File that `lokl fit` wrote.", show_default=False)]
 On = Annotated[
     str | None,
-    typer.Option(help="Column of ids, in every file; who lacks a file lacks that view."),
+    typer.Option(help="Column of ids, in every file; ids missing from a file lack that view."),
 ]
 Na = Annotated[
     list[str] | None,
-    typer.Option(help="Word for a missing value, beside the empty cell, NA and NaN."),
+    typer.Option(help="Another word for a missing value, besides the empty cell, NA and NaN."),
 ]
 Delimiter = Annotated[
-    str, typer.Option(help="Between cells, where the ending of a file does not tell.")
+    str, typer.Option(help="Character between cells, if the file name does not determine it.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Target = Annotated[
     str | None,
-    typer.Option(help="Column to predict, or FILE:COLUMN. LIBSVM text and .npz bring their own."),
+    typer.Option(help="Column to predict, or FILE:COLUMN. LIBSVM text and .npz contain it."),
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(help="Column, or FILE:COLUMN, of groups that stay together when data is divided."),
+    typer.Option(help="Column, or FILE:COLUMN, of groups that are kept together in one fold."),
 ]
 View = Annotated[
     list[str] | None,
-    typer.Option(help="View of one file, NAME=PATTERN[,PATTERN]; give it again for each view."),
+    typer.Option(help="View of one file, NAME=PATTERN[,PATTERN]; repeat the option for each view."),
 ]
 Kind = Annotated[
     list[str] | None,
     typer.Option(
-        "--kind", "--types", help="COLUMN=numeric or COLUMN=categorical, where the guess is wrong."
+        "--kind", "--types", help="COLUMN=numeric or COLUMN=categorical, if inferred wrongly."
     ),
 ]
 Task = Annotated[
-    str | None, typer.Option(help="classes or numbers: what the target holds; guessed if not told.")
+    str | None, typer.Option(help="classes or numbers: type of the target; inferred if not given.")
 ]
-Positive = Annotated[
-    str | None, typer.Option(help="Class that is told from all others, which become one.")
-]
+Positive = Annotated[str | None, typer.Option(help="Positive class; all others become one class.")]
 Seed = Annotated[
-    int | None, typer.Option(min=0, help="Decides every random choice; 0 if not given.")
+    int | None, typer.Option(min=0, help="Seed of all random choices; 0 if not given.")
 ]
 Jobs = Annotated[int, typer.Option(help="Number of processes or threads, -1 for all cores.")]
 TimeLimit = Annotated[
-    float | None, typer.Option(help="Seconds after which nothing else is begun.", min=0.001)
+    float | None, typer.Option(help="Seconds after which nothing new is started.", min=0.001)
 ]
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turn what can go wrong into one line on standard error and an exit code."""
+def one_line_errors() -> Iterator[None]:
+    """Turn errors and warnings into single lines on standard error, and errors into exit codes."""
     from lokl.persistence import ModelFileError
     from lokl.tables import TableError
 
@@ -80,11 +78,11 @@ def explained() -> Iterator[None]:
                     typer.echo(f"warning: {text}", err=True)
     except (TableError, ModelFileError, OSError, ImportError) as reason:
         if isinstance(reason, OSError) and reason.filename is None:
-            # Lost output, which all commands explain alike.
+            # Lost output, which is reported in one place for all commands.
             raise
         stop(f"lokl: {_line(reason)}", 2)
     except ValueError as reason:
-        stop(f"lokl: the model cannot be fitted or asked: {_line(reason)}", 1)
+        stop(f"lokl: the model cannot be fitted or used: {_line(reason)}", 1)
     except KeyboardInterrupt:
         stop("lokl: interrupted", 130)
 
@@ -95,7 +93,7 @@ def _line(reason: BaseException) -> str:
     return " ".join(str(reason).split())
 
 
-def asked(
+def read_settings(
     data: list[str],
     target: str | None,
     on: str | None,
@@ -107,19 +105,24 @@ def asked(
     na: list[str] | None,
     delimiter: str,
 ) -> tuple[Any, Path | None, str | None]:
-    """Return the settings that tables and options, or a file of settings, ask for.
+    """Return settings from tables and options, or from a settings file and options.
 
-    Also returned are the folder of that file, where it is one of results, and the candidate that
-    was chosen there.
+    Returns
+    -------
+    settings : Settings
+    folder : Path or None
+        Folder of a comparison, if its settings file was given.
+    chosen : str or None
+        Candidate that was chosen there.
     """
     from lokl.study.settings import CONFIG, Settings, is_config, load_settings
 
     given = {
         "target": target,
         "on": on,
-        "views": pairs(view, "--view"),
+        "views": _parse_pairs(view, "--view"),
         "groups": groups,
-        "kinds": pairs(kind, "--kind"),
+        "kinds": _parse_pairs(kind, "--kind"),
         "task": task,
         "positive": positive,
         "na": tuple(na or ()),
@@ -128,22 +131,22 @@ def asked(
     if len(data) == 1 and is_config(data[0]):
         settings, chosen = load_settings(data[0])
         path = Path(data[0])
-        return settings.changed(**given), path.parent if path.name == CONFIG else None, chosen
-    return Settings(tuple(data)).changed(**given), None, None
+        return settings.updated(**given), path.parent if path.name == CONFIG else None, chosen
+    return Settings(tuple(data)).updated(**given), None, None
 
 
-def pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """Return ``name=value`` words as a mapping."""
-    found = {}
-    for value in values or ():
-        name, sign, rest = value.partition("=")
-        if not (name and sign and rest):
-            stop(f"lokl: {option} {value}: write {option} NAME=VALUE", 2)
-        found[name] = rest
-    return found
+def _parse_pairs(values: list[str] | None, option: str) -> dict[str, str]:
+    """Return values of the form ``NAME=VALUE`` as a mapping."""
+    pairs = {}
+    for text in values or ():
+        name, _, value = text.partition("=")
+        if not (name and value):
+            stop(f"lokl: {option} {text}: write {option} NAME=VALUE", 2)
+        pairs[name] = value
+    return pairs
 
 
-def tell(notes: tuple[str, ...]) -> None:
-    """Show on standard error what was read and guessed."""
+def print_notes(notes: Iterable[str]) -> None:
+    """Print on standard error what was read and inferred."""
     for note in notes:
         typer.echo(f" {note}", err=True)

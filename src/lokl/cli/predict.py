@@ -8,7 +8,16 @@ from typing import Any
 
 import typer
 
-from lokl.cli.options import AsJson, Data, Delimiter, ModelFile, Na, On, explained, tell
+from lokl.cli.options import (
+    AsJson,
+    Data,
+    Delimiter,
+    ModelFile,
+    Na,
+    On,
+    one_line_errors,
+    print_notes,
+)
 
 
 def predict(
@@ -27,7 +36,7 @@ def predict(
 
     Example: lokl predict ill.lokl new_blood.csv > predictions.csv
     """
-    with explained():
+    with one_line_errors():
         from lokl.explain import explain
         from lokl.persistence import load
         from lokl.tables.prediction_input import read_new
@@ -35,7 +44,7 @@ def predict(
 
         fitted = load(model)
         table = read_new(data, schema_of(fitted), on=on, na=na or (), delimiter=delimiter)
-        tell(table.notes)
+        print_notes(table.notes)
         found = explain(fitted, table.frame, ids=table.ids).table(details=False)
     columns = {"id": table.ids, **{name: values.tolist() for name, values in found.items()}}
     rows = list(zip(*columns.values(), strict=True))
@@ -57,7 +66,7 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
 
     Example: lokl info ill.lokl
     """
-    with explained():
+    with one_line_errors():
         from lokl.persistence import info as model_info
 
         stored = model_info(model)

@@ -8,10 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from lokl.cli.options import Jobs, TimeLimit
-from lokl.cli.terminal import show_table, stop
+from lokl.cli.terminal import stop
+
+# Columns that are always shown, and others in the order in which they are added if they fit.
+_NEEDED = ("set", "method", "reading", "ours", "published", "difference", "gamma")
+_OPTIONAL = ("splits", "each expert", "fit s", "kernels", "published s", "fit MB")
+# Characters of a line in a file or a pipe.
+_FILE_WIDTH = 160
+# Characters of the two edges of a table.
+_EDGES = 2
 
 
 def _not_empty(values: list[str] | None) -> list[str] | None:
@@ -22,7 +33,7 @@ def _not_empty(values: list[str] | None) -> list[str] | None:
     return values
 
 
-Table = Annotated[
+TableName = Annotated[
     str,
     typer.Argument(
         help="table2, table3, table4, figure1, figure2, agreement (a plot of recorded results "
@@ -99,7 +110,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")]
 
 
 def reproduce(
-    table: Table,
+    table: TableName,
     reading: ReadingOption = None,
     datasets: Datasets = None,
     methods: Methods = None,
@@ -188,7 +199,7 @@ def _make_tables(
         runs.append(run)
         _show_fits(name, run)
         if run.table is not None and not quiet:
-            show_table(run.table)
+            _show_table(run.table)
     return runs
 
 
@@ -240,3 +251,39 @@ def _show_fits(name: str, run: Any) -> None:
     if run.left:
         text = f"{name}: {run.left} fits are left for lack of time; the same command resumes"
         typer.echo(text, err=True)
+
+
+def _show_table(table: Any) -> None:
+    """Print a table of the paper with as many columns as fit into the terminal."""
+    from lokl.paper.tables import COLUMNS, LEGEND
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_FILE_WIDTH)
+    texts = [{name: _text(shown) for name, shown in row.items()} for row in table.rows()]
+    width = {name: max(len(name), *(len(row[name]) for row in texts)) + 2 for name in COLUMNS}
+    names, room = set(_NEEDED), console.width - _EDGES
+    for name in _OPTIONAL:
+        if sum(width[shown] for shown in names) + width[name] <= room:
+            names.add(name)
+    grid = Table(title=table.title, caption=LEGEND, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in COLUMNS:
+        if name in names:
+            left = name in ("set", "method", "reading", "kernels")
+            grid.add_column(name, justify="left" if left else "right", no_wrap=True)
+    before = None
+    for row in texts:
+        same = row["set"] == before
+        if before is not None and not same:
+            grid.add_section()
+        before = row["set"]
+        cells = {**row, "set": Text()} if same else row
+        grid.add_row(*(cells[name] for name in COLUMNS if name in names))
+    console.print(grid)
+    for agreement in table.agreement():
+        console.print(str(agreement), highlight=False)
+
+
+def _text(shown: Any) -> Text:
+    text = Text(shown.text, style="bold" if shown.bold else "")
+    return text.append(f" {shown.mark}", style="not bold") if shown.mark else text

@@ -168,8 +168,14 @@ def corrected_interval(scores: Array, folds: Sequence[Fold]) -> tuple[float, flo
     folds : sequence of (learned from, left out)
     """
     scores = np.asarray(scores, dtype=float)
-    ratio = float(np.mean([len(left) / len(kept) for kept, left in folds]))
-    spread = np.sqrt((1.0 / len(scores) + ratio) * scores.var(ddof=1))
-    reach = float(stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1) * spread)
+    quantile = stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1)
+    reach = float(quantile * corrected_error(scores, folds))
     mean = float(scores.mean())
     return mean, mean - reach, mean + reach
+
+
+def corrected_error(scores: Array, folds: Sequence[Fold]) -> float:
+    """Return the standard error of a mean score over splits; see :func:`corrected_interval`."""
+    scores = np.asarray(scores, dtype=float)
+    ratio = float(np.mean([len(test) / len(train) for train, test in folds]))
+    return float(np.sqrt((1.0 / len(scores) + ratio) * scores.var(ddof=1)))

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from lokl.study.comparison import Comparison as Comparison
     from lokl.study.results import Results as Results
-    from lokl.study.run import Comparison as Comparison
     from lokl.study.settings import Settings as Settings
 
 __getattr__, __all__ = lazy_exports(
     __name__,
     {
-        "Comparison": "lokl.study.run",
+        "Comparison": "lokl.study.comparison",
         "Results": "lokl.study.results",
         "Settings": "lokl.study.settings",
     },

@@ -1,17 +1,11 @@
-"""Samples that a candidate learns from, and what it makes of them.
+"""Candidates of a comparison: methods of lokl, single views, and baselines of scikit-learn.
 
-What people would try first, tuned with care: scikit-learn's models on the same preparation.
-
-Candidates of this library, each with settings chosen inside the samples it learns from.
-
-Who is compared: methods of this library, single views, and what people would try first.
-
-The chosen candidate, fitted to all samples.
+Every candidate chooses its settings inside the samples that it is trained on.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +35,6 @@ from lokl.search.calibration import calibrated
 from lokl.search.columns import PrepareColumns
 from lokl.search.cross_validation import class_splits
 from lokl.solvers.machines import Fold
-from lokl.study import candidates as baselines
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
     automatic_for,
@@ -54,506 +47,89 @@ from lokl.tables.learning import (
     target_of,
 )
 
-# With more samples than that, settings are chosen on a part of them.
-MANY, ROWS_TO_TUNE = 4_000, 3_000
+# Roles of candidates.
+OURS, VIEW, BASELINE = "ours", "view", "baseline"
+AUTO, MIX, VOTE = "AutoMKL", "uniform mix", "trusted vote"
+# Baselines with one prediction for all samples: of classification and of regression.
+CONSTANT_BASELINES = ("majority class", "mean")
+# Names that stand for several candidates.
+_ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
+_UNIFORM = next(method for method in METHODS if method.learns == "nothing")
+
+# With more samples than the limit, settings are chosen on a random subset.
+TUNING_LIMIT, TUNING_ROWS = 4_000, 3_000
+# Powers of two of C, in units of the standard deviation of a regression target.
+_COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-4, -1, 2, 5)
+# Powers of two of widths; see PrepareColumns for their unit.
+_WIDTHS, _FEW_WIDTHS, _SINGLE_VIEW_WIDTHS = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
+# Folds of the search, also for methods that learn more than an SVM and for baselines, and folds of
+# the probabilities if the search had a subset of the samples.
+_TUNING_FOLDS, _FEW_FOLDS, _CALIBRATION_FOLDS = 5, 3, 3
+# Settings of regressions, in units of the standard deviation of the target.
+_EPSILON, _TOLERANCE = 0.1, 1e-3
+# Kernels that are listed by name.
+_FEW_KERNELS = 6
+_TREES = 300
+# Boosting stops after this many rounds without gain, given enough samples to measure it.
+_PATIENCE, _ENOUGH_TO_STOP = 10, 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Samples to learn from.
+class TableSamples:
+    """Samples of a table, to train on or to predict.
 
     Attributes
     ----------
     frame : data frame
     y : array of shape (n_samples,)
     groups : array of shape (n_samples,), or None
-    numbers : bool
-        Whether numbers are predicted, not classes.
+    is_regression : bool
     preparation : TablePreparation
         Not fitted.
     seed : int
     time_limit : float or None
-        Seconds, for candidates that can do with less time.
+        Seconds, for candidates that can stop early.
     """
 
     frame: Any
     y: Array
     groups: Array | None
-    numbers: bool
+    is_regression: bool
     preparation: TablePreparation
     seed: int
     time_limit: float | None = None
 
     @property
-    def places(self) -> dict[str, list[int]]:
-        """Columns of each view once they are prepared."""
+    def columns(self) -> dict[str, list[int]]:
+        """Prepared columns of each view."""
         return places_in(self.preparation)
 
-    def take(self, rows: Array) -> "Part":
-        """Some of the samples."""
-        return Part(
-            self.frame.iloc[rows],
-            self.y[rows],
-            None if self.groups is None else self.groups[rows],
-            self.numbers,
-            self.preparation,
-            self.seed,
-            self.time_limit,
-        )
+    def take(self, rows: Array) -> "TableSamples":
+        """Return a subset of the samples."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, frame=self.frame.iloc[rows], y=self.y[rows], groups=groups)
 
     def prepared(self) -> tuple[TablePreparation, Array]:
-        """Return the preparation, fitted, and the prepared samples."""
+        """Return the fitted preparation, and the prepared samples."""
         preparation = clone(self.preparation)
         return preparation, preparation.fit_transform(self.frame, self.y)
 
-    def to_tune(self) -> Array:
-        """Rows that settings are chosen on: all of them unless there are many."""
-        if len(self.y) <= MANY:
+    def tuning_rows(self) -> Array:
+        """Return the rows on which settings are chosen: all of them unless there are many."""
+        if len(self.y) <= TUNING_LIMIT:
             return np.arange(len(self.y))
         rng = np.random.RandomState(self.seed)
-        return some_rows(self.y, ROWS_TO_TUNE, not self.numbers, rng)
+        return some_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
 
-    def folds(self, count: int, rows: Array) -> list[Fold]:
-        """Divide some of the samples; folds are numbers of these rows."""
+    def folds(self, n_folds: int, rows: Array) -> list[Fold]:
+        """Return folds of a subset of the samples, as indices into `rows`."""
         groups = None if self.groups is None else self.groups[rows]
-        return divided(self.y[rows], groups, self.numbers, count, self.seed)
+        return make_folds(self.y[rows], groups, self.is_regression, n_folds, self.seed)
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A candidate that has learned.
-
-    Attributes
-    ----------
-    model : estimator
-        Takes data frames.
-    inner : float or None
-        Held-out score inside the samples that it learned from.
-    settings : str
-        What was chosen, in words.
-    """
-
-    model: Any
-    inner: float | None = None
-    settings: str = ""
-
-
-class Recipe(ABC):
-    """How a candidate learns: preparation, settings and model, from nothing but its samples."""
-
-    @abstractmethod
-    def fit(self, part: Part) -> Fitted:
-        """Choose settings and learn."""
-
-
-def divided(y: Array, groups: Array | None, numbers: bool, count: int, seed: int) -> list[Fold]:
-    """Divide samples at random: with all classes in each fold as far as they go, groups together.
-
-    There are fewer folds where there are fewer groups, or where numbers would be judged by one
-    sample alone.
-    """
-    if groups is not None:
-        count = min(count, len(np.unique(groups)))
-        rare = numbers or np.unique(y, return_counts=True)[1].min() < count
-        kind: Any = GroupKFold if rare else StratifiedGroupKFold
-        return list(kind(count, shuffle=True, random_state=seed).split(y, y, groups))
-    order = np.random.RandomState(seed).permutation(len(y))
-    if numbers:
-        splits = list(KFold(max(2, min(count, len(y) // 2))).split(order))
-    else:
-        splits = class_splits(count, y[order])
-    return [(np.sort(order[kept]), np.sort(order[left])) for kept, left in splits]
-
-
-_FOLDS = 3
-_TREES = 300
-# Rounds of boosting without gain before it stops, where there are samples to judge by.
-_PATIENCE, _ENOUGH_TO_STOP = 10, 1_000
-
-
-@dataclass(frozen=True, eq=False)
-class Baseline(Recipe):
-    """A model of scikit-learn; missing views are filled with means unless it can do without.
-
-    Attributes
-    ----------
-    make : callable
-        Takes samples (`Part`) and their number of columns, and returns an estimator and the grid
-        that is searched, empty for none.
-    fills : bool
-    """
-
-    make: Callable[[Part, int], tuple[Any, dict[str, Any]]]
-    fills: bool = True
-
-    def fit(self, part: Part) -> Fitted:
-        preparation, X = part.prepared()
-        fill = []
-        if self.fills:
-            # Prepared columns have a mean of zero.
-            zero = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
-            fill = [("fill", zero.fit(X))]
-            X = zero.transform(X)
-        estimator, grid = self.make(part, X.shape[1])
-        inner, words = None, ""
-        if grid:
-            rows = part.to_tune()
-            search = GridSearchCV(estimator, grid, cv=part.folds(_FOLDS, rows), refit=False)
-            search.fit(X[rows], part.y[rows])
-            estimator = clone(estimator).set_params(**search.best_params_)
-            inner = float(search.best_score_)
-            best = {name.rpartition("__")[2]: v for name, v in search.best_params_.items()}
-            words = "; ".join(f"{name} {value:.4g}" for name, value in best.items())
-        estimator.fit(X, part.y)
-        steps = [("preparation", preparation), *fill, ("model", estimator)]
-        return Fitted(Pipeline(steps), inner, words)
-
-
-def guess(part: Part, width: int) -> tuple[Any, dict[str, Any]]:
-    """Return what says the same about every sample."""
-    return DummyRegressor() if part.numbers else DummyClassifier(strategy="prior"), {}
-
-
-def linear(part: Part, width: int) -> tuple[Any, dict[str, Any]]:
-    """Return ridge or logistic regression."""
-    if part.numbers:
-        return Ridge(), {"alpha": np.logspace(-1, 4, 6).tolist()}
-    return LogisticRegression(max_iter=1000), {"C": np.logspace(-3, 1, 5).tolist()}
-
-
-def machine(part: Part, width: int) -> tuple[Any, dict[str, Any]]:
-    """Return a support vector machine with an RBF kernel of all columns."""
-    grid = {"C": [1.0, 10.0, 100.0], "gamma": [f / width for f in (0.25, 1.0, 4.0)]}
-    if not part.numbers:
-        return SVC(), grid
-    model = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
-    return model, {f"regressor__{name}": values for name, values in grid.items()}
-
-
-def forest(part: Part, width: int) -> tuple[Any, dict[str, Any]]:
-    """Return a random forest, which needs no tuning."""
-    kind: Any = RandomForestRegressor if part.numbers else RandomForestClassifier
-    return kind(_TREES, random_state=part.seed), {}
-
-
-def boosting(part: Part, width: int) -> tuple[Any, dict[str, Any]]:
-    """Return boosted trees, which stop by themselves where there are enough samples."""
-    kind: Any = HistGradientBoostingRegressor if part.numbers else HistGradientBoostingClassifier
-    enough = len(part.y) >= _ENOUGH_TO_STOP
-    return kind(early_stopping=enough, n_iter_no_change=_PATIENCE, random_state=part.seed), {}
-
-
-# Powers of two of the cost, in units of the spread of numbers.
-_COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-4, -1, 2, 5)
-# Powers of two of widths; see PrepareColumns for their unit.
-_WIDTHS, _FEW_WIDTHS, _WIDTHS_OF_ONE = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
-# Folds of the search, of methods that learn more than a machine, and of probabilities where the
-# search was on a part of the samples.
-_TUNING_FOLDS, _FEW_FOLDS, _FOLDS_OF_MANY = 5, 3, 3
-# Of numbers, in units of their spread.
-_EPSILON, _TOLERANCE = 0.1, 1e-3
-# Kernels that are named one by one.
-_FEW_KERNELS = 6
-
-
-class Automatic(Recipe):
-    """Everything chosen by AutoMKL."""
-
-    def fit(self, part: Part) -> Fitted:
-        auto = automatic_for(part.places, part.numbers, part.seed, part.time_limit)
-        model = Pipeline([("preparation", clone(part.preparation)), ("model", auto)])
-        model.fit(part.frame, part.y, model__groups=part.groups)
-        last = auto.best_estimator_[-1]
-        words = _in_words(last.get_params(deep=False).get("C"), auto.kernel_names_ or ())
-        return Fitted(model, float(auto.best_score_), f"{auto.best_method_}; {words}")
-
-
-@dataclass(frozen=True)
-class Searched(Recipe):
-    """A method with widths of kernels and a cost chosen by cross-validation.
-
-    Attributes
-    ----------
-    method : Method
-    view : str or None
-        The only view that is seen; None is all of them.
-    """
-
-    method: Method
-    view: str | None = None
-
-    def fit(self, part: Part) -> Fitted:
-        preparation, X = part.prepared()
-        places = part.places if self.view is None else {self.view: part.places[self.view]}
-        unit = _spread(part.y) if part.numbers else 1.0
-        # As arrays: numbers of a list are copied one by one with every copy of the pipeline.
-        scale = PrepareColumns([np.array(own) for own in places.values()])
-        pipeline = Pipeline([("scale", scale), ("model", self._estimator(part, unit))])
-        kernels, costs = self._grid(places)
-        grid = {"model__kernels": kernels, "model__C": [unit * 2.0**power for power in costs]}
-        rows = part.to_tune()
-        all_rows = len(rows) == len(X)
-        kind: Any = KernelSearchCV
-        search = kind(
-            pipeline,
-            grid,
-            cv=part.folds(_TUNING_FOLDS if self._is_plain else _FEW_FOLDS, rows),
-            refit=all_rows,
-            error_score="raise",
-            n_jobs=1,
-        ).fit(X[rows], part.y[rows])
-        best = search.best_params_
-        last = [("model", search)] if all_rows else _on_all(pipeline, best, X, part)
-        return Fitted(
-            Pipeline([("preparation", preparation), *last]),
-            float(search.best_score_),
-            _in_words(best["model__C"], best["model__kernels"]),
-        )
-
-    def _estimator(self, part: Part, unit: float) -> Any:
-        kind = estimator_class(self.method.stem, part.numbers)
-        settings: dict[str, Any] = {"random_state": part.seed}
-        if part.numbers:
-            settings |= {"epsilon": _EPSILON * unit, "tol": _TOLERANCE * unit}
-        return kind(**settings)
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether nothing is learned but machines."""
-        return self.method.learns == "nothing"
-
-    def _grid(self, places: Mapping[str, Sequence[int]]) -> tuple[list[Kernels], Sequence[int]]:
-        """Kernels and costs to try: few where a method learns more than a machine."""
-        widths = [len(own) for own in places.values()]
-        views = views_of(list(places), widths, [True] * len(widths))
-        plain = self._is_plain
-        if self.view is not None:
-            (view,) = views
-            return [*(view.rbf(power) for power in _WIDTHS_OF_ONE), view.linear()], _COSTS
-        if len(views) == 1:
-            return _mixes_of(views[0], plain), _COSTS if plain else _FEW_COSTS
-        if not plain:
-            return _of_each(views, _FEW_WIDTHS), _FEW_COSTS
-        linear = _merged([view.linear() for view in views])
-        both = _merged([{**view.linear(), **view.rbf(0)} for view in views])
-        return [*_of_each(views, _WIDTHS), linear, both], _COSTS
-
-
-def _mixes_of(view: View, plain: bool) -> list[Kernels]:
-    """Kernels of a table by itself."""
-    if not plain:
-        return [view.ladder(CENTRED)]
-    return [{**view.linear(), **view.quadratic(), **view.rbf(power)} for power in _WIDTHS_OF_ONE]
-
-
-def _of_each(views: Sequence[View], widths: Sequence[int]) -> list[Kernels]:
-    return [_merged([view.rbf(power) for view in views]) for power in widths]
-
-
-def _merged(lists: Sequence[Kernels]) -> Kernels:
-    return {name: kernel for kernels in lists for name, kernel in kernels.items()}
-
-
-def _on_all(pipeline: Pipeline, best: dict[str, Any], X: Array, part: Part) -> list[Any]:
-    """Fit the best settings to all samples, with probabilities where they are classes."""
-    found = clone(pipeline).set_params(**clone(best, safe=False))
-    scale, model = found[0], found[-1]
-    Z = scale.fit_transform(X)
-    model.fit(Z, part.y)
-    if not part.numbers and not hasattr(model, "predict_proba"):
-        folds = part.folds(_FOLDS_OF_MANY, np.arange(len(part.y)))
-        model = calibrated(model, Z, part.y, cv=folds)
-    return [("scale", scale), ("model", model)]
-
-
-def _spread(y: Array) -> float:
-    found = float(np.std(y))
-    return found if found > 1e-12 * np.abs(y).max() else 1.0
-
-
-def _in_words(cost: float | None, kernels: Any) -> str:
-    names = list(kernels)
-    shown = ", ".join(names) if len(names) <= _FEW_KERNELS else f"{len(names)} kernels"
-    return shown if cost is None else f"C {cost:.4g}; {shown}"
-
-
-@dataclass(frozen=True)
-class OneView(Recipe):
-    """A machine of one view; samples that lack the view get the most frequent class, or the mean.
-
-    Attributes
-    ----------
-    method : Method
-    view : str
-    """
-
-    method: Method
-    view: str
-
-    def fit(self, part: Part) -> Fitted:
-        columns = list(part.preparation.views[self.view])
-        has = part.frame[columns].notna().any(axis=1).to_numpy()
-        found = Searched(self.method, self.view).fit(part.take(np.flatnonzero(has)))
-        usual = Usual.of(part.y, part.numbers)
-        share = float(has.mean())
-        inner = share * (found.inner or 0.0) + (1.0 - share) * usual.score
-        return Fitted(SeesSome(found.model, columns, usual), inner, found.settings)
-
-
-@dataclass(frozen=True, eq=False)
-class Usual:
-    """What is said about samples of which nothing is known."""
-
-    answer: Any  # the most frequent class, or the mean
-    shares: dict[Any, float]  # of the classes
-    score: float  # expected accuracy of saying it always; 0 for numbers, as R squared
-
-    @classmethod
-    def of(cls, y: Array, numbers: bool) -> "Usual":
-        """Look at what training samples have."""
-        if numbers:
-            return cls(float(y.mean()), {}, 0.0)
-        classes, counts = np.unique(y, return_counts=True)
-        shares = dict(zip(classes.tolist(), (counts / len(y)).tolist(), strict=True))
-        answer = max(shares, key=lambda label: shares[label])
-        return cls(answer, shares, shares[answer])
-
-
-@dataclass(frozen=True, eq=False)
-class SeesSome:
-    """A model that is asked only about samples that have its columns."""
-
-    model: Any
-    columns: list[str]
-    usual: Usual
-
-    @property
-    def classes_(self) -> Array:
-        return np.array(list(self.usual.shares))
-
-    def predict(self, frame: Any) -> Array:
-        """What the model predicts, or what is usual."""
-        has = self._has(frame)
-        said = np.full(len(frame), self.usual.answer, dtype=object)
-        if has.any():
-            said[has] = self.model.predict(frame[has])
-        return said
-
-    def predict_proba(self, frame: Any) -> Array:
-        """Probabilities of the model, or the shares of the classes."""
-        has, classes = self._has(frame), list(self.usual.shares)
-        chances = np.tile(list(self.usual.shares.values()), (len(frame), 1))
-        if has.any():
-            places = [classes.index(label) for label in np.asarray(self.model.classes_).tolist()]
-            own = np.zeros((int(has.sum()), len(classes)))
-            own[:, places] = self.model.predict_proba(frame[has])
-            chances[has] = own
-        return chances
-
-    def _has(self, frame: Any) -> Array:
-        return np.asarray(frame[self.columns].notna().any(axis=1))
-
-
-OURS, VIEW, BASELINE = "ours", "view", "baseline"
-AUTO, MIX, VOTE = "AutoMKL", "uniform mix", "trusted vote"
-# What says the same about every sample.
-GUESSES = ("majority class", "mean")
-# Words that stand for several candidates.
-_ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
-_UNIFORM = next(method for method in METHODS if method.learns == "nothing")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One row of the comparison.
-
-    Attributes
-    ----------
-    name : str
-        As tables show it.
-    role : {"ours", "view", "baseline"}
-    recipe : Recipe
-    complexity : int
-        Of ours: machines on a fixed mix, learned weights, learned trust, everything chosen. Of two
-        that are about as good the simpler one is taken.
-    words : frozenset of str
-        Other names by which it can be asked for.
-    """
-
-    name: str
-    role: str
-    recipe: Recipe
-    complexity: int = 0
-    words: frozenset[str] = frozenset()
-
-
-def candidates_for(table: Table, methods: Sequence[str] = ()) -> list[Candidate]:
-    """Return candidates for a table: the standard ones, or those that are asked for by name."""
-    known = list(_standard(table))
-    if not methods:
-        return known
-    chosen: dict[str, Candidate] = {}
-    for given in (part.strip() for word in methods for part in word.split(",")):
-        for found in _named(given, known, table):
-            chosen.setdefault(found.name, found)
-    return list(chosen.values())
-
-
-def _standard(table: Table) -> Iterator[Candidate]:
-    numbers, several = table.task == "numbers", len(table.views) > 1
-    yield Candidate(AUTO, OURS, Automatic(), 3, frozenset({"auto"}))
-    if several:
-        yield _ours(next(method for method in METHODS if method.name == VOTE))
-    yield _ours(_UNIFORM)
-    if several:
-        for view in table.views:
-            yield Candidate(alone(view), VIEW, OneView(_UNIFORM, view), 0, frozenset({view}))
-    for name, recipe, words in (
-        (GUESSES[numbers], Baseline(baselines.guess), {"guess", "majority"}),
-        (
-            "ridge regression" if numbers else "logistic regression",
-            Baseline(baselines.linear),
-            {"linear", "ridge", "logistic"},
-        ),
-        ("SVR" if numbers else "SVC", Baseline(baselines.machine), {"svm", "svc", "svr"}),
-        ("random forest", Baseline(baselines.forest, fills=False), {"forest"}),
-        ("gradient boosting", Baseline(baselines.boosting, fills=False), {"boosting"}),
-    ):
-        yield Candidate(name, BASELINE, recipe, 0, frozenset(words))
-
-
-def alone(view: str) -> str:
-    """Name of the candidate that sees one view only."""
-    return f"{view} alone"
-
-
-def _ours(method: Method) -> Candidate:
-    level = 0 if method is _UNIFORM else 2 if method.can("localized") else 1
-    name = MIX if method is _UNIFORM else method.name
-    return Candidate(name, OURS, Searched(method), level, frozenset(names_of(method)))
-
-
-def _named(given: str, known: Sequence[Candidate], table: Table) -> list[Candidate]:
-    wanted = plain_name(given)
-    roles = {_ALL_VIEWS: VIEW, _ALL_BASELINES: BASELINE}
-    if wanted in roles:
-        return [one for one in known if one.role == roles[wanted]]
-    for one in known:
-        if wanted in {plain_name(one.name), *map(plain_name, one.words)}:
-            return [one]
-    for method in METHODS:
-        if wanted in names_of(method):
-            # Raises where the method predicts classes only.
-            estimator_class(method.stem, table.task == "numbers")
-            return [_ours(method)]
-    names = [*(one.name for one in known), _ALL_VIEWS, _ALL_BASELINES]
-    others = [method.name for method in METHODS if method.name not in names]
-    raise TableError(f"unknown candidate {given!r}; known are {', '.join([*names, *others])}")
-
-
-def everything(table: Table, seed: int, time_limit: float | None = None) -> Part:
-    """Return all samples of a table as a candidate learns from them."""
-    return Part(
+def all_samples(table: Table, seed: int, time_limit: float | None = None) -> TableSamples:
+    """Return all samples of a table."""
+    return TableSamples(
         table.frame,
         target_of(table),
         groups_of(table),
@@ -564,12 +140,424 @@ def everything(table: Table, seed: int, time_limit: float | None = None) -> Part
     )
 
 
-def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None = None) -> Any:
-    """Fit a candidate of a comparison to a table, the same on every machine.
+def make_folds(
+    y: Array, groups: Array | None, is_regression: bool, n_folds: int, seed: int
+) -> list[Fold]:
+    """Divide samples at random into stratified folds that keep groups together.
 
-    What it has to warn of is among the findings of the comparison already.
+    There are fewer folds if there are fewer groups, or if a fold of a regression would have one
+    sample, whose R squared is undefined.
+
+    Returns
+    -------
+    folds : list of (train, test)
+        Sorted row indices.
     """
-    candidate = candidates_for(table, [name])[0]
+    if groups is not None:
+        n_folds = min(n_folds, len(np.unique(groups)))
+        rare = is_regression or np.unique(y, return_counts=True)[1].min() < n_folds
+        splitter: Any = GroupKFold if rare else StratifiedGroupKFold
+        return list(splitter(n_folds, shuffle=True, random_state=seed).split(y, y, groups))
+    order = np.random.RandomState(seed).permutation(len(y))
+    if is_regression:
+        folds = list(KFold(max(2, min(n_folds, len(y) // 2))).split(order))
+    else:
+        folds = class_splits(n_folds, y[order])
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCandidate:
+    """A trained candidate.
+
+    Attributes
+    ----------
+    model : estimator
+        Takes data frames.
+    inner_score : float or None
+        Cross-validated score inside the training samples.
+    settings : str
+        Description of the chosen settings.
+    """
+
+    model: Any
+    inner_score: float | None = None
+    settings: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyCandidate(ABC):
+    """One candidate of a comparison.
+
+    Attributes
+    ----------
+    name : str
+        As tables show it.
+    role : {"ours", "view", "baseline"}
+    complexity : int
+        0 for a fixed mix of kernels, 1 for learned weights, 2 for weights that differ between
+        samples, 3 if everything is chosen. The simplest of equally good candidates is chosen.
+    aliases : frozenset of str
+        Other names of the candidate on the command line.
+    """
+
+    name: str
+    role: str
+    complexity: int = 0
+    aliases: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def fit(self, samples: TableSamples) -> FittedCandidate:
+        """Choose settings and train on samples."""
+
+
+class AutoCandidate(StudyCandidate):
+    """AutoMKL, which chooses everything."""
+
+    def fit(self, samples: TableSamples) -> FittedCandidate:
+        auto = automatic_for(
+            samples.columns, samples.is_regression, samples.seed, samples.time_limit
+        )
+        model = Pipeline([("preparation", clone(samples.preparation)), ("model", auto)])
+        model.fit(samples.frame, samples.y, model__groups=samples.groups)
+        cost = auto.best_estimator_[-1].get_params(deep=False).get("C")
+        settings = f"{auto.best_method_}; {_describe(cost, auto.kernel_names_ or ())}"
+        return FittedCandidate(model, float(auto.best_score_), settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedMethod(StudyCandidate):
+    """A method with widths of kernels and C chosen by cross-validation.
+
+    Attributes
+    ----------
+    method : Method
+    view : str or None
+        The only view that is used; None uses all of them.
+    """
+
+    method: Method
+    view: str | None = None
+
+    def fit(self, samples: TableSamples) -> FittedCandidate:
+        preparation, X = samples.prepared()
+        columns = samples.columns
+        if self.view is not None:
+            columns = {self.view: columns[self.view]}
+        unit = _spread(samples.y) if samples.is_regression else 1.0
+        # As arrays: every clone of the pipeline would copy a list number by number.
+        scale = PrepareColumns([np.array(indices) for indices in columns.values()])
+        pipeline = Pipeline([("scale", scale), ("model", self._estimator(samples, unit))])
+        kernels, costs = self._grid(columns)
+        rows = samples.tuning_rows()
+        all_rows = len(rows) == len(X)
+        search_class: Any = KernelSearchCV
+        search = search_class(
+            pipeline,
+            {"model__kernels": kernels, "model__C": [unit * 2.0**power for power in costs]},
+            cv=samples.folds(_TUNING_FOLDS if self._learns_nothing else _FEW_FOLDS, rows),
+            refit=all_rows,
+            error_score="raise",
+            n_jobs=1,
+        ).fit(X[rows], samples.y[rows])
+        best = search.best_params_
+        last = [("model", search)] if all_rows else _fit_to_all(pipeline, best, X, samples)
+        return FittedCandidate(
+            Pipeline([("preparation", preparation), *last]),
+            float(search.best_score_),
+            _describe(best["model__C"], best["model__kernels"]),
+        )
+
+    def _estimator(self, samples: TableSamples, unit: float) -> Any:
+        settings: dict[str, Any] = {"random_state": samples.seed}
+        if samples.is_regression:
+            settings |= {"epsilon": _EPSILON * unit, "tol": _TOLERANCE * unit}
+        return estimator_class(self.method.stem, samples.is_regression)(**settings)
+
+    @property
+    def _learns_nothing(self) -> bool:
+        return self.method.learns == "nothing"
+
+    def _grid(self, columns: Mapping[str, Sequence[int]]) -> tuple[list[Kernels], Sequence[int]]:
+        """Return kernels and costs to try: fewer for methods that learn more than an SVM."""
+        widths = [len(indices) for indices in columns.values()]
+        views = views_of(list(columns), widths, [True] * len(widths))
+        many = self._learns_nothing
+        if self.view is not None:
+            (view,) = views
+            return [*(view.rbf(power) for power in _SINGLE_VIEW_WIDTHS), view.linear()], _COSTS
+        if len(views) == 1:
+            return _single_table_kernels(views[0], many), _COSTS if many else _FEW_COSTS
+        if not many:
+            return [_merged(view.rbf(power) for view in views) for power in _FEW_WIDTHS], _FEW_COSTS
+        mixes = [_merged(view.rbf(power) for view in views) for power in _WIDTHS]
+        linear = _merged(view.linear() for view in views)
+        both = _merged({**view.linear(), **view.rbf(0)} for view in views)
+        return [*mixes, linear, both], _COSTS
+
+
+def _single_table_kernels(view: View, many: bool) -> list[Kernels]:
+    if not many:
+        return [view.ladder(CENTRED)]
+    return [
+        {**view.linear(), **view.quadratic(), **view.rbf(power)} for power in _SINGLE_VIEW_WIDTHS
+    ]
+
+
+def _merged(parts: Iterator[Kernels]) -> Kernels:
+    return {name: kernel for kernels in parts for name, kernel in kernels.items()}
+
+
+def _fit_to_all(
+    pipeline: Pipeline, best: dict[str, Any], X: Array, samples: TableSamples
+) -> list[Any]:
+    """Fit the best settings to all samples, with probabilities for classes."""
+    tuned = clone(pipeline).set_params(**clone(best, safe=False))
+    scale, model = tuned[0], tuned[-1]
+    Z = scale.fit_transform(X)
+    model.fit(Z, samples.y)
+    if not samples.is_regression and not hasattr(model, "predict_proba"):
+        folds = samples.folds(_CALIBRATION_FOLDS, np.arange(len(samples.y)))
+        model = calibrated(model, Z, samples.y, cv=folds)
+    return [("scale", scale), ("model", model)]
+
+
+def _spread(y: Array) -> float:
+    """Return the standard deviation of a target, or 1 if it is constant."""
+    spread = float(np.std(y))
+    return spread if spread > 1e-12 * np.abs(y).max() else 1.0
+
+
+def _describe(cost: float | None, kernels: Any) -> str:
+    names = list(kernels)
+    shown = ", ".join(names) if len(names) <= _FEW_KERNELS else f"{len(names)} kernels"
+    return shown if cost is None else f"C {cost:.4g}; {shown}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SingleView(StudyCandidate):
+    """An SVM on one view; samples without the view get the majority class, or the mean.
+
+    Attributes
+    ----------
+    view : str
+    """
+
+    view: str
+
+    def fit(self, samples: TableSamples) -> FittedCandidate:
+        columns = list(samples.preparation.views[self.view])
+        present = samples.frame[columns].notna().any(axis=1).to_numpy()
+        method = TunedMethod(name=self.name, role=self.role, method=_UNIFORM, view=self.view)
+        fitted = method.fit(samples.take(np.flatnonzero(present)))
+        fallback = _prior(samples).fit(samples.frame, samples.y)
+        # Expected score of the fallback; R squared of the mean is 0.
+        prior_score = 0.0 if samples.is_regression else float(fallback.class_prior_.max())
+        share = float(present.mean())
+        inner_score = share * (fitted.inner_score or 0.0) + (1.0 - share) * prior_score
+        model = WithViewFallback(fitted.model, columns, fallback)
+        return FittedCandidate(model, inner_score, fitted.settings)
+
+
+@dataclass(frozen=True, eq=False)
+class WithViewFallback:
+    """A model for samples that have its columns, and a constant model for other samples."""
+
+    model: Any
+    columns: list[str]
+    fallback: Any
+
+    @property
+    def classes_(self) -> Array:
+        return np.asarray(self.fallback.classes_)
+
+    def predict(self, frame: Any) -> Array:
+        """Return predictions of the model, or of the fallback."""
+        present = self._present(frame)
+        predicted = np.array(self.fallback.predict(frame), dtype=object)
+        if present.any():
+            predicted[present] = self.model.predict(frame[present])
+        return predicted
+
+    def predict_proba(self, frame: Any) -> Array:
+        """Return probabilities of the model, or the frequencies of the classes."""
+        present = self._present(frame)
+        probabilities = np.asarray(self.fallback.predict_proba(frame))
+        if present.any():
+            # The model may have seen fewer classes.
+            known = np.searchsorted(self.classes_, self.model.classes_)
+            full = np.zeros((int(present.sum()), len(self.classes_)))
+            full[:, known] = self.model.predict_proba(frame[present])
+            probabilities[present] = full
+        return probabilities
+
+    def _present(self, frame: Any) -> Array:
+        return np.asarray(frame[self.columns].notna().any(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Baseline(StudyCandidate):
+    """A model of scikit-learn.
+
+    Attributes
+    ----------
+    make : callable
+        Takes samples and their number of columns, and returns an estimator and the grid to search,
+        empty for none.
+    impute : bool
+        Whether missing values are replaced by means.
+    """
+
+    make: Callable[[TableSamples, int], tuple[Any, dict[str, Any]]]
+    impute: bool = True
+
+    def fit(self, samples: TableSamples) -> FittedCandidate:
+        preparation, X = samples.prepared()
+        steps: list[Any] = [("preparation", preparation)]
+        if self.impute:
+            # The mean of prepared columns is zero.
+            zero = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
+            X = zero.fit_transform(X)
+            steps.append(("fill", zero))
+        estimator, grid = self.make(samples, X.shape[1])
+        inner_score, settings = None, ""
+        if grid:
+            rows = samples.tuning_rows()
+            folds = samples.folds(_FEW_FOLDS, rows)
+            search = GridSearchCV(estimator, grid, cv=folds, refit=False)
+            search.fit(X[rows], samples.y[rows])
+            estimator = clone(estimator).set_params(**search.best_params_)
+            inner_score = float(search.best_score_)
+            settings = "; ".join(
+                f"{name.rpartition('__')[2]} {value:.4g}"
+                for name, value in search.best_params_.items()
+            )
+        estimator.fit(X, samples.y)
+        return FittedCandidate(Pipeline([*steps, ("model", estimator)]), inner_score, settings)
+
+
+def _prior(samples: TableSamples) -> Any:
+    return DummyRegressor() if samples.is_regression else DummyClassifier(strategy="prior")
+
+
+def _constant(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    return _prior(samples), {}
+
+
+def _linear(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    if samples.is_regression:
+        return Ridge(), {"alpha": np.logspace(-1, 4, 6).tolist()}
+    return LogisticRegression(max_iter=1000), {"C": np.logspace(-3, 1, 5).tolist()}
+
+
+def _svm(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    """Return an SVM with an RBF kernel of all columns."""
+    grid = {"C": [1.0, 10.0, 100.0], "gamma": [f / n_columns for f in (0.25, 1.0, 4.0)]}
+    if not samples.is_regression:
+        return SVC(), grid
+    model = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+    return model, {f"regressor__{name}": values for name, values in grid.items()}
+
+
+def _forest(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    forest: Any = RandomForestRegressor if samples.is_regression else RandomForestClassifier
+    return forest(_TREES, random_state=samples.seed), {}
+
+
+def _boosting(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    regression = samples.is_regression
+    trees: Any = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+    stops = len(samples.y) >= _ENOUGH_TO_STOP
+    return trees(early_stopping=stops, n_iter_no_change=_PATIENCE, random_state=samples.seed), {}
+
+
+def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandidate]:
+    """Return the candidates with these names, or the default ones.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of str
+        Names or aliases; each may be a list with commas.
+    """
+    default = list(_default_candidates(table))
+    if not names:
+        return default
+    chosen: dict[str, StudyCandidate] = {}
+    for name in (part.strip() for value in names for part in value.split(",")):
+        for candidate in _named(name, default, table):
+            chosen.setdefault(candidate.name, candidate)
+    return list(chosen.values())
+
+
+def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
+    regression, several = table.task == "numbers", len(table.views) > 1
+    yield AutoCandidate(name=AUTO, role=OURS, complexity=3, aliases=frozenset({"auto"}))
+    if several:
+        yield _tuned(next(method for method in METHODS if method.name == VOTE))
+    yield _tuned(_UNIFORM)
+    if several:
+        for view in table.views:
+            yield SingleView(
+                name=single_view_name(view), role=VIEW, view=view, aliases=frozenset({view})
+            )
+    for name, make, impute, aliases in (
+        (CONSTANT_BASELINES[regression], _constant, True, {"guess", "majority"}),
+        (
+            "ridge regression" if regression else "logistic regression",
+            _linear,
+            True,
+            {"linear", "ridge", "logistic"},
+        ),
+        ("SVR" if regression else "SVC", _svm, True, {"svm", "svc", "svr"}),
+        ("random forest", _forest, False, {"forest"}),
+        ("gradient boosting", _boosting, False, {"boosting"}),
+    ):
+        yield Baseline(
+            name=name, role=BASELINE, aliases=frozenset(aliases), make=make, impute=impute
+        )
+
+
+def single_view_name(view: str) -> str:
+    """Return the name of the candidate that uses one view only."""
+    return f"{view} alone"
+
+
+def _tuned(method: Method) -> TunedMethod:
+    uniform = method is _UNIFORM
+    return TunedMethod(
+        name=MIX if uniform else method.name,
+        role=OURS,
+        complexity=0 if uniform else 2 if method.can("localized") else 1,
+        aliases=frozenset(names_of(method)),
+        method=method,
+    )
+
+
+def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[StudyCandidate]:
+    wanted = plain_name(name)
+    roles = {_ALL_VIEWS: VIEW, _ALL_BASELINES: BASELINE}
+    if wanted in roles:
+        return [candidate for candidate in default if candidate.role == roles[wanted]]
+    for candidate in default:
+        if wanted in {plain_name(candidate.name), *map(plain_name, candidate.aliases)}:
+            return [candidate]
+    for method in METHODS:
+        if wanted in names_of(method):
+            # Raises if the method is for classification only.
+            estimator_class(method.stem, table.task == "numbers")
+            return [_tuned(method)]
+    names = [*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES]
+    others = [method.name for method in METHODS if method.name not in names]
+    raise TableError(f"unknown candidate {name!r}; choose among {', '.join([*names, *others])}")
+
+
+def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None = None) -> Any:
+    """Fit a candidate to all samples of a table, with the same result on every machine.
+
+    Warnings of the fit are dropped: they are among the findings of the comparison.
+    """
+    (candidate,) = candidates_for(table, [name])
     with single_threaded():
-        fitted, _ = capture_warnings(candidate.recipe.fit, everything(table, seed, time_limit))
+        fitted, _ = capture_warnings(candidate.fit, all_samples(table, seed, time_limit))
     return fitted.model

@@ -1,4 +1,4 @@
-"""Examples of what a comparison is for: tables of which some are wrong or missing."""
+"""Example tables for a comparison, with wrong and missing parts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _METHODS = ("trusted vote", "uniform mix", "views", "random forest")
 _CLINIC, _CLASSES = ("blood", "scan", "survey"), ("healthy", "mild", "severe")
 _PATIENTS, _COLUMNS, _SEPARATION = 240, 4, 1.2
 _DIGITS = 150
-# Shares of the samples that have one view of another class, and that lack one.
-_SWAPPED, _LACKING, _SWAPPED_DIGITS = 0.4, 0.15, 0.3
+# Fractions of the samples with one view of another class, and with a missing view.
+_SWAPPED, _MISSING, _SWAPPED_DIGITS = 0.4, 0.15, 0.3
 
 
 @dataclass(frozen=True)
 class Example:
-    """Tables on disk, and what is asked about them."""
+    """Tables on disk, and the settings of a comparison of them."""
 
     title: str
     settings: Settings
@@ -31,47 +31,48 @@ class Example:
 
     @property
     def command(self) -> str:
-        """What a user would type to see all candidates."""
-        own = self.settings
-        return f"lokl compare {' '.join(own.files)} --on {own.on} --target {own.target}"
+        """The command that compares all candidates."""
+        settings = self.settings
+        files = " ".join(settings.files)
+        return f"lokl compare {files} --on {settings.on} --target {settings.target}"
 
 
 def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
-    """Write the tables of all examples below a folder."""
+    """Write the tables of each example below a folder, and yield the example."""
     rng = np.random.RandomState(seed)
     X, y, views = _patients(rng)
     X, _ = corrupt_views(X, y, views, "swap", share=_SWAPPED, random_state=rng)
-    X, _ = corrupt_views(X, y, views, "missing", share=_LACKING, random_state=rng)
+    X, _ = corrupt_views(X, y, views, "missing", share=_MISSING, random_state=rng)
     title = (
-        f"{_PATIENTS} generated patients: {_SWAPPED:.0%} have a table of somebody else, "
-        f"{_LACKING:.0%} lack one"
+        f"{_PATIENTS} generated patients: {_SWAPPED:.0%} have one table of another patient, "
+        f"{_MISSING:.0%} lack one"
     )
     labels = np.array(_CLASSES)[y]
-    yield _written(folder / "patients", X, views, {"illness": labels}, title, 4, seed)
-    found = load("digit_views")
-    rows = np.sort(rng.permutation(len(found.target))[:_DIGITS])
-    X, y = found.data[rows], found.target[rows]
-    X, _ = corrupt_views(X, y, found.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
+    yield _write_example(folder / "patients", X, views, {"illness": labels}, title, 4, seed)
+    digits = load("digit_views")
+    rows = np.sort(rng.permutation(len(digits.target))[:_DIGITS])
+    X, y = digits.data[rows], digits.target[rows]
+    X, _ = corrupt_views(X, y, digits.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
     title = (
         f"{_DIGITS} digits, described in four ways; {_SWAPPED_DIGITS:.0%} have one description of "
         "another digit"
     )
-    yield _written(folder / "digits", X, found.views, {"digit": y}, title, 3, seed)
+    yield _write_example(folder / "digits", X, digits.views, {"digit": y}, title, 3, seed)
 
 
 def _patients(rng: np.random.RandomState) -> tuple[Array, Array, dict[str, slice]]:
-    """Draw patients whose illness shows in every table, in none of them clearly."""
+    """Draw patients whose illness affects every table, but none of them clearly."""
     y = rng.randint(len(_CLASSES), size=_PATIENTS)
     shape = (len(_CLASSES), _COLUMNS)
     blocks = [
         rng.normal(size=(_PATIENTS, _COLUMNS)) + _SEPARATION * rng.normal(size=shape)[y]
         for _ in _CLINIC
     ]
-    places = {name: slice(k * _COLUMNS, (k + 1) * _COLUMNS) for k, name in enumerate(_CLINIC)}
-    return np.hstack(blocks), y, places
+    views = {name: slice(k * _COLUMNS, (k + 1) * _COLUMNS) for k, name in enumerate(_CLINIC)}
+    return np.hstack(blocks), y, views
 
 
-def _written(
+def _write_example(
     folder: Path,
     X: Array,
     views: Mapping[str, Any],
@@ -80,16 +81,16 @@ def _written(
     folds: int,
     seed: int,
 ) -> Example:
-    """Write a table for each view and one of the target; who lacks a view is not in its table."""
+    """Write a table for each view, without samples that lack it, and one for the target."""
     pandas = need_pandas("lokl demo")
-    ids = pandas.Index([f"S{number:03d}" for number in range(len(X))], name="sample")
+    ids = pandas.Index([f"S{k:03d}" for k in range(len(X))], name="sample")
     files = []
-    for view, place in views.items():
-        block = pandas.DataFrame(X[:, place], index=ids).round(4)
-        block.columns = [f"{view}{number}" for number in range(1, block.shape[1] + 1)]
-        files.append(_file(folder / f"{view}.csv", block.dropna(how="all")))
+    for view, columns in views.items():
+        block = pandas.DataFrame(X[:, columns], index=ids).round(4)
+        block.columns = [f"{view}{k}" for k in range(1, block.shape[1] + 1)]
+        files.append(_write_csv(folder / f"{view}.csv", block.dropna(how="all")))
     (name,) = target
-    truth = _file(folder / "known.csv", pandas.DataFrame(dict(target), index=ids))
+    truth = _write_csv(folder / "known.csv", pandas.DataFrame(dict(target), index=ids))
     settings = Settings(
         tuple(files),
         on="sample",
@@ -102,6 +103,6 @@ def _written(
     return Example(title, settings, folder / "run")
 
 
-def _file(path: Path, frame: Any) -> str:
+def _write_csv(path: Path, frame: Any) -> str:
     replace_file(path, frame.to_csv(lineterminator="\n").encode())
     return str(path)

@@ -1,11 +1,4 @@
-"""Arrays in lines of JSON, with as many digits as anybody looks at.
-
-What is predicted, classes by their numbers, and how good answers are.
-
-What a model loses without a view: the same settings, fitted again to the views that are left.
-
-One candidate on one split: what goes in, and the record that comes out.
-"""
+"""Cells of a comparison: a candidate trained on one split, and the record of its predictions."""
 
 import time
 import warnings
@@ -26,142 +19,13 @@ from lokl.base.delegation import unwrap
 from lokl.explain import explain
 from lokl.search.columns import PrepareColumns
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import OURS, Candidate, Fitted, Part
-from lokl.study.run_folder import failed_record
+from lokl.study.candidates import OURS, FittedCandidate, StudyCandidate, TableSamples
+from lokl.study.run_folder import Record, failed_record
 
-
-def packed(values: Array, digits: int) -> Any:
-    """Return nested lists; None for NaN, whole numbers and truth values as they are."""
-    values = np.asarray(values)
-    if values.dtype.kind != "f":
-        return values.tolist()
-    lists = np.round(values, digits).astype(object)
-    lists[~np.isfinite(values)] = None
-    return lists.tolist()
-
-
-def unpacked(lists: Any) -> Array:
-    """Return an array again, NaN for None."""
-    values = np.asarray(lists)
-    return values.astype(float) if values.dtype == object else values
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked of every candidate.
-
-    Attributes
-    ----------
-    classes : list
-        In their order; empty for numbers.
-    positive : int or None
-        Number of the class that is told from the other one, where that was named.
-    """
-
-    classes: list[Any]
-    positive: int | None = None
-
-    @property
-    def score_name(self) -> str:
-        return "accuracy" if self.classes else "R squared"
-
-    def codes(self, labels: Any) -> Array:
-        """Return numbers of classes, or the numbers themselves."""
-        if not self.classes:
-            return np.asarray(labels, dtype=float)
-        place = {label: code for code, label in enumerate(self.classes)}
-        return np.array([place[label] for label in np.asarray(labels).tolist()], dtype=int)
-
-    def names(self, codes: Any) -> list[Any]:
-        """Return classes by their numbers, or numbers as they are."""
-        return [self.classes[int(k)] if self.classes else float(k) for k in codes]
-
-    def scores(self, truth: Array, said: Array, chances: Array | None) -> dict[str, Any]:
-        """Return how good answers are; ``score`` is what candidates are compared by.
-
-        It is None where nothing can be said, as by R squared about one sample.
-        """
-        if not self.classes:
-            known = len(truth) > 1
-            return {
-                "score": float(r2_score(truth, said)) if known else None,
-                "absolute error": float(mean_absolute_error(truth, said)),
-            }
-        with warnings.catch_warnings():
-            # A class that only predictions have is wrong, which the score counts.
-            warnings.simplefilter("ignore", UserWarning)
-            balanced = float(balanced_accuracy_score(truth, said))
-        found: dict[str, Any] = {"score": float(np.mean(truth == said))}
-        found["balanced accuracy"] = balanced
-        if chances is not None:
-            found["log loss"] = float(log_loss(truth, chances, labels=range(len(self.classes))))
-        if self.positive is not None:
-            ill = truth == self.positive
-            right = truth == said
-            for name, rows in (("sensitivity", ill), ("specificity", ~ill)):
-                found[name] = float(right[rows].mean()) if rows.any() else None
-        return found
-
-
-def without_each_view(
-    model: Any, part: Part, test: Part, predicted: Array, question: Question
-) -> dict[str, list[float]]:
-    """Score a model with and without each view, both on samples that have another view.
-
-    Parameters
-    ----------
-    model : Pipeline
-        That learned from `part`; it begins with a preparation of tables.
-    part, test : Part
-    predicted : array of shape (n_test,)
-        What the model says about `test`.
-    question : Question
-
-    Returns
-    -------
-    scores : dict of view to [with it, without it]
-        Views without which nothing can be learned or judged are left out.
-    """
-    learner, _ = unwrap(model)
-    X, Z = model[0].transform(part.frame), model[0].transform(test.frame)
-    truth = question.codes(test.y)
-    found = {}
-    for view in part.places:
-        columns = [c for name, own in part.places.items() if name != view for c in own]
-        smaller = _without(view, learner, part, columns)
-        rows, asked = (~np.isnan(values[:, columns]).all(axis=1) for values in (X, Z))
-        if smaller is None or not asked.any() or len(np.unique(part.y[rows])) < 2:
-            continue
-        smaller.fit(X[rows][:, columns], part.y[rows])
-        said = question.codes(smaller.predict(Z[asked][:, columns]))
-        pair = [
-            question.scores(truth[asked], one, None)["score"] for one in (predicted[asked], said)
-        ]
-        if None not in pair:
-            found[view] = pair
-    return found
-
-
-def _without(view: str, learner: Any, part: Part, columns: list[int]) -> Pipeline | None:
-    """Return a model of the columns that are left; None where no kernel is."""
-    moved = {column: place for place, column in enumerate(columns)}
-    kernels = {}
-    for name, kernel in learner.kernels.items():
-        # Views stand side by side, and a kernel has one of them.
-        first, last = kernel.columns.start, kernel.columns.stop - 1
-        if first in moved:
-            kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
-    if not kernels:
-        return None
-    left = [own for name, own in part.places.items() if name != view]
-    scale = PrepareColumns([np.array([moved[c] for c in own]) for own in left])
-    return Pipeline([("scale", scale), ("model", clone(learner).set_params(kernels=kernels))])
-
-
-# Digits of what is said about samples, of which no table shows more.
-_DIGITS = 6
+# Decimals of recorded values; no table shows more.
+_DECIMALS = 6
 # Fields of an explanation that are recorded.
-BY_VIEW = (
+EXPLANATION_FIELDS = (
     "presence",
     "weights",
     "trust",
@@ -177,9 +41,164 @@ BY_VIEW = (
 )
 
 
+def to_lists(values: Array | None) -> Any:
+    """Return an array as nested lists for JSON: floats are rounded, None stands for NaN."""
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.dtype.kind != "f":
+        return values.tolist()
+    lists = np.round(values, _DECIMALS).astype(object)
+    lists[~np.isfinite(values)] = None
+    return lists.tolist()
+
+
+def to_array(lists: Any) -> Array:
+    """Return the array of nested lists, with NaN for None."""
+    values = np.asarray(lists)
+    return values.astype(float) if values.dtype == object else values
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionTarget:
+    """Classes or values to predict, and the scores of predictions.
+
+    Attributes
+    ----------
+    classes : list
+        Sorted; empty for regression.
+    positive : int or None
+        Code of the positive class, if one was named.
+    """
+
+    classes: list[Any]
+    positive: int | None = None
+
+    @property
+    def score_name(self) -> str:
+        return "accuracy" if self.classes else "R squared"
+
+    def format_score(self, value: float, sign: str = "") -> str:
+        """Return a score in percent, or R squared, as text; `sign` is "+" to show the sign."""
+        factor, decimals = (100, 1) if self.classes else (1, 3)
+        return f"{factor * value:{sign}.{decimals}f}"
+
+    def format_interval(self, interval: tuple[float, float, float]) -> str:
+        """Return a mean score and its interval as text."""
+        mean, low, high = map(self.format_score, interval)
+        return f"{mean}{' %' if self.classes else ''} ({low} to {high})"
+
+    def encode(self, labels: Any) -> Array:
+        """Return codes of classes, or values as floats."""
+        if not self.classes:
+            return np.asarray(labels, dtype=float)
+        codes = {label: code for code, label in enumerate(self.classes)}
+        return np.array([codes[label] for label in np.asarray(labels).tolist()], dtype=int)
+
+    def decode(self, codes: Any) -> list[Any]:
+        """Return classes of codes, or values."""
+        return [self.classes[int(k)] if self.classes else float(k) for k in codes]
+
+    def scores(self, truth: Array, predicted: Array, probabilities: Array | None) -> dict[str, Any]:
+        """Return scores of predictions by name; candidates are compared by ``score``.
+
+        Parameters
+        ----------
+        truth, predicted : arrays of shape (n_samples,)
+            Codes of classes, or values.
+        probabilities : array of shape (n_samples, n_classes), or None
+
+        Returns
+        -------
+        scores : dict
+            ``score`` is None for R squared of a single sample, which is undefined.
+        """
+        if not self.classes:
+            return {
+                "score": float(r2_score(truth, predicted)) if len(truth) > 1 else None,
+                "absolute error": float(mean_absolute_error(truth, predicted)),
+            }
+        right = truth == predicted
+        scores: dict[str, Any] = {"score": float(np.mean(right))}
+        with warnings.catch_warnings():
+            # A predicted class that is not in the truth is wrong, which the score counts.
+            warnings.simplefilter("ignore", UserWarning)
+            scores["balanced accuracy"] = float(balanced_accuracy_score(truth, predicted))
+        if probabilities is not None:
+            codes = range(len(self.classes))
+            scores["log loss"] = float(log_loss(truth, probabilities, labels=codes))
+        if self.positive is not None:
+            positive = truth == self.positive
+            for name, rows in (("sensitivity", positive), ("specificity", ~positive)):
+                scores[name] = float(right[rows].mean()) if rows.any() else None
+        return scores
+
+
+def view_ablation(
+    model: Pipeline,
+    train: TableSamples,
+    test: TableSamples,
+    predicted: Array,
+    target: PredictionTarget,
+) -> dict[str, list[float]]:
+    """Score a model with and without each view, on test samples that have another view.
+
+    A model without a view has the same settings and is fitted to the other views.
+
+    Parameters
+    ----------
+    model : Pipeline
+        Fitted to `train`; its first step prepares tables.
+    train, test : TableSamples
+    predicted : array of shape (n_test,)
+        Predictions of the model, encoded.
+    target : PredictionTarget
+
+    Returns
+    -------
+    scores : dict of view to [with the view, without the view]
+        Views are left out if nothing can be learned or scored without them.
+    """
+    learner, _ = unwrap(model)
+    X, X_test = model[0].transform(train.frame), model[0].transform(test.frame)
+    truth = target.encode(test.y)
+    scores = {}
+    for view in train.columns:
+        columns = [c for name, own in train.columns.items() if name != view for c in own]
+        smaller = _without_view(view, learner, train)
+        rows, tested = (~np.isnan(Z[:, columns]).all(axis=1) for Z in (X, X_test))
+        if smaller is None or not tested.any() or len(np.unique(train.y[rows])) < 2:
+            continue
+        smaller.fit(X[rows][:, columns], train.y[rows])
+        without = target.encode(smaller.predict(X_test[tested][:, columns]))
+        pair = [
+            target.scores(truth[tested], codes, None)["score"]
+            for codes in (predicted[tested], without)
+        ]
+        if None not in pair:
+            scores[view] = pair
+    return scores
+
+
+def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | None:
+    """Return an unfitted model of all other views, or None if no kernel is left."""
+    others = [columns for name, columns in train.columns.items() if name != view]
+    moved = {column: k for k, column in enumerate(c for columns in others for c in columns)}
+    kernels = {}
+    for name, kernel in learner.kernels.items():
+        # Columns of a view are consecutive, and a kernel has one view.
+        first, last = kernel.columns.start, kernel.columns.stop - 1
+        if first in moved:
+            kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
+    if not kernels:
+        return None
+    scale = PrepareColumns([np.array([moved[c] for c in columns]) for columns in others])
+    return Pipeline([("scale", scale), ("model", clone(learner).set_params(kernels=kernels))])
+
+
 @dataclass(frozen=True)
-class Cell:
-    """A candidate and a split, by name and number."""
+class CandidateSplit:
+    """A cell of a comparison: the name of a candidate, and the index of a split."""
 
     candidate: str
     split: int
@@ -191,28 +210,28 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
-    """What all cells share: samples, splits and candidates.
+class Experiment:
+    """Samples, splits and candidates that all cells share.
 
     Attributes
     ----------
-    part : Part
+    samples : TableSamples
         All samples.
-    question : Question
-    splits : list of (learned from, left out)
+    target : PredictionTarget
+    splits : list of (train, test)
     labels : list of (int, int)
         Repeat and fold of each split.
-    candidates : dict of str to Candidate
+    candidates : dict of str to StudyCandidate
     """
 
-    part: Part
-    question: Question
+    samples: TableSamples
+    target: PredictionTarget
     splits: list[Fold]
     labels: list[tuple[int, int]]
-    candidates: Mapping[str, Candidate]
+    candidates: Mapping[str, StudyCandidate]
 
-    def work(self, cell: Cell) -> dict[str, Any]:
-        """Fit and ask in one thread; the record of a cell that fails has the error."""
+    def run(self, cell: CandidateSplit) -> Record:
+        """Fit and score a cell in one thread; the record of a cell that fails has the error."""
         try:
             with (
                 single_threaded(),
@@ -220,66 +239,59 @@ class Bench:
                 warnings.catch_warnings(record=True) as caught,
             ):
                 warnings.simplefilter("always")
-                found, notices = capture_warnings(self._measure, cell)
+                measured, notices = capture_warnings(self._measure, cell)
         except Exception as reason:
             return failed_record(cell, f"{type(reason).__name__}: {' '.join(str(reason).split())}")
-        told = {kind: notice.text for kind, notice in notices.items()}
-        told |= {w.category.__name__: " ".join(str(w.message).split()) for w in caught}
-        return {**vars(cell), **found, "notices": told, "error": None}
+        texts = {kind: notice.text for kind, notice in notices.items()}
+        texts |= {w.category.__name__: " ".join(str(w.message).split()) for w in caught}
+        return {**vars(cell), **measured, "warnings": texts, "error": None}
 
-    def _measure(self, cell: Cell) -> dict[str, Any]:
-        kept, left = self.splits[cell.split]
+    def _measure(self, cell: CandidateSplit) -> dict[str, Any]:
         candidate = self.candidates[cell.candidate]
-        part, test = self.part.take(kept), self.part.take(left)
-        # Of the processor: other cells may be at work beside this one.
+        train, test = (self.samples.take(rows) for rows in self.splits[cell.split])
+        # Processor time: other cells may be running at the same time.
         begun = time.process_time()
-        fitted = candidate.recipe.fit(part)
+        fitted = candidate.fit(train)
         seconds = time.process_time() - begun
-        predicted, chances = self._asked(fitted, test)
-        found = self.question.scores(self.question.codes(test.y), predicted, chances)
-        if found["score"] is None:
-            raise ValueError("a fold of one sample cannot be judged; use fewer folds")
+        predicted, probabilities = self._predict(fitted, test)
+        measured = self.target.scores(self.target.encode(test.y), predicted, probabilities)
+        if measured["score"] is None:
+            raise ValueError("R squared of a fold with one sample is undefined; use fewer folds")
         if candidate.role == OURS:
-            found |= self._by_view(fitted, test)
-            found["support"] = _support(fitted)
-            if len(part.places) > 1:
-                asked = (part, test, predicted, self.question)
-                found["withheld"] = without_each_view(fitted.model, *asked)
+            measured |= self._explain(fitted, test)
+            support = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
+            measured["support"] = None if support is None else round(float(support), _DECIMALS)
+            if len(train.columns) > 1:
+                measured["ablation"] = view_ablation(
+                    fitted.model, train, test, predicted, self.target
+                )
         return {
-            **found,
+            **measured,
             "seconds": round(seconds, 4),
-            "inner": fitted.inner,
+            "inner": fitted.inner_score,
             "settings": fitted.settings,
-            "predicted": packed(predicted, _DIGITS),
-            "probabilities": None if chances is None else packed(chances, _DIGITS),
+            "predicted": to_lists(predicted),
+            "probabilities": to_lists(probabilities),
         }
 
-    def _asked(self, fitted: Fitted, test: Part) -> tuple[Array, Array | None]:
-        """Return predictions, and probabilities of all classes where the model has them."""
-        model, question = fitted.model, self.question
-        said = question.codes(model.predict(test.frame))
-        if not question.classes or not hasattr(model, "predict_proba"):
-            return said, None
-        chances = np.zeros((len(said), len(question.classes)))
-        chances[:, question.codes(model.classes_)] = model.predict_proba(test.frame)
-        return said, chances
+    def _predict(self, fitted: FittedCandidate, test: TableSamples) -> tuple[Array, Array | None]:
+        """Return encoded predictions, and probabilities of all classes if the model has them."""
+        model, target = fitted.model, self.target
+        predicted = target.encode(model.predict(test.frame))
+        if not target.classes or not hasattr(model, "predict_proba"):
+            return predicted, None
+        probabilities = np.zeros((len(predicted), len(target.classes)))
+        probabilities[:, target.encode(model.classes_)] = model.predict_proba(test.frame)
+        return predicted, probabilities
 
-    def _by_view(self, fitted: Fitted, test: Part) -> dict[str, Any]:
-        """Return the explanation of test samples, with class codes instead of classes."""
+    def _explain(self, fitted: FittedCandidate, test: TableSamples) -> dict[str, Any]:
+        """Return the explanation of test samples, with codes instead of classes."""
         explanation = explain(fitted.model, test.frame)
-        found = {name: getattr(explanation, name) for name in BY_VIEW}
-        if self.question.classes:
+        fields = {name: getattr(explanation, name) for name in EXPLANATION_FIELDS}
+        if self.target.classes:
             # A fold may have seen fewer classes than there are.
-            own = self.question.codes(fitted.model.classes_)
+            codes = self.target.encode(fitted.model.classes_)
             alone = explanation.alone_codes
-            found["alone"] = np.where(alone >= 0, own[alone], -1)
-            found["runner_up"] = own[explanation.runner_up_codes]
-        return {
-            name: None if values is None else packed(values, _DIGITS)
-            for name, values in found.items()
-        }
-
-
-def _support(fitted: Fitted) -> float | None:
-    share = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
-    return None if share is None else round(float(share), _DIGITS)
+            fields["alone"] = np.where(alone >= 0, codes[alone], -1)
+            fields["runner_up"] = codes[explanation.runner_up_codes]
+        return {name: to_lists(values) for name, values in fields.items()}

@@ -1,192 +1,240 @@
-"""What a reader should know before believing the rest: each finding has a code that stays."""
+"""Verdict and findings of a comparison, in sentences.
+
+A finding is something that a reader should know before relying on the results. Its code stays the
+same in all versions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from lokl._arrays import Array
+from lokl.explain.explanation import Explanation
 from lokl.explain.stability import LARGE_CHANGE, MANY_LEADERS, other_leader
 from lokl.report.content import Finding
 from lokl.search import expected_calibration_error
-from lokl.study.candidates import GUESSES
-from lokl.study.results import Results
+from lokl.study.candidates import BASELINE, CONSTANT_BASELINES, VIEW
+from lokl.study.results import CandidateResult, Results
 
 # Samples of a class below which its share of the score is chance.
-_FEW_OF_A_CLASS = 10
-# Share of the splits in which a warning of fits is worth a finding.
+_FEW_SAMPLES = 10
+# Fraction of the splits from which on a warning of fits becomes a finding.
 _OFTEN = 0.5
-# Distance of stated and true probabilities that is too large.
-_UNCALIBRATED = 0.1
-# Shares of trust this close lead together.
-_EQUAL = 0.05
-# Samples that lack a view, and points by which they are worse, before that is told.
-_ENOUGH, _MUCH_WORSE = 10, 0.1
+# Calibration error that is too large.
+_CALIBRATION_ERROR = 0.1
+# Weights this close lead together.
+_EQUAL_WEIGHTS = 0.05
+# Samples without a view, and loss of accuracy for them, that make a finding.
+_ENOUGH_SAMPLES, _LARGE_LOSS = 10, 0.1
+
+
+def verdict(results: Results) -> str:
+    """Return two sentences: the score of the chosen model, and of simpler models."""
+    chosen = results.chosen
+    if chosen is None:
+        score = _score_sentence(results.leaderboard[0], results)
+        return f"{score} No model of lokl was compared, so that none is chosen."
+    others = [row for row in (results.best(VIEW), results.best(BASELINE)) if row is not None]
+    interval = results.experiment.target.format_interval
+    listed = "; ".join(f"{row.name} {interval(row.interval)}" for row in others)
+    return _score_sentence(chosen, results) + (f" For comparison: {listed}." if listed else "")
+
+
+def _score_sentence(row: CandidateResult, results: Results) -> str:
+    score = results.experiment.target.format_interval(row.interval)
+    name = row.name[:1].upper() + row.name[1:]
+    return f"{name} reaches {results.score_name} {score} on held-out samples."
+
+
+def model_verdict(explanation: Explanation | None) -> str:
+    """Return the score of a model on samples with a known target; empty if there are none."""
+    if explanation is None or explanation.truth is None or not explanation.known.any():
+        return ""
+    predicted, truth = (v[explanation.known] for v in (explanation.predictions, explanation.truth))
+    if not explanation.is_regression:
+        score = f"accuracy {100 * float(np.mean(predicted == truth)):.1f} %"
+    elif len(truth) > 1 and np.ptp(truth):
+        score = f"R squared {r2_score(truth, predicted):.3f}"
+    else:
+        score = "an unknown R squared"
+    return (
+        f"The model reaches {score} on {len(truth)} samples with a known target. Scores of samples "
+        "that it was trained on are too optimistic."
+    )
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A finding that may be made.
+class Check:
+    """A check that may yield a finding.
 
     Attributes
     ----------
     code : str
-        It stays the same from version to version.
+        The same in all versions.
     condition : str
-        When it is told, in a few words.
-    look : callable
-        Takes results, and returns what to tell, or nothing.
+        When the finding is reported, in a few words.
+    run : callable
+        Takes results, and returns the text of the finding, or "".
     """
 
     code: str
     condition: str
-    look: Callable[[Results], str]
+    run: Callable[[Results], str]
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return everything that was found, in the order of the codes."""
-    found = [(kind.code, kind.look(results)) for kind in KINDS]
-    return [Finding(code, text) for code, text in found if text]
+    """Return all findings, in the order of their codes."""
+    texts = [(check.code, check.run(results)) for check in CHECKS]
+    return [Finding(code, text) for code, text in texts if text]
 
 
 def _small_classes(results: Results) -> str:
-    if not results.bench.question.classes:
+    if not results.classes:
         return ""
     counts = results.table.target.value_counts()
-    small = [f"{label} {count}" for label, count in counts.items() if count < _FEW_OF_A_CLASS]
-    return f"classes of few samples are hardly judged: {', '.join(small[:5])}" if small else ""
+    small = [f"{label} {count}" for label, count in counts.items() if count < _FEW_SAMPLES]
+    return f"scores of small classes are uncertain: {', '.join(small[:5])}" if small else ""
 
 
-def _edges(results: Results) -> str:
+def _grid_boundary(results: Results) -> str:
     if results.chosen is None:
         return ""
-    told = results.notices(results.chosen.name)
-    edges = {
-        "cost C" if kind.endswith("C") else "width of the kernels"
-        for kind, (_, count) in told.items()
+    settings = {
+        "C" if kind.endswith("C") else "width of the kernels"
+        for kind, count in results.warning_counts(results.chosen.name).items()
         if kind.startswith("edge of the grid") and count > _OFTEN * len(results.splits)
     }
-    if not edges:
+    if not settings:
         return ""
-    what = " and the ".join(sorted(edges))
-    return f"the best {what} of {results.chosen.name} lies on the edge of what was tried"
+    listed = " and the best ".join(sorted(settings))
+    return f"the best {listed} of {results.chosen.name} is at the boundary of the search"
 
 
 def _no_better_than_a_view(results: Results) -> str:
-    chosen, single = results.chosen, results.best_single
-    if chosen is None or single is None or single.failed:
+    chosen, view = results.chosen, results.best(VIEW)
+    if chosen is None or view is None:
         return ""
-    gap = results.difference(chosen, single)
-    if gap[1] > 0:
+    mean, low, high = results.difference(chosen, view)
+    if low > 0:
         return ""
-    words = "clearly worse than" if gap[2] < 0 else "not clearly better than"
-    return f"{chosen.name} is {words} {single.name} (difference {_points(results, gap)})"
+    comparison = "clearly worse than" if high < 0 else "not clearly better than"
+    return _compared(results, chosen, comparison, view.name, (mean, low, high))
 
 
 def _no_better_than_a_baseline(results: Results) -> str:
-    chosen, other = results.chosen, results.best_baseline
-    if chosen is None or other is None:
+    chosen, baseline = results.chosen, results.best(BASELINE)
+    if chosen is None or baseline is None:
         return ""
-    gap = results.difference(chosen, other)
-    if gap[0] > 0:
+    mean, low, high = results.difference(chosen, baseline)
+    if mean > 0:
         return ""
-    words = "clearly worse than" if gap[2] < 0 else "no better than"
-    return f"{chosen.name} is {words} {other.name} (difference {_points(results, gap)})"
+    comparison = "clearly worse than" if high < 0 else "no better than"
+    return _compared(results, chosen, comparison, baseline.name, (mean, low, high))
 
 
-def _no_better_than_guessing(results: Results) -> str:
+def _no_better_than_a_constant(results: Results) -> str:
     chosen = results.chosen
-    guess = [row for row in results.rows if row.name in GUESSES]
-    if chosen is None or not guess or guess[0].failed:
+    constant = [r for r in results.leaderboard if r.name in CONSTANT_BASELINES and not r.failed]
+    if chosen is None or not constant:
         return ""
-    gap = results.difference(chosen, guess[0])
-    if gap[1] > 0:
+    difference = results.difference(chosen, constant[0])
+    if difference[1] > 0:
         return ""
-    return f"{chosen.name} is not clearly better than guessing (difference {_points(results, gap)})"
+    return _compared(results, chosen, "not clearly better than", "a constant guess", difference)
 
 
-def _unstable(results: Results) -> str:
-    chosen = results.chosen
-    if chosen is None or len(results.table.views) < 2 or chosen.complexity < 2:
-        return ""
-    first, second = (results.held_out(chosen.name, repeat) for repeat in (0, 1))
-    if first is None or second is None:
-        return ""
-    a, b = (_shares(np.asarray(own.trust_or_weights)) for own in (first, second))
-    change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b, _EQUAL).mean())
-    if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
-        return ""
+def _compared(
+    results: Results,
+    chosen: CandidateResult,
+    comparison: str,
+    other: str,
+    difference: tuple[float, float, float],
+) -> str:
+    mean, low, high = map(results.format_score, difference)
     return (
-        f"which view leads changes with the training samples: another one for {leaders:.0%} of the "
-        f"samples in the second repeat, trust differs by {change:.2f}"
+        f"{chosen.name} is {comparison} {other} (difference {mean}, 95 % interval {low} to {high})"
     )
 
 
-def _shares(trust: Array) -> Array:
+def _unstable_trust(results: Results) -> str:
+    chosen = results.chosen
+    if chosen is None or len(results.table.views) < 2 or chosen.complexity < 2:
+        return ""
+    first, second = results.held_out(0), results.held_out(1)
+    if first is None or second is None:
+        return ""
+    a, b = (_normalised(np.asarray(own.trust_or_weights)) for own in (first, second))
+    change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b, _EQUAL_WEIGHTS).mean())
+    if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
+        return ""
+    return (
+        f"the leading view depends on the training samples: it is another one for {leaders:.0%} of "
+        f"the samples in the second repeat, and trust differs by {change:.2f}"
+    )
+
+
+def _normalised(trust: Array) -> Array:
+    """Return trust with rows that sum to one; rows of zeros become equal weights."""
     total = trust.sum(axis=1, keepdims=True)
     equal = 1.0 / trust.shape[1]
     return np.asarray(np.where(total > 0, trust / np.where(total > 0, total, 1.0), equal))
 
 
 def _better_without(results: Results) -> str:
-    worse = [worth for worth in results.worth() if worth.loss is not None and worth.loss[2] < 0]
-    if not worse:
+    harmful = [own.view for own in results.view_scores if own.loss is not None and own.loss[2] < 0]
+    if not harmful:
         return ""
-    names = ", ".join(worth.view for worth in worse)
-    return f"the model is clearly better without: {names}; leave the file or --view out"
+    return f"the model is clearly better without {', '.join(harmful)}; leave out the file or --view"
 
 
-def _from_fits(kind: str, text: str) -> Callable[[Results], str]:
-    """Return a look for something that fits of the chosen candidate warn of."""
+def _from_warnings(kind: str, text: str) -> Callable[[Results], str]:
+    """Return a check for a warning of most fits of the chosen candidate."""
 
-    def look(results: Results) -> str:
+    def run(results: Results) -> str:
         if results.chosen is None:
             return ""
-        _, count = results.notices(results.chosen.name).get(kind, ("", 0))
-        often = count > _OFTEN * len(results.splits)
-        where = f" ({results.chosen.name}, {count} of {len(results.splits)} folds)"
-        return text + where if often else ""
+        count, n_splits = results.warning_counts(results.chosen.name)[kind], len(results.splits)
+        where = f" ({results.chosen.name}, {count} of {n_splits} folds)"
+        return text + where if count > _OFTEN * n_splits else ""
 
-    return look
+    return run
 
 
 def _uncalibrated(results: Results) -> str:
-    chosen = results.chosen
-    told = None if chosen is None else results.held_out(chosen.name, 0)
-    if told is None or told.probabilities is None:
+    explanation = results.held_out()
+    if explanation is None or explanation.probabilities is None:
         return ""
-    classes = range(len(results.bench.question.classes))
-    truth = results.bench.question.codes(results.bench.part.y)
-    error = expected_calibration_error(truth, told.probabilities, classes=classes)
-    if error <= _UNCALIBRATED:
+    codes = range(len(results.classes))
+    truth = explanation.truth_codes
+    error = expected_calibration_error(truth, explanation.probabilities, classes=codes)
+    if error <= _CALIBRATION_ERROR:
         return ""
-    return f"stated probabilities are {error:.2f} off on average; do not act on them alone"
+    return f"probabilities are off by {error:.2f} on average; do not rely on them alone"
 
 
-def _worse_where_missing(results: Results) -> str:
-    chosen = results.chosen
-    told = None if chosen is None else results.held_out(chosen.name, 0)
-    if told is None or told.probabilities is None:
+def _worse_without_a_view(results: Results) -> str:
+    explanation = results.held_out()
+    if explanation is None or explanation.probabilities is None:
         return ""
-    right = ~told.wrong
-    lacking = ~told.presence.all(axis=1)
-    if lacking.sum() < _ENOUGH or (~lacking).sum() < _ENOUGH:
+    right, complete = ~explanation.wrong, explanation.presence.all(axis=1)
+    if min(complete.sum(), (~complete).sum()) < _ENOUGH_SAMPLES:
         return ""
-    with_all, without = right[~lacking].mean(), right[lacking].mean()
-    if with_all - without < _MUCH_WORSE:
+    with_all, without = right[complete].mean(), right[~complete].mean()
+    if with_all - without < _LARGE_LOSS:
         return ""
     return (
-        f"samples that lack a view are predicted worse: {100 * without:.1f} % right, others "
-        f"{100 * with_all:.1f} %"
+        f"samples with a missing view are predicted worse: accuracy {100 * without:.1f} %, other "
+        f"samples {100 * with_all:.1f} %"
     )
 
 
-def _twins(results: Results) -> str:
-    frame, groups = results.table.frame, results.table.groups
-    twins = frame.duplicated(keep=False).to_numpy()
-    if groups is not None or not twins.any():
+def _duplicates(results: Results) -> str:
+    duplicated = results.table.frame.duplicated(keep=False).to_numpy()
+    if results.table.groups is not None or not duplicated.any():
         return ""
-    names = [name for name, own in zip(results.table.ids, twins, strict=True) if own]
+    names = [results.table.ids[row] for row in np.flatnonzero(duplicated)]
     shown = ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
     return (
         f"{len(names)} samples have the same values as another one ({shown}); if they are the same "
@@ -195,49 +243,47 @@ def _twins(results: Results) -> str:
 
 
 def _failures(results: Results) -> str:
-    failed = [row for row in results.rows if row.failed and row.note]
-    return "; ".join(f"{row.name} {row.note}" for row in failed)
+    failed = [row for row in results.leaderboard if row.failed and row.error]
+    return "; ".join(f"{row.name} {row.error}" for row in failed)
 
 
 def _unfinished(results: Results) -> str:
-    done, asked = len(results.splits), len(results.bench.splits)
-    if done == asked:
+    finished, total = len(results.splits), len(results.experiment.splits)
+    if finished == total:
         return ""
-    return f"only {done} of {asked} folds are finished; the same command goes on"
+    return f"only {finished} of {total} folds are finished; the same command resumes"
 
 
-def _points(results: Results, gap: tuple[float, float, float]) -> str:
-    factor, digits = (100, 1) if results.bench.question.classes else (1, 3)
-    mean, low, high = (f"{factor * value:.{digits}f}" for value in gap)
-    return f"{mean}, interval {low} to {high}"
-
-
-KINDS = (
-    Kind("LOKL001", "a class has fewer than 10 samples", _small_classes),
-    Kind("LOKL002", "the best cost or width is the last one that was tried", _edges),
-    Kind("LOKL003", "a single view may be as good as the chosen model", _no_better_than_a_view),
-    Kind("LOKL004", "a baseline is as good as the chosen model", _no_better_than_a_baseline),
-    Kind("LOKL005", "guessing may be as good as the chosen model", _no_better_than_guessing),
-    Kind("LOKL006", "a refit trusts other views", _unstable),
-    Kind("LOKL007", "the model is better without a view", _better_without),
-    Kind(
+CHECKS = (
+    Check("LOKL001", "a class has fewer than 10 samples", _small_classes),
+    Check("LOKL002", "the best C or width is at the boundary of the search", _grid_boundary),
+    Check("LOKL003", "a single view may be as good as the chosen model", _no_better_than_a_view),
+    Check("LOKL004", "a baseline is as good as the chosen model", _no_better_than_a_baseline),
+    Check(
+        "LOKL005", "a constant guess may be as good as the chosen model", _no_better_than_a_constant
+    ),
+    Check("LOKL006", "a second fit trusts other views", _unstable_trust),
+    Check("LOKL007", "the model is better without a view", _better_without),
+    Check(
         "LOKL008",
         "all samples get the decision of the larger class",
-        _from_fits("saturated", "the machine is saturated: C is too small for these kernels"),
+        _from_warnings("saturated", "the SVM is saturated: C is too small for these kernels"),
     ),
-    Kind(
+    Check(
         "LOKL009",
         "a solver stopped before its tolerance",
-        _from_fits("unconverged", "fits stopped before they converged"),
+        _from_warnings("unconverged", "fits stopped before they converged"),
     ),
-    Kind(
+    Check(
         "LOKL010",
         "the gate repeats the class label and does not help",
-        _from_fits("trust misleads", "learned trust repeats the class label and does not help"),
+        _from_warnings(
+            "trust misleads", "learned weights repeat the class label and do not improve the score"
+        ),
     ),
-    Kind("LOKL011", "stated probabilities are off by more than 0.1", _uncalibrated),
-    Kind("LOKL012", "samples that lack a view are predicted much worse", _worse_where_missing),
-    Kind("LOKL013", "samples have the same values as another one", _twins),
-    Kind("LOKL014", "a candidate failed", _failures),
-    Kind("LOKL015", "the time limit ended the comparison early", _unfinished),
+    Check("LOKL011", "probabilities are off by more than 0.1", _uncalibrated),
+    Check("LOKL012", "samples with a missing view are predicted much worse", _worse_without_a_view),
+    Check("LOKL013", "samples have the same values as another one", _duplicates),
+    Check("LOKL014", "a candidate failed", _failures),
+    Check("LOKL015", "the time limit ended the comparison early", _unfinished),
 )

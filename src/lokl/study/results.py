@@ -1,10 +1,8 @@
-"""From records to what they say: scores with intervals, who is chosen, what views are worth.
-
-Files of a comparison, each of them whole or as it was before.
-"""
+"""Results of a comparison: scores with intervals, the chosen model, and the value of views."""
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,31 +11,39 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl.explain.explanation import Explanation
-from lokl.explain.formatting import corrected_interval
-from lokl.study.candidates import BASELINE, OURS, VIEW, Candidate
-from lokl.study.experiment import BY_VIEW, Bench, unpacked
+from lokl.explain.explanation import DISAGREE, Explanation
+from lokl.explain.formatting import corrected_error, corrected_interval
+from lokl.solvers.machines import Fold
+from lokl.study.candidates import OURS, VIEW, StudyCandidate, single_view_name
+from lokl.study.experiment import EXPLANATION_FIELDS, Experiment, to_array
+from lokl.study.run_folder import Record
 from lokl.tables import Table
 
 BEST_VIEW = "best view"
-Interval = tuple[float, float, float]
+ScoreInterval = tuple[float, float, float]
+# Mean trust from which on a view counts as trusted; for weights, the share of equal weights.
+_TRUSTED, _NEARLY_EQUAL = 0.5, 0.9
+# Weights that differ by less between samples count as constant.
+_CONSTANT = 1e-3
+_THIRDS = ["low values", "middle values", "high values"]
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
-    """A candidate over all splits.
+class CandidateResult:
+    """Scores of a candidate over all splits.
 
     Attributes
     ----------
     name, role : str
     complexity : int
     scores : array of shape (n_splits,)
-        Empty where it failed.
+        Empty if the candidate failed.
     interval : (mean, low, high)
     seconds : float
-        Of one fit with everything that is chosen.
+        Mean processor time of a fit, including the choice of settings.
     support : float or None
-    note : str
+        Mean fraction of support samples.
+    error : str
         Why it failed.
     """
 
@@ -45,10 +51,10 @@ class Row:
     role: str
     complexity: int
     scores: Array
-    interval: Interval
+    interval: ScoreInterval
     seconds: float
     support: float | None = None
-    note: str = ""
+    error: str = ""
 
     @property
     def failed(self) -> bool:
@@ -60,8 +66,8 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
-    """What a view is worth to the chosen model.
+class ViewScores:
+    """Value of a view to the chosen model.
 
     Attributes
     ----------
@@ -69,15 +75,15 @@ class Worth:
     alone : (mean, low, high) or None
         Score of a model of this view only.
     loss : (mean, low, high) or None
-        How far the score falls without it; below 0 the model is better without.
+        Loss of the score when the view is removed; negative if the model is better without it.
     without : (mean, low, high) or None
-        Score without it.
+        Score without the view.
     """
 
     view: str
-    alone: Interval | None
-    loss: Interval | None
-    without: Interval | None
+    alone: ScoreInterval | None
+    loss: ScoreInterval | None
+    without: ScoreInterval | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,257 +92,270 @@ class Results:
 
     Attributes
     ----------
-    bench : Bench
+    experiment : Experiment
     table : Table
     records : dict of (candidate, split) to record
     splits : list of int
-        Those that all candidates have finished.
+        Splits that all candidates have finished.
     """
 
-    bench: Bench
+    experiment: Experiment
     table: Table
-    records: Mapping[tuple[str, int], dict[str, Any]]
+    records: Mapping[tuple[str, int], Record]
     splits: list[int]
 
     @classmethod
-    def of(cls, bench: Bench, table: Table, records: Sequence[dict[str, Any]]) -> "Results":
-        """Sort records."""
-        found = {(record["candidate"], record["split"]): record for record in records}
+    def of(cls, experiment: Experiment, table: Table, records: Iterable[Record]) -> "Results":
+        """Return the results of records."""
+        by_cell = {(record["candidate"], record["split"]): record for record in records}
         splits = [
             split
-            for split in range(len(bench.splits))
-            if all((name, split) in found for name in bench.candidates)
+            for split in range(len(experiment.splits))
+            if all((name, split) in by_cell for name in experiment.candidates)
         ]
-        return cls(bench, table, found, splits)
+        return cls(experiment, table, by_cell, splits)
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes; empty for regression."""
+        return self.experiment.target.classes
 
     @property
     def score_name(self) -> str:
-        return self.bench.question.score_name
+        return self.experiment.target.score_name
+
+    def format_score(self, value: float, sign: str = "") -> str:
+        """Return a score as text; see :meth:`PredictionTarget.format_score`."""
+        return self.experiment.target.format_score(value, sign)
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """All candidates, the best first, those that failed last."""
-        found = [self._row(one) for one in self.bench.candidates.values()]
+    def leaderboard(self) -> list[CandidateResult]:
+        """All candidates, best first, failed ones last."""
+        found = [self._result(candidate) for candidate in self.experiment.candidates.values()]
         best = self._best_view()
         found += [best] if best is not None else []
         return sorted(found, key=lambda row: (row.failed, -row.mean, row.complexity))
 
-    def row(self, name: str) -> Row:
+    def result(self, name: str) -> CandidateResult:
         """Return a candidate by its name."""
-        return next(row for row in self.rows if row.name == name)
+        return next(row for row in self.leaderboard if row.name == name)
 
     @cached_property
-    def chosen(self) -> Row | None:
-        """The simplest of ours that is within one standard error of the best of ours."""
-        able = [row for row in self.rows if row.role == OURS and not row.failed]
-        if not able:
+    def chosen(self) -> CandidateResult | None:
+        """The simplest candidate of lokl within one standard error of the best one."""
+        ours = [row for row in self.leaderboard if row.role == OURS and not row.failed]
+        if not ours:
             return None
-        bound = able[0].mean - self.standard_error(able[0])
-        near = [row for row in able if row.mean >= bound]
-        simplest = min(row.complexity for row in near)
-        return next(row for row in near if row.complexity == simplest)
+        bound = ours[0].mean - corrected_error(ours[0].scores, self._folds)
+        return min(
+            (row for row in ours if row.mean >= bound), key=lambda row: (row.complexity, -row.mean)
+        )
 
-    def standard_error(self, row: Row) -> float:
-        """Of a mean score over splits whose training samples overlap."""
-        ratio = float(np.mean([len(left) / len(kept) for kept, left in self._folds()]))
-        return float(np.sqrt((1.0 / len(row.scores) + ratio) * row.scores.var(ddof=1)))
+    def difference(self, first: CandidateResult, second: CandidateResult) -> ScoreInterval:
+        """Return how much better the first candidate is, with the interval."""
+        return corrected_interval(first.scores - second.scores, self._folds)
 
-    def difference(self, one: Row, other: Row) -> Interval:
-        """How far one candidate is better than another, with the interval."""
-        return corrected_interval(one.scores - other.scores, self._folds())
-
-    @property
-    def best_single(self) -> Row | None:
-        """The best of single views."""
-        return next((row for row in self.rows if row.role == VIEW and row.name != BEST_VIEW), None)
+    def best(self, role: str) -> CandidateResult | None:
+        """Return the best candidate with a role, None if there is none."""
+        rows = (row for row in self.leaderboard if row.role == role and not row.failed)
+        return next((row for row in rows if row.name != BEST_VIEW), None)
 
     @property
-    def best_baseline(self) -> Row | None:
-        """The best baseline."""
-        return next((row for row in self.rows if row.role == BASELINE and not row.failed), None)
+    def _folds(self) -> list[Fold]:
+        return [self.experiment.splits[split] for split in self.splits]
 
-    def _score(self, scores: Array) -> Interval:
-        """Mean score with its interval, which ends where scores do."""
-        mean, low, high = corrected_interval(scores, self._folds())
-        least = 0.0 if self.bench.question.classes else -np.inf
-        return mean, max(low, least), min(high, 1.0)
+    def _score_interval(self, scores: Array) -> ScoreInterval:
+        """Return the mean score and its interval, which ends at the limits of scores."""
+        mean, low, high = corrected_interval(scores, self._folds)
+        return mean, max(low, 0.0 if self.classes else -np.inf), min(high, 1.0)
 
-    def _folds(self) -> list[Any]:
-        return [self.bench.splits[split] for split in self.splits]
-
-    def _row(self, one: Candidate) -> Row:
-        records = [self.records[one.name, split] for split in self.splits]
+    def _result(self, candidate: StudyCandidate) -> CandidateResult:
+        records = [self.records[candidate.name, split] for split in self.splits]
         errors = [record["error"] for record in records if record["error"] is not None]
+        common = (candidate.name, candidate.role, candidate.complexity)
         if errors or not records:
-            note = f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else ""
-            nothing = (float("nan"),) * 3
-            return Row(one.name, one.role, one.complexity, np.array([]), nothing, 0.0, None, note)
+            text = f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else ""
+            return CandidateResult(*common, np.array([]), (np.nan,) * 3, 0.0, None, text)
         scores = np.array([record["score"] for record in records])
         supports: list[Any] = [record.get("support") for record in records]
-        return Row(
-            one.name,
-            one.role,
-            one.complexity,
+        return CandidateResult(
+            *common,
             scores,
-            self._score(scores),
+            self._score_interval(scores),
             float(np.mean([record["seconds"] for record in records])),
             None if None in supports else float(np.mean(supports)),
         )
 
-    def _best_view(self) -> Row | None:
-        """Return the view that looks best inside the samples to learn from, split by split."""
-        names = [one.name for one in self.bench.candidates.values() if one.role == VIEW]
-        rows = [self._row(self.bench.candidates[name]) for name in names]
+    def _best_view(self) -> CandidateResult | None:
+        """Return the result of choosing the view with the best inner score in each split."""
+        candidates = [c for c in self.experiment.candidates.values() if c.role == VIEW]
+        rows = [self._result(candidate) for candidate in candidates]
         if len(rows) < 2 or any(row.failed for row in rows):
             return None
-        taken = self.best_views()
-        pairs = zip(taken, self.splits, strict=True)
-        scores = np.array([self.records[name, split]["score"] for name, split in pairs])
-        interval = self._score(scores)
-        return Row(BEST_VIEW, VIEW, 0, scores, interval, sum(row.seconds for row in rows))
-
-    def best_views(self) -> list[str]:
-        """Names of candidates of single views that look best inside each split."""
-        names = [one.name for one in self.bench.candidates.values() if one.role == VIEW]
-        return [
-            max(names, key=lambda name: self.records[name, split]["inner"]) for split in self.splits
+        chosen = [
+            max((self.records[row.name, split] for row in rows), key=lambda record: record["inner"])
+            for split in self.splits
         ]
+        scores = np.array([record["score"] for record in chosen])
+        seconds = sum(row.seconds for row in rows)
+        return CandidateResult(BEST_VIEW, VIEW, 0, scores, self._score_interval(scores), seconds)
 
-    def worth(self) -> list[Worth]:
-        """What each view is worth to the chosen model."""
-        chosen, found = self.chosen, []
+    @property
+    def view_scores(self) -> list[ViewScores]:
+        """Value of each view to the chosen model."""
+        alone = {row.name: row.interval for row in self.leaderboard if not row.failed}
+        found = []
         for view in self.table.views:
-            alone = [r for r in self.rows if r.name == f"{view} alone" and not r.failed]
             loss = without = None
-            if chosen is not None:
+            if self.chosen is not None:
                 pairs = [
-                    self.records[chosen.name, split].get("withheld", {}).get(view)
+                    self.records[self.chosen.name, split].get("ablation", {}).get(view)
                     for split in self.splits
                 ]
                 if pairs and None not in pairs:
-                    kept, lost = np.array(pairs, dtype=float).T
-                    loss = corrected_interval(kept - lost, self._folds())
-                    without = self._score(lost)
-            found.append(Worth(view, alone[0].interval if alone else None, loss, without))
+                    complete, reduced = np.array(pairs, dtype=float).T
+                    loss = corrected_interval(complete - reduced, self._folds)
+                    without = self._score_interval(reduced)
+            found.append(ViewScores(view, alone.get(single_view_name(view)), loss, without))
         return found
 
-    def held_out(self, name: str, repeat: int) -> Explanation | None:
-        """Return the explanation of held-out samples by a candidate of ours.
+    def held_out(self, repeat: int = 0) -> Explanation | None:
+        """Return the explanation of held-out samples by the chosen candidate.
 
-        None where there is no such repeat, or where not all of its splits are finished.
+        None if nothing is chosen, or if not all splits of the repeat are finished.
         """
-        splits = [k for k, label in enumerate(self.bench.labels) if label[0] == repeat]
-        if not splits or any(k not in self.splits for k in splits):
+        labels = self.experiment.labels
+        splits = [split for split, label in enumerate(labels) if label[0] == repeat]
+        if self.chosen is None or not splits or any(split not in self.splits for split in splits):
             return None
-        n = len(self.bench.part.y)
-        order = np.concatenate([self.bench.splits[k][1] for k in splits])
-        found: dict[str, Any] = {}
-        for part in (*BY_VIEW, "predicted", "probabilities"):
-            lists = [self.records[name, k][part] for k in splits]
+        order = np.concatenate([self.experiment.splits[split][1] for split in splits])
+        fields: dict[str, Any] = {}
+        for name in (*EXPLANATION_FIELDS, "predicted", "probabilities"):
+            lists = [self.records[self.chosen.name, split][name] for split in splits]
             if None in lists:
-                found[part] = None
+                fields[name] = None
                 continue
-            values = np.concatenate([unpacked(own) for own in lists])
-            found[part] = np.empty((n, *values.shape[1:]), dtype=values.dtype)
-            found[part][order] = values
-        if found["probabilities"] is not None:
-            # They are noted with few digits, and sum to one again.
-            found["probabilities"] /= found["probabilities"].sum(axis=1, keepdims=True)
-        classes, predictions = None, found.pop("predicted")
-        if self.bench.question.classes:
-            classes = np.array(self.bench.question.classes, dtype=object)
+            values = np.concatenate([to_array(part) for part in lists])
+            fields[name] = np.empty((len(order), *values.shape[1:]), dtype=values.dtype)
+            fields[name][order] = values
+        if fields["probabilities"] is not None:
+            # Recorded probabilities are rounded.
+            fields["probabilities"] /= fields["probabilities"].sum(axis=1, keepdims=True)
+        classes, predictions = None, fields.pop("predicted")
+        if self.classes:
+            classes = np.array(self.classes, dtype=object)
             # The last entry stands for the code -1 of views without a prediction.
-            labels = np.array([*classes, None], dtype=object)
-            predictions, found["runner_up"] = classes[predictions], classes[found["runner_up"]]
-            found["alone"] = labels[found["alone"]]
+            labels_or_none = np.array([*classes, None], dtype=object)
+            predictions, fields["runner_up"] = classes[predictions], classes[fields["runner_up"]]
+            fields["alone"] = labels_or_none[fields["alone"]]
         return Explanation(
             ids=self.table.ids,
             views=list(self.table.views),
             classes=classes,
             predictions=predictions,
-            truth=np.asarray(self.bench.part.y),
-            **found,
+            truth=np.asarray(self.experiment.samples.y),
+            **fields,
         )
 
-    def notices(self, name: str) -> dict[str, tuple[str, int]]:
-        """Return what a candidate's fits had to tell, by kind: the text, and in how many splits."""
-        found: dict[str, tuple[str, int]] = {}
-        for split in self.splits:
-            for kind, text in self.records[name, split].get("notices", {}).items():
-                found[kind] = text, found.get(kind, ("", 0))[1] + 1
-        return found
+    def warning_counts(self, name: str) -> Counter[str]:
+        """Return the number of splits with a warning of a candidate's fit, by kind."""
+        records = [self.records[name, split] for split in self.splits]
+        return Counter(kind for record in records for kind in record.get("warnings", {}))
+
+    def trusted_where(self) -> dict[str, str]:
+        """Return the classes, or thirds of the values, for which each view is trusted."""
+        explanation = self.held_out()
+        trust = None if explanation is None else explanation.trust_or_weights
+        if explanation is None or trust is None:
+            return {}
+        limit, complete = _TRUSTED, explanation.presence.all(axis=1)
+        if explanation.trust is None:
+            limit = _NEARLY_EQUAL / len(explanation.views)
+            if complete.any() and np.ptp(trust[complete], axis=0).max() < _CONSTANT:
+                return dict.fromkeys(explanation.views, "the same for all")
+        y = self.experiment.samples.y
+        names, codes = list(map(str, self.classes)), self.experiment.target.encode(y)
+        if not names:
+            names, codes = _THIRDS, np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]), right=True)
+        found = {}
+        for v, view in enumerate(explanation.views):
+            present = explanation.presence[:, v]
+            trusted = []
+            for code, name in enumerate(names):
+                values = trust[present & (codes == code), v]
+                if len(values) and values.mean() >= limit:
+                    trusted.append(name)
+            everywhere = "all classes" if self.classes else "everywhere"
+            found[view] = everywhere if len(trusted) == len(names) else ", ".join(trusted)
+        return {view: text or "little" for view, text in found.items()}
+
+    def disagreeing(self) -> list[str]:
+        """Return ids of samples whose views predict different classes, worst first."""
+        explanation = self.held_out()
+        if explanation is None or explanation.probabilities is None or len(self.table.views) < 2:
+            return []
+        codes, disagreement = explanation.alone_codes, explanation.disagreement
+        highest = codes.max(axis=1)
+        # Views without a prediction have the code -1.
+        lowest = np.where(codes >= 0, codes, highest[:, None]).min(axis=1)
+        rows = np.flatnonzero((lowest != highest) & (disagreement >= DISAGREE))
+        order = rows[np.argsort(-disagreement[rows], kind="stable")]
+        return [self.table.ids[row] for row in order]
 
 
-RESULTS, PREDICTIONS, MODEL, REPORT = "results.csv", "predictions.csv", "model.lokl", "report.html"
-# Columns whose values are the machine's.
-MEASURED = ("seconds",)
-_HEAD = ("candidate", "role", "repeat", "fold", "samples", "score")
-_TAIL = ("seconds", "support", "inner score", "settings", "error")
+_EXTRA_SCORES = ("balanced accuracy", "log loss", "sensitivity", "specificity", "absolute error")
 
 
 def results_csv(results: Results) -> str:
-    """Return a line for each candidate and fold."""
-    known = [record for record in results.records.values() if record["error"] is None]
-    more = [name for name in _EXTRA if any(name in record for record in known)]
-    return _csv([*_HEAD, *more, *_TAIL], _fold_rows(results, more))
-
-
-_EXTRA = ("balanced accuracy", "log loss", "sensitivity", "specificity", "absolute error")
-
-
-def _fold_rows(results: Results, more: Sequence[str]) -> Iterator[list[Any]]:
-    for candidate in results.bench.candidates.values():
-        for split, (repeat, fold) in enumerate(results.bench.labels):
+    """Return a CSV table with a row for each candidate and fold."""
+    experiment = results.experiment
+    finished = [record for record in results.records.values() if record["error"] is None]
+    extra = [name for name in _EXTRA_SCORES if any(name in record for record in finished)]
+    head = ["candidate", "role", "repeat", "fold", "samples", "score", *extra]
+    head += ["seconds", "support", "inner score", "settings", "error"]
+    fields = ("score", *extra, "seconds", "support", "inner", "settings", "error")
+    rows = []
+    for candidate in experiment.candidates.values():
+        for split, (repeat, fold) in enumerate(experiment.labels):
             record = results.records.get((candidate.name, split))
-            if record is None:
-                continue
-            yield [
-                candidate.name,
-                candidate.role,
-                repeat + 1,
-                fold + 1,
-                len(results.bench.splits[split][1]),
-                record.get("score"),
-                *(record.get(name) for name in more),
-                record.get("seconds"),
-                record.get("support"),
-                record.get("inner"),
-                record.get("settings"),
-                record["error"],
-            ]
+            if record is not None:
+                n_test = len(experiment.splits[split][1])
+                row = [candidate.name, candidate.role, repeat + 1, fold + 1, n_test]
+                rows.append([*row, *(record.get(field) for field in fields)])
+    return _csv(head, rows)
 
 
 def predictions_csv(results: Results) -> str:
-    """Return a line for each sample and repeat: what the chosen model said when it was left out."""
+    """Return a CSV table of held-out predictions of the chosen model, by repeat and sample."""
     chosen = results.chosen
     if chosen is None:
         return ""
-    bench, views = results.bench, list(results.table.views)
-    classes, ids = bench.question.classes, results.table.ids
+    experiment, views, classes = results.experiment, list(results.table.views), results.classes
+    records = {split: results.records[chosen.name, split] for split in results.splits}
     head = ["id", "repeat", "fold", str(results.table.target.name), "prediction"]
     head += [f"probability {label}" for label in classes]
-    several = len(views) > 1
-    trusts = all(results.records[chosen.name, k]["trust"] is not None for k in results.splits)
+    trusts = all(record["trust"] is not None for record in records.values())
     kind, field = ("trust", "trust") if trusts else ("weight", "weights")
+    several = len(views) > 1
     if several:
         head += [f"{kind} {view}" for view in views] + ["disagreement"]
         head += ["status"] if classes else []
 
-    def rows() -> Iterator[list[Any]]:
-        for split in results.splits:
-            record, (repeat, fold) = results.records[chosen.name, split], bench.labels[split]
-            chances = record["probabilities"] or [[None] * len(classes)] * len(record["predicted"])
-            said = bench.question.names(record["predicted"])
-            for k, row in enumerate(bench.splits[split][1]):
-                line = [ids[row], repeat + 1, fold + 1]
-                line += [bench.part.y[row], said[k], *chances[k]]
+    def rows() -> Iterator[tuple[tuple[int, int], list[Any]]]:
+        for split, record in records.items():
+            repeat, fold = experiment.labels[split]
+            predicted = experiment.target.decode(record["predicted"])
+            unknown = [[None] * len(classes)] * len(predicted)
+            probabilities = record["probabilities"] or unknown
+            for k, row in enumerate(experiment.splits[split][1]):
+                line = [results.table.ids[row], repeat + 1, fold + 1]
+                line += [experiment.samples.y[row], predicted[k], *probabilities[k]]
                 if several:
                     line += [*record[field][k], record["disagreement"][k]]
                     line += [record["status"][k]] if classes else []
-                yield line
+                yield (repeat, row), line
 
-    order = {name: place for place, name in enumerate(ids)}
-    return _csv(head, sorted(rows(), key=lambda line: (line[1], order[line[0]])))
+    return _csv(head, [line for _, line in sorted(rows(), key=lambda item: item[0])])
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -1,6 +1,7 @@
-"""Plain values as TOML, which Python reads but does not write.
+"""Settings of a comparison: everything that decides its results, in a TOML file.
 
-What a comparison was asked: everything that decides its results, and nothing else.
+The standard library reads TOML but does not write it, and `tomli-w` is not worth a dependency for
+tables of text, whole numbers and lists.
 """
 
 import hashlib
@@ -8,7 +9,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def as_toml(content: Mapping[str, Any], above: str = "") -> str:
-    """Return tables of text, whole numbers, lists of them and tables again.
+    """Return text, whole numbers, lists of them and nested tables as TOML.
 
     Parameters
     ----------
     content : mapping
     above : str
-        Name of the table that the content belongs to.
+        Name of the enclosing table.
     """
     lines = [f"{_key(k)} = {_value(v)}" for k, v in content.items() if not isinstance(v, Mapping)]
     for name, inside in content.items():
@@ -47,14 +48,14 @@ def _value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
-    # Strings of JSON are strings of TOML but for one character.
+    # JSON strings are TOML strings except for one character.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 CONFIG = "config.toml"
-_HEAD = "# What was asked: `lokl compare config.toml` and `lokl fit config.toml` do it again.\n"
-# Parts of the file, and the settings in each. Paths are relative to the file.
-_PARTS = {
+_HEAD = "# Settings: `lokl compare config.toml` and `lokl fit config.toml` run them again.\n"
+# Sections of the file, and the settings in each. Paths are relative to the file.
+_SECTIONS = {
     "data": (
         "files",
         "on",
@@ -69,11 +70,12 @@ _PARTS = {
     ),
     "comparison": ("folds", "repeats", "methods", "seed"),
 }
+_NAMES = [name for names in _SECTIONS.values() for name in names]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Tables, what is predicted, and how often it is tried.
+    """Tables, target and cross-validation of a comparison.
 
     Attributes
     ----------
@@ -82,9 +84,9 @@ class Settings:
     on, target, groups, views, kinds, task, positive, na, delimiter
         As for :func:`lokl.tables.read_table`.
     folds, repeats : int
-        Parts of each division, and divisions.
+        Folds of the cross-validation, and how often it is repeated.
     methods : tuple of str
-        Names of candidates; all of the standard ones where there are none.
+        Names of candidates; empty for the default ones.
     seed : int
     """
 
@@ -105,160 +107,151 @@ class Settings:
 
     def read(self) -> Table:
         """Read the tables."""
-        table = read_table(
-            self.files,
-            on=self.on,
-            target=self.target,
-            groups=self.groups,
-            views=self.views,
-            kinds=self.kinds,
-            task=self.task,
-            positive=self.positive,
-            na=self.na,
-            delimiter=self.delimiter,
-        )
+        options: dict[str, Any] = {name: getattr(self, name) for name in _SECTIONS["data"][1:]}
+        table = read_table(self.files, **options)
         if table.target is None:
             raise TableError("no target; name the column to predict with --target")
         return table
 
-    def changed(self, **given: Any) -> "Settings":
-        """Return settings with those in the place of others that are given: neither None nor empty.
-
-        Zero is given, too.
-        """
+    def updated(self, **given: Any) -> "Settings":
+        """Return settings with new values; None and empty values change nothing."""
         known = {name: value for name, value in given.items() if value is not None}
         return replace(self, **{k: v for k, v in known.items() if v not in ((), {}, "")})
 
     def checksums(self) -> dict[str, str]:
-        """Return the sha256 of every file, by its name; data sets have checksums of their own."""
-        found: dict[str, str] = {}
-        for path in self._paths():
-            name = Path(path).name
-            # Files of one name in two folders.
-            name = f"{name} #{len(found)}" if name in found else name
-            found[name] = _sha256(Path(path).expanduser())
-        return found
-
-    def _paths(self) -> Iterator[str]:
-        for given in dict.fromkeys([*self.files, _file_of(self.target), _file_of(self.groups)]):
-            if given and Path(given).expanduser().is_file():
-                yield given
+        """Return the SHA-256 of every file by name; data sets have checksums of their own."""
+        checksums: dict[str, str] = {}
+        for path in dict.fromkeys([*self.files, _file_of(self.target), _file_of(self.groups)]):
+            if path and Path(path).expanduser().is_file():
+                name = Path(path).name
+                # Two folders may contain files of the same name.
+                name = f"{name} #{len(checksums)}" if name in checksums else name
+                checksums[name] = sha256(Path(path).expanduser())
+        return checksums
 
     def identity(self) -> dict[str, Any]:
-        """Everything that two runs with the same results have in common, as plain values."""
-        own = {name: _plain(getattr(self, name)) for name in _names()}
-        # Tables are the same wherever they lie; their names are those of views.
-        own["files"] = [Path(given).name for given in self.files]
+        """Return everything that two runs with the same results share, as plain values."""
+        values = self._values()
+        # Folders do not matter; names of files are names of views.
+        values["files"] = [Path(path).name for path in self.files]
         for name in ("target", "groups"):
-            file, sign, column = (own[name] or "").rpartition(":")
-            # Not asked whether the file is there: it may be gone since.
-            own[name] = f"{Path(file).name}{sign}{column}" or None
-        checks = {f"checksum of {name}": value for name, value in self.checksums().items()}
-        return {**own, **checks, "version of lokl": __version__}
+            file, colon, column = (values[name] or "").rpartition(":")
+            # The file need not exist any more.
+            values[name] = f"{Path(file).name}{colon}{column}" or None
+        return {**values, **_named_checksums(self.checksums()), "version of lokl": __version__}
 
-    def text(self, folder: Path, made: tuple[str, str] | None = None) -> str:
-        """Return the file that asks the same again from a folder.
+    def to_toml(self, folder: Path, model: tuple[str, str] | None = None) -> str:
+        """Return the text of a settings file.
 
-        `made` is who was chosen, and the checksum of the model's file.
+        Parameters
+        ----------
+        folder : Path
+            Folder of the file; paths in it are relative to it.
+        model : (str, str), optional
+            Name of the chosen candidate, and checksum of the model's file.
         """
-        told = {name: _plain(getattr(self, name)) for name in _names()}
-        told["files"] = [_relative(given, folder) for given in self.files]
+        values = self._values()
+        values["files"] = [_relative(path, folder) for path in self.files]
         for name in ("target", "groups"):
-            file = _file_of(told[name])
+            file = _file_of(values[name])
             if file:
-                told[name] = _relative(file, folder) + told[name][len(file) :]
+                values[name] = _relative(file, folder) + values[name][len(file) :]
         content = {
-            part: {name: told[name] for name in names if told[name] not in (None, [], {}, "")}
-            for part, names in _PARTS.items()
+            section: {n: values[n] for n in names if values[n] not in (None, [], {}, "")}
+            for section, names in _SECTIONS.items()
         }
         content["checksums"] = self.checksums()
         content["made"] = {"lokl": __version__}
-        if made is not None:
-            content["model"] = dict(zip(("candidate", "sha256"), made, strict=True))
+        if model is not None:
+            content["model"] = dict(zip(("candidate", "sha256"), model, strict=True))
         return _HEAD + as_toml(content)
 
+    def _values(self) -> dict[str, Any]:
+        """Return settings as plain values of TOML."""
+        values: dict[str, Any] = {}
+        for name in _NAMES:
+            value = getattr(self, name)
+            values[name] = list(value) if isinstance(value, tuple) else value
+        return values
 
-def is_config(given: str) -> bool:
-    """Whether what was given in the place of tables is a file of settings."""
-    return given.endswith(".toml")
+
+def is_config(path: str) -> bool:
+    """Return whether a path is a settings file rather than a table."""
+    return path.endswith(".toml")
 
 
 def load_settings(path: str) -> tuple[Settings, str | None]:
-    """Read settings from a file, and the name of the candidate that was chosen, if any."""
+    """Return the settings in a file, and the name of the chosen candidate, if any."""
     content = _content(path)
-    given: dict[str, Any] = {}
-    for part, names in _PARTS.items():
-        values = content.get(part, {})
-        unknown = [name for name in values if name not in names]
+    values: dict[str, Any] = {}
+    for section, names in _SECTIONS.items():
+        unknown = [name for name in content.get(section, {}) if name not in names]
         if unknown:
-            raise TableError(f"{path}: unknown setting {unknown[0]} of [{part}]")
-        given.update(values)
-    if not given.get("files"):
+            raise TableError(f"{path}: unknown setting {unknown[0]} in [{section}]")
+        values.update(content.get(section, {}))
+    if not values.get("files"):
         raise TableError(f"{path} names no files: write files = [...] under [data]")
     try:
-        settings = _from_plain(given, Path(path).parent)
+        settings = _from_values(values, Path(path).parent)
     except (TypeError, ValueError) as reason:
         raise TableError(f"{path}: {reason}") from reason
     return settings, content.get("model", {}).get("candidate")
 
 
 def stored_identity(path: Path) -> dict[str, Any]:
-    """Return the identity of the comparison that wrote a file, whatever became of its tables."""
+    """Return the identity of the comparison that wrote a settings file.
+
+    Checksums are read from the file, because the tables may have changed since.
+    """
     settings, _ = load_settings(str(path))
     content = _content(str(path))
-    own = {name: value for name, value in settings.identity().items() if name in _names()}
-    checks = {f"checksum of {name}": v for name, v in content.get("checksums", {}).items()}
-    return {**own, **checks, "version of lokl": content.get("made", {}).get("lokl")}
+    values = {name: value for name, value in settings.identity().items() if name in _NAMES}
+    checksums = _named_checksums(content.get("checksums", {}))
+    return {**values, **checksums, "version of lokl": content.get("made", {}).get("lokl")}
+
+
+def _named_checksums(checksums: Mapping[str, str]) -> dict[str, str]:
+    return {f"checksum of {name}": value for name, value in checksums.items()}
 
 
 def stored_model(path: Path) -> tuple[str, str] | None:
-    """Return which candidate a finished comparison chose, and the checksum of its model's file."""
-    found = _content(str(path)).get("model", {}) if path.exists() else {}
-    whole = {"candidate", "sha256"} <= found.keys()
-    return (found["candidate"], found["sha256"]) if whole else None
+    """Return the candidate that a finished comparison chose, and the checksum of its model."""
+    model = _content(str(path)).get("model", {}) if path.exists() else {}
+    complete = {"candidate", "sha256"} <= model.keys()
+    return (model["candidate"], model["sha256"]) if complete else None
 
 
 def _content(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as reason:
-        raise TableError(f"{path} is no file of settings: {reason}") from reason
+        raise TableError(f"{path} is not a settings file: {reason}") from reason
     except UnicodeDecodeError as reason:
-        raise TableError(f"{path} is no file of settings: it is not text in UTF-8") from reason
+        raise TableError(f"{path} is not a settings file: it is not text in UTF-8") from reason
 
 
-def _from_plain(given: Mapping[str, Any], folder: Path) -> Settings:
-    types = {field.name: field.type for field in fields(Settings)}
-    found: dict[str, Any] = {}
-    value: Any
-    for name, value in given.items():
-        kind: Any = types[name]
-        wants_list, wants_table = "tuple" in str(kind), "Mapping" in str(kind)
-        right: Any = list if wants_list else dict if wants_table else int if kind is int else str
-        if not isinstance(value, right) or isinstance(value, bool):
-            raise TypeError(f"setting {name} is {value!r}")
-        found[name] = tuple(map(str, value)) if wants_list else value
-    found["files"] = tuple(_resolved(path, folder) for path in found["files"])
+def _from_values(values: Mapping[str, Any], folder: Path) -> Settings:
+    types: dict[str, Any] = {field.name: field.type for field in fields(Settings)}
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = str(types[name])
+        is_list = "tuple" in kind
+        expected: Any = list if is_list else dict if "Mapping" in kind else str
+        expected = int if types[name] is int else expected
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise TypeError(f"setting {name} is {value!r}, not of type {expected.__name__}")
+        given[name] = tuple(map(str, value)) if is_list else value
+    given["files"] = tuple(_resolved(path, folder) for path in given["files"])
     for name in ("target", "groups"):
-        file = (found.get(name) or "").rpartition(":")[0]
+        file = (given.get(name) or "").rpartition(":")[0]
         if file and (folder / file).is_file():
-            found[name] = _resolved(file, folder) + found[name][len(file) :]
-    return Settings(**found)
+            given[name] = _resolved(file, folder) + given[name][len(file) :]
+    return Settings(**given)
 
 
-def _names() -> list[str]:
-    return [name for names in _PARTS.values() for name in names]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def _file_of(given: str | None) -> str:
-    """Return the file of ``FILE:COLUMN``, nothing where a column alone is given."""
-    file = (given or "").rpartition(":")[0]
+def _file_of(column: str | None) -> str:
+    """Return the file of ``FILE:COLUMN``, empty if only a column is given."""
+    file = (column or "").rpartition(":")[0]
     return file if file and Path(file).expanduser().is_file() else ""
 
 
@@ -272,12 +265,12 @@ def _relative(path: str, folder: Path) -> str:
 
 
 def _resolved(path: str, folder: Path) -> str:
-    there = folder / path
-    if not there.exists():
+    if Path(path).is_absolute() or not (folder / path).exists():
         return path
-    return Path(os.path.relpath(there)).as_posix() if not Path(path).is_absolute() else path
+    return Path(os.path.relpath(folder / path)).as_posix()
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Return the checksum of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,6 +1,6 @@
 """A comparison in a folder: its settings, its cells, and their records."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,8 @@ import numpy as np
 
 from lokl._deadline import Deadline
 from lokl._files import check_writable, replace_file
-from lokl.study.candidates import Candidate, candidates_for, divided, everything
-from lokl.study.experiment import Bench, Cell, Question
+from lokl.study.candidates import StudyCandidate, all_samples, candidates_for, make_folds
+from lokl.study.experiment import CandidateSplit, Experiment, PredictionTarget
 from lokl.study.results import Results
 from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
 from lokl.study.settings import CONFIG, Settings, stored_identity
@@ -38,7 +38,7 @@ class CellRecords(Records):
     }
 
     def key_of(self, record: Record) -> str:
-        return Cell(record["candidate"], record["split"]).key
+        return CandidateSplit(record["candidate"], record["split"]).key
 
 
 class Comparison:
@@ -58,8 +58,7 @@ class Comparison:
         self._check_folder()
         check_writable(folder / CONFIG)
         self.table: Table = settings.read()
-        self.candidates: list[Candidate] = candidates_for(self.table, settings.methods)
-        self.question = _question(self.table)
+        self.candidates: list[StudyCandidate] = candidates_for(self.table, settings.methods)
         self._check_sizes()
         self.records = self._read_records()
 
@@ -106,28 +105,21 @@ class Comparison:
             )
 
     @cached_property
-    def bench(self) -> Bench:
+    def experiment(self) -> Experiment:
         """Samples, splits and candidates that all cells share."""
-        y, groups = target_of(self.table), groups_of(self.table)
-        numbers = self.table.task == "numbers"
-        seed, settings = self.settings.seed, self.settings
-        splits, labels = [], []
-        for repeat in range(settings.repeats):
-            found = divided(y, groups, numbers, settings.folds, seed + _SEED_STEP * repeat)
-            splits += found
-            labels += [(repeat, fold) for fold in range(len(found))]
-        candidates = {one.name: one for one in self.candidates}
-        part = everything(self.table, seed)
-        return Bench(part, self.question, splits, labels, candidates)
+        settings = self.settings
+        return make_experiment(
+            self.table, self.candidates, settings.folds, settings.repeats, settings.seed
+        )
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[CandidateSplit]:
         """All cells, split by split, so that finished splits can be compared at any time."""
-        splits = range(len(self.bench.splits))
-        return [Cell(one.name, split) for split in splits for one in self.candidates]
+        splits = range(len(self.experiment.splits))
+        return [CandidateSplit(own.name, split) for split in splits for own in self.candidates]
 
     @property
-    def missing(self) -> list[Cell]:
+    def missing(self) -> list[CandidateSplit]:
         """Cells that are not finished."""
         return [cell for cell in self.cells if cell not in self.records]
 
@@ -138,7 +130,7 @@ class Comparison:
         with open_run_folder(self.folder):
             new = not config.exists()
             if new:
-                replace_file(config, self.settings.text(self.folder).encode())
+                replace_file(config, self.settings.to_toml(self.folder).encode())
             else:
                 # Again: a run that has just ended may have written here.
                 self._check_folder()
@@ -171,7 +163,7 @@ class Comparison:
         run_cells(
             self.cells,
             self.records,
-            self.bench.work,
+            self.experiment.run,
             jobs=jobs,
             on_record=on_record,
             deadline=limit,
@@ -179,15 +171,26 @@ class Comparison:
 
     def results(self) -> Results:
         """Return the results of all finished splits."""
-        return Results.of(self.bench, self.table, self.records.of(self.cells))
+        return Results.of(self.experiment, self.table, self.records.of(self.cells))
 
 
-def _question(table: Table) -> Question:
-    if table.task == "numbers":
-        return Question([])
-    classes = np.unique(target_of(table)).tolist()
-    positive = None if table.positive is None else [*map(str, classes)].index(table.positive)
-    return Question(classes, positive)
+def make_experiment(
+    table: Table, candidates: Sequence[StudyCandidate], folds: int, repeats: int, seed: int
+) -> Experiment:
+    """Return the experiment of candidates on random splits of a table."""
+    samples = all_samples(table, seed)
+    target = PredictionTarget([])
+    if not samples.is_regression:
+        classes = np.unique(samples.y).tolist()
+        positive = None if table.positive is None else [*map(str, classes)].index(table.positive)
+        target = PredictionTarget(classes, positive)
+    splits, labels = [], []
+    for repeat in range(repeats):
+        repeat_seed = seed + _SEED_STEP * repeat
+        found = make_folds(samples.y, samples.groups, samples.is_regression, folds, repeat_seed)
+        splits += found
+        labels += [(repeat, fold) for fold in range(len(found))]
+    return Experiment(samples, target, splits, labels, {own.name: own for own in candidates})
 
 
 def _shown(value: Any) -> str:
