@@ -83,7 +83,7 @@ def sorted_classes(y: Array) -> tuple[Array, Array]:
     return classes, codes
 
 
-def _has_probabilities(model: Any) -> bool:
+def _offers_probabilities(model: Any) -> bool:
     return bool(model._has_probabilities())
 
 
@@ -98,7 +98,7 @@ class ProbabilityMixin:
     def _class_probabilities(self, X: Any, log: bool) -> Array:
         """Return probabilities or their logarithms, (n_samples, n_classes)."""
 
-    @available_if(_has_probabilities)
+    @available_if(_offers_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class.
 
@@ -113,7 +113,7 @@ class ProbabilityMixin:
         """
         return np.asarray(self._class_probabilities(X, log=False))
 
-    @available_if(_has_probabilities)
+    @available_if(_offers_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the probability of each class.
 
