@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 from lokl import LMKLClassifier, LMKLRegressor, UniformMKLClassifier
 from lokl.base.diagnostics import explained_by_classes
 from lokl.datasets import make_views
-from lokl.explain import gate_stability
-from lokl.explain.stability import _verdict
+from lokl.explain import weight_stability
+from lokl.explain.stability import WeightStability
 from lokl.kernels import RBF, Linear, per_view
 
 X, Y, VIEWS, _ = make_views(240, random_state=0)
@@ -26,14 +26,14 @@ def accident():
 
 
 def test_a_gate_that_found_the_regions_is_believed():
-    found = gate_stability(MODEL, X, Y, n_repeats=3, how="seed", cv=3, random_state=0)
+    found = weight_stability(MODEL, X, Y, n_repeats=3, how="seed", cv=3, random_state=0)
     assert found.leader_change < 0.1
     assert found.score > found.uniform_score
-    assert "The gate is stable" in found.verdict
+    assert "stable" in found.verdict
     trust = MODEL.fit(X, Y).weights(X)
     assert found.explained == pytest.approx(explained_by_classes(trust, Y, np.ones(len(Y))))
     assert found.kernels.rows == tuple(VIEWS)
-    np.testing.assert_allclose(found.kernels["trust"], trust.mean(axis=0))
+    np.testing.assert_allclose(found.kernels["weight"], trust.mean(axis=0))
     assert found.change == pytest.approx(found.changes.mean())
 
 
@@ -41,13 +41,13 @@ def test_a_gate_that_found_the_regions_is_believed():
 def test_an_accident_is_called_one(how):
     model, X, y = accident()
     # What refits have to warn of is not repeated.
-    found = gate_stability(model, X, y, n_repeats=3, how=how, cv=3, random_state=0)
-    assert found.verdict.startswith("Do not believe this gate: a refit changes trust by 0.")
+    found = weight_stability(model, X, y, n_repeats=3, how=how, cv=3, random_state=0)
+    assert found.verdict.startswith("Do not interpret")
     assert found.leader_change > 0.2
 
 
 def test_changes_are_those_of_the_refits():
-    found = gate_stability(MODEL, X, Y, n_repeats=2, how="seed", cv=2, random_state=3)
+    found = weight_stability(MODEL, X, Y, n_repeats=2, how="seed", cv=2, random_state=3)
     rng = np.random.RandomState(3)
     trust = MODEL.fit(X, Y).weights(X)
     for k in range(2):
@@ -61,13 +61,13 @@ def test_changes_are_those_of_the_refits():
 def test_a_fitted_pipeline_is_asked_as_it_is_and_stays_so():
     pipeline = make_pipeline(StandardScaler(), MODEL).fit(X, Y)
     before = pipeline[-1].weights(pipeline[:-1].transform(X))
-    found = gate_stability(pipeline, X, Y, n_repeats=2, cv=2, random_state=0)
-    np.testing.assert_allclose(found.kernels["trust"], before.mean(axis=0))
+    found = weight_stability(pipeline, X, Y, n_repeats=2, cv=2, random_state=0)
+    np.testing.assert_allclose(found.kernels["weight"], before.mean(axis=0))
     np.testing.assert_array_equal(pipeline[-1].weights(pipeline[:-1].transform(X)), before)
 
 
 def test_equal_trust_never_changes_its_leader():
-    found = gate_stability(UniformMKLClassifier(MODEL.kernels), X, Y, n_repeats=2, cv=2)
+    found = weight_stability(UniformMKLClassifier(MODEL.kernels), X, Y, n_repeats=2, cv=2)
     assert found.change == found.leader_change == found.gain[0] == 0
     assert found.spread == pytest.approx(0)
     assert "nearly the same for all samples" in found.verdict
@@ -75,7 +75,7 @@ def test_equal_trust_never_changes_its_leader():
 
 def test_regressors_have_no_classes():
     model = LMKLRegressor(MODEL.kernels, random_state=0)
-    found = gate_stability(model, X[:80], X[:80, 0], n_repeats=2, cv=2, random_state=0)
+    found = weight_stability(model, X[:80], X[:80, 0], n_repeats=2, cv=2, random_state=0)
     assert found.explained is None
     assert "class label" not in str(found)
 
@@ -83,33 +83,36 @@ def test_regressors_have_no_classes():
 def test_samples_may_lack_views():
     holes, y, views, _ = make_views(120, missing=0.2, random_state=0)
     model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
-    found = gate_stability(model, holes, y, n_repeats=2, cv=2, random_state=0)
+    found = weight_stability(model, holes, y, n_repeats=2, cv=2, random_state=0)
     assert 0 < found.change < 1
 
 
 @pytest.mark.parametrize(
-    ("numbers", "words"),
+    ("spread", "leaders", "explained", "gain", "words"),
     [
-        ((0.01, 0.1, 0.01, 0.2, (0.1, 0.05, 0.2)), "nearly the same for all samples"),
-        ((0.01, 0.3, 0.3, 0.2, (0.1, 0.05, 0.2)), "gives 30% of the samples another leading"),
-        ((0.01, 0.1, 0.3, 0.95, (-0.1, -0.2, 0.0)), "the class label explains 95% of it"),
-        ((0.01, 0.1, 0.3, 0.95, (0.1, 0.05, 0.2)), "stable and it helps"),
-        ((0.01, 0.1, 0.3, None, (0.1, -0.05, 0.2)), "whether it helps is open"),
+        (0.01, 0.1, 0.2, (0.1, 0.05, 0.2), "nearly the same for all samples"),
+        (0.3, 0.3, 0.2, (0.1, 0.05, 0.2), "30%"),
+        (0.3, 0.1, 0.95, (-0.1, -0.2, 0.0), "class label explains 95%"),
+        (0.3, 0.1, 0.95, (0.1, 0.05, 0.2), "stable and they help"),
+        (0.3, 0.1, None, (0.1, -0.05, 0.2), "may not help"),
     ],
 )
-def test_verdicts(numbers, words):
-    assert words in _verdict(*numbers)
+def test_verdicts(spread, leaders, explained, gain, words):
+    found = WeightStability(
+        None, np.array([0.01]), np.array([leaders]), spread, explained, 0.9, 0.8, gain
+    )
+    assert words in found.verdict
 
 
 def test_the_page_begins_with_the_verdict_and_fits_the_terminal():
-    found = gate_stability(MODEL, X, Y, n_repeats=1, cv=2, random_state=0)
+    found = weight_stability(MODEL, X, Y, n_repeats=1, cv=2, random_state=0)
     assert " ".join(str(found).splitlines()).startswith(found.verdict)
     assert max(map(len, str(found).splitlines())) <= 80
-    assert list(found.to_frame().columns) == ["trust", "spread", "change"]
+    assert list(found.to_frame().columns) == ["weight", "spread", "change"]
 
 
 def test_errors_name_what_was_given():
     with pytest.raises(ValueError, match="how must be one of 'bootstrap', 'seed', got 'luck'"):
-        gate_stability(MODEL, X, Y, how="luck")
+        weight_stability(MODEL, X, Y, how="luck")
     with pytest.raises(ValueError, match="n_repeats must be 1 or more, got 0"):
-        gate_stability(MODEL, X, Y, n_repeats=0)
+        weight_stability(MODEL, X, Y, n_repeats=0)

@@ -132,13 +132,13 @@ def test_the_page_shows_the_largest():
 def test_what_has_no_weights_says_why():
     halves = per_view(Linear(), VIEWS)
     for model in (LMKLClassifier(halves, random_state=0), TrustedVoteClassifier(halves)):
-        with pytest.raises(ValueError, match=r"has no one weight; contributions\(X\) has the part"):
+        with pytest.raises(ValueError, match=r"contributions\(X\)"):
             feature_weights(model.fit(X, Y))
     for kernel in (Cosine(), Linear().normalized().on([0, 1]), Linear().on([0, 1]).normalized()):
-        with pytest.raises(ValueError, match="'short' divides each sample by its own length"):
+        with pytest.raises(ValueError, match="'short'"):
             feature_weights(UniformMKLClassifier({"short": kernel, "plain": Linear()}).fit(X, Y))
     for kernel in (RBF(), Linear() * Linear()):
-        with pytest.raises(ValueError, match="needs linear kernels, and 'near' is"):
+        with pytest.raises(ValueError, match="'near' is"):
             feature_weights(UniformMKLClassifier({"near": kernel}).fit(X, Y))
     with pytest.raises(NotFittedError):
         feature_weights(UniformMKLClassifier(["linear"]))

@@ -74,7 +74,7 @@ def test_a_gate_that_has_more_numbers_than_samples_is_looked_into(ridge):
     """It may fit the samples without following the label, and tell another story for each seed."""
     X, _ = few_samples()
     y = np.arange(len(X)) % 3
-    text = r"gate of LMKLClassifier .* 201 .* 60 samples.* 0\.\d+.*start values.*gate_stability"
+    text = r"gate of LMKLClassifier .* 201 .* 60 samples.* 0\.\d+.*start values.*weight_stability"
     with pytest.warns(UserWarning, match=text):
         learner = model(gating="input", ridge=ridge).fit(X, y)
     assert explained_by_classes(learner.weights(X), y, np.ones(60)) < 0.5

@@ -14,7 +14,7 @@ from lokl.explain import Explanation
 from lokl.report import (
     Finding,
     Interval,
-    LeaderboardRow,
+    LeaderboardEntry,
     Report,
     SampleMap,
     ViewSubset,
@@ -68,10 +68,10 @@ def report(found=None, words="mrna", classes=None):
         classes=found.classes.tolist() if classes is None else classes,
         views=[ViewSummary(name, 20, score, Interval(0.01, -0.01, 0.03), 0.1) for name in names],
         leaderboard=[
-            LeaderboardRow("trusted vote", score, 2.1, 0.5, chosen=True),
-            LeaderboardRow("uniform mix", Interval(0.93, 0.9, 0.96), 0.3, 0.6),
-            LeaderboardRow("forest", Interval(0.92, 0.88, 0.95), 12.0, baseline=True),
-            LeaderboardRow("broken", None, 0.1, note=f"ValueError: {words}"),
+            LeaderboardEntry("trusted vote", score, 2.1, 0.5, chosen=True),
+            LeaderboardEntry("uniform mix", Interval(0.93, 0.9, 0.96), 0.3, 0.6),
+            LeaderboardEntry("forest", Interval(0.92, 0.88, 0.95), 12.0, baseline=True),
+            LeaderboardEntry("broken", None, 0.1, note=f"ValueError: {words}"),
         ],
         findings=[Finding("LOKL003", f"the mix is not clearly better than {words} alone")],
         subsets=[ViewSubset((names[0], names[-1]), score)],

@@ -7,7 +7,7 @@ from lokl.report import (
     Finding,
     Interval,
     KernelAlignment,
-    LeaderboardRow,
+    LeaderboardEntry,
     Report,
     SampleMap,
     SourceFile,
@@ -126,16 +126,16 @@ def study(explanation, sample_map, classes):
 def leaderboard(names):
     def row(name, mean, low, high, seconds, behind, **more):
         score = Interval(mean, low, high)
-        return LeaderboardRow(name, score, seconds, behind=Interval(*behind), **more)
+        return LeaderboardEntry(name, score, seconds, behind=Interval(*behind), **more)
 
     vote, alone = f"trusted vote, {len(names)} views", f"{names[0]} alone"
     return [
-        LeaderboardRow(vote, Interval(0.953, 0.921, 0.98), 2.1, 0.62, chosen=True),
+        LeaderboardEntry(vote, Interval(0.953, 0.921, 0.98), 2.1, 0.62, chosen=True),
         row("uniform mix", 0.947, 0.912, 0.976, 0.3, (0.006, -0.012, 0.024), support=0.71),
         row(alone, 0.933, 0.896, 0.969, 0.12, (0.02, -0.008, 0.049), support=0.55),
         row("logistic", 0.933, 0.893, 0.966, 0.05, (0.02, -0.004, 0.044), baseline=True),
         row("random forest", 0.92, 0.876, 0.957, 1.4, (0.033, 0.006, 0.06), baseline=True),
-        LeaderboardRow("LMKL", None, 0.4, note="stopped after 60 s"),
+        LeaderboardEntry("LMKL", None, 0.4, note="stopped after 60 s"),
         row("majority class", 0.5, 0.48, 0.52, 0.001, (0.453, 0.41, 0.49), baseline=True),
     ]
 

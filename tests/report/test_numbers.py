@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from study_cases import like_a_study
 
 import lokl.report
-from lokl.report import Interval, LeaderboardRow, Report
+from lokl.report import Interval, LeaderboardEntry, Report
 from lokl.report.figures import Axis, ramp
 from lokl.report.formatting import (
     Formatter,
@@ -162,9 +162,9 @@ def sentences(**more):
 
 
 def test_the_verdict_has_two_sentences_an_interval_and_a_baseline():
-    best = LeaderboardRow("vote", Interval(0.953, 0.921, 0.98), 1.0, chosen=True)
-    forest = LeaderboardRow("forest", Interval(0.92, 0.88, 0.95), 1.0, baseline=True)
-    coin = LeaderboardRow("coin", Interval(0.5, 0.4, 0.6), 1.0, baseline=True)
+    best = LeaderboardEntry("vote", Interval(0.953, 0.921, 0.98), 1.0, chosen=True)
+    forest = LeaderboardEntry("forest", Interval(0.92, 0.88, 0.95), 1.0, baseline=True)
+    coin = LeaderboardEntry("coin", Interval(0.5, 0.4, 0.6), 1.0, baseline=True)
     found = sentences(leaderboard=[best, forest, coin])
     for part in ("vote", "95.3 %", "92.1 to 98.0", "forest", "92.0 %"):
         assert part in found

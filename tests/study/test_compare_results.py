@@ -9,7 +9,7 @@ from compare_cases import experiment_of, made_up, read, write_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.explain.formatting import corrected_interval
+from lokl.explain.results import corrected_interval
 from lokl.study.candidates import VIEW
 from lokl.study.findings import CHECKS, findings
 from lokl.study.results import BEST_VIEW, Results, predictions_csv, results_csv

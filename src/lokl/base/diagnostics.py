@@ -361,7 +361,7 @@ def warn_if_gate_misleads(
     warn_once(
         "gate misleads",
         f"{sign}, and held-out accuracy is {scores[0]:.3f}, compared with {scores[1]:.3f} for the "
-        f"average of the kernels: {meaning}. lokl.explain.gate_stability measures how reliable "
+        f"average of the kernels: {meaning}. lokl.explain.weight_stability measures how reliable "
         "they are. Raise ridge, use gating='kernel_pca' or gate.on(few columns) if the method has "
         "them, or use LDMKLClassifier or UniformMKLClassifier",
     )

@@ -1,4 +1,4 @@
-"""What a model has learned and how far it can be believed, in numbers and displays.
+"""Explanations of predictions and of what a model has learned.
 
 Displays need matplotlib, the extra ``plot``.
 """
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from lokl.explain.explanation import Explanation as Explanation
     from lokl.explain.explanation import SampleExplanation as SampleExplanation
     from lokl.explain.explanation import ViewContribution as ViewContribution
-    from lokl.explain.formatting import Findings as Findings
     from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
     from lokl.explain.linear_weights import feature_weights as feature_weights
+    from lokl.explain.results import ResultTable as ResultTable
     from lokl.explain.similarity import KernelAlignment as KernelAlignment
     from lokl.explain.similarity import kernel_alignment as kernel_alignment
     from lokl.explain.similarity import nearest_samples as nearest_samples
-    from lokl.explain.stability import GateStability as GateStability
-    from lokl.explain.stability import gate_stability as gate_stability
+    from lokl.explain.stability import WeightStability as WeightStability
+    from lokl.explain.stability import weight_stability as weight_stability
     from lokl.explain.view_scores import ViewValue as ViewValue
     from lokl.explain.view_scores import view_importance as view_importance
     from lokl.explain.view_scores import view_value as view_value
@@ -32,15 +32,14 @@ __getattr__, __all__ = lazy_exports(
     {
         "Explanation": "lokl.explain.explanation",
         "FeatureWeights": "lokl.explain.linear_weights",
-        "Findings": "lokl.explain.formatting",
-        "GateStability": "lokl.explain.stability",
         "KernelAlignment": "lokl.explain.similarity",
+        "ResultTable": "lokl.explain.results",
         "SampleExplanation": "lokl.explain.explanation",
         "ViewContribution": "lokl.explain.explanation",
         "ViewValue": "lokl.explain.view_scores",
+        "WeightStability": "lokl.explain.stability",
         "explain": "lokl.explain.by_view",
         "feature_weights": "lokl.explain.linear_weights",
-        "gate_stability": "lokl.explain.stability",
         "kernel_alignment": "lokl.explain.similarity",
         "nearest_samples": "lokl.explain.similarity",
         "plot_regions": "lokl.explain.displays",
@@ -48,5 +47,6 @@ __getattr__, __all__ = lazy_exports(
         "plot_trust": "lokl.explain.displays",
         "view_importance": "lokl.explain.view_scores",
         "view_value": "lokl.explain.view_scores",
+        "weight_stability": "lokl.explain.stability",
     },
 )

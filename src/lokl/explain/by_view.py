@@ -18,7 +18,16 @@ from lokl.explain.explanation import (
     Explanation,
     class_codes,
 )
-from lokl.explain.views import KernelView, Views, by_view, named_views, plain, present_in, views_of
+from lokl.explain.views import (
+    KernelView,
+    Views,
+    by_view,
+    named_views,
+    plain,
+    present_in,
+    views_of,
+    weights_by_view,
+)
 from lokl.methods.trusted_vote.pooling import pairwise_disagreement
 
 # A view is sure of a class that is this many times as probable as any other.
@@ -169,9 +178,7 @@ class _Queried:
         """Return all that needs views, by the names of the fields of an explanation."""
         contributions = np.asarray(self.inner.contributions(self.Z), dtype=float)
         contributions = by_view(contributions, self.views, np.sum)
-        weights = np.asarray(self.inner.weights(self.Z), dtype=float)
-        # Gates that differ between classes are averaged.
-        weights = weights if weights.ndim == 2 else weights.mean(axis=1)
+        weights = weights_by_view(self.inner, self.Z, self.views)
         trust = familiarity = None
         if hasattr(self.inner, "trust"):
             trust = by_view(np.asarray(self.inner.trust(self.Z)), self.views, np.max)
@@ -182,7 +189,7 @@ class _Queried:
         return {
             "views": [view.name for view in self.views],
             "presence": self.presence,
-            "weights": np.where(self.presence, by_view(weights, self.views, np.sum), 0.0),
+            "weights": np.where(self.presence, weights, 0.0),
             "trust": trust,
             "familiarity": familiarity,
             **(

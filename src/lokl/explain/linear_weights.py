@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._frames import need_pandas
 from lokl.base.estimator import KernelEstimator
-from lokl.explain.formatting import Findings
-from lokl.explain.views import learner_of
+from lokl.explain.results import ResultTable
+from lokl.explain.views import last_step
 from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
@@ -76,10 +76,10 @@ class FeatureWeights:
         values = np.array([self.parts[i, :, c] for i, c in rows])
         return pandas.DataFrame(values, index, pandas.Index(self.tasks, name=self.kind))
 
-    def largest(self, count: int = _SHOWN) -> Findings:
+    def largest(self, count: int = _SHOWN) -> ResultTable:
         """Return the columns of the largest weights, over all kernels and classes."""
         order = np.argsort(-np.abs(self.coef).max(axis=0), kind="stable")[:count]
-        return Findings(
+        return ResultTable(
             f"Weights of the {len(order)} leading columns of {len(self.features)}, by {self.kind}",
             "column",
             tuple(self.features[c] for c in order),
@@ -114,7 +114,7 @@ def feature_weights(model: Any) -> FeatureWeights:
     weights : FeatureWeights
         ``weights.coef`` is an array like ``coef_`` of scikit-learn, ``weights.to_frame()`` a table.
     """
-    learner: Any = learner_of(model, "feature_weights")
+    learner: Any = last_step(model)
     check_is_fitted(learner)
     learned = getattr(learner, "kernel_", None)
     if learned is None or not learned.gate.is_constant:

@@ -1,4 +1,4 @@
-"""Whether a gate would say the same again: refits, and what the class label explains of it."""
+"""Stability of learned weights: refits, held-out gain, and dependence on the class label."""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -16,96 +16,133 @@ from lokl._arrays import Array
 from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
 from lokl.base.diagnostics import FLAT, explained_by_classes
-from lokl.explain.formatting import Findings, corrected_interval, make_folds, number, one_scorer
-from lokl.explain.views import learner_of, seen_by_learner
+from lokl.explain.results import (
+    ResultTable,
+    corrected_interval,
+    make_folds,
+    one_scorer,
+    short_number,
+)
+from lokl.explain.views import last_step, transformed
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 
-# Where one of these is exceeded, refits tell another story about which kernel is trusted.
+# Weights are unstable if one of these is exceeded.
 MANY_LEADERS, LARGE_CHANGE = 0.2, 0.15
-# Share of the gate's variance above which it says little that the class label does not.
-_TOLD_BY_CLASS = 0.9
-# Shares of trust this close are equal: which of them leads is a matter of rounding.
+# Share of the variance of weights above which they say little beyond the class label.
+_EXPLAINED_BY_CLASS = 0.9
+# Weights this close are equal: which of them is larger is a matter of rounding.
 _TIE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class GateStability:
-    """How far a gate can be believed; see :func:`gate_stability`.
+class WeightStability:
+    """Stability of the weights of a model; see :func:`weight_stability`.
 
     Attributes
     ----------
-    verdict : str
-        One sentence.
-    change : float
-        Mean absolute change of ``weights(X)`` from the model to a refit.
-    leader_change : float
-        Share of the samples whose most trusted kernel is another in a refit.
+    kernels : ResultTable
+        A row for each kernel: mean ``weight``, its ``spread`` between samples, and its ``change``
+        between refits.
+    changes : array of shape (n_repeats,)
+        Mean absolute change of ``weights(X)`` from the model to each refit.
+    leader_changes : array of shape (n_repeats,)
+        Share of the samples whose largest weight is on another kernel in each refit.
     spread : float
-        How far trust differs between samples (standard deviation). Near 0 the gate is the same
-        everywhere.
+        Standard deviation of weights between samples. Near 0, all samples have the same weights.
     explained : float or None
         Share of the variance of ``weights(X)`` that the class label explains (eta squared); None
         for regressors.
     score, uniform_score : float
-        Mean held-out score of the model, and of the plain average of its kernels.
+        Mean held-out score of the model, and of the uniform average of its kernels.
     gain : tuple of float
-        Mean difference of both, with the ends of its 95 % interval.
-    kernels : Findings
-        A row for each kernel: mean ``trust``, its ``spread`` between samples, and its ``change``
-        between refits.
-    changes, leader_changes : array of shape (n_repeats,)
-        Of each refit.
+        Mean difference of both, with the limits of its 95 % interval.
 
     Examples
     --------
     >>> from lokl import LMKLClassifier
     >>> from lokl.datasets import make_views
-    >>> from lokl.explain import gate_stability
+    >>> from lokl.explain import weight_stability
     >>> from lokl.kernels import Linear, per_view
     >>> X, y, views, region = make_views(200, random_state=0)
     >>> model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
-    >>> found = gate_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
-    >>> bool(found.leader_change < 0.2)
+    >>> stability = weight_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
+    >>> bool(stability.leader_change < 0.2)
     True
     """
 
-    verdict: str
-    change: float
-    leader_change: float
+    kernels: ResultTable
+    changes: Array
+    leader_changes: Array
     spread: float
     explained: float | None
     score: float
     uniform_score: float
     gain: tuple[float, float, float]
-    kernels: Findings
-    changes: Array
-    leader_changes: Array
+
+    @property
+    def change(self) -> float:
+        """Mean absolute change of weights over the refits."""
+        return float(self.changes.mean())
+
+    @property
+    def leader_change(self) -> float:
+        """Mean share of samples with another leading kernel over the refits."""
+        return float(self.leader_changes.mean())
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on whether the weights can be interpreted."""
+        gain, low, high = self.gain
+        if self.spread < FLAT:
+            return (
+                f"The weights are nearly the same for all samples (spread {self.spread:.3f}): they "
+                "show how much each kernel counts, not where."
+            )
+        if self.leader_change > MANY_LEADERS or self.change > LARGE_CHANGE:
+            return (
+                f"Do not interpret these weights: a refit changes them by {self.change:.2f} on "
+                f"average, and {self.leader_change:.0%} of the samples get another leading kernel."
+            )
+        if self.explained is not None and self.explained > _EXPLAINED_BY_CLASS and gain <= 0:
+            return (
+                f"Do not interpret these weights: the class label explains {self.explained:.0%} of "
+                f"their variance, and the model is not better than the uniform average "
+                f"({gain:+.3f})."
+            )
+        if low <= 0:
+            return (
+                "The weights are stable, but may not help: held out, the model differs from the "
+                f"uniform average by {gain:+.3f} ({low:+.3f} to {high:+.3f})."
+            )
+        return (
+            "The weights are stable and they help: held out, the model is better than the uniform "
+            f"average by {gain:.3f} ({low:.3f} to {high:.3f})."
+        )
 
     def to_frame(self) -> Any:
         """Return the table of kernels as a data frame (pandas)."""
         return self.kernels.to_frame()
 
     def __str__(self) -> str:
-        gain, low, high = map(number, self.gain)
-        lines = [
-            fill(self.verdict, 80),
-            "",
-            f"  mean change of the gate           {number(self.change)}",
-            f"  samples with another leader       {self.leader_change:.0%}",
-            f"  spread between samples            {number(self.spread)}",
-            f"  held-out score                    {number(self.score)}",
-            f"  the same of the plain average     {number(self.uniform_score)}",
-            f"  difference                        {gain} [{low}, {high}]",
-        ]
-        if self.explained is not None:
-            lines.insert(5, f"  explained by the class label      {self.explained:.0%}")
-        return "\n".join([*lines, "", str(self.kernels)])
+        gain, low, high = map(short_number, self.gain)
+        explained = "" if self.explained is None else f"{self.explained:.0%}"
+        lines = {
+            "mean change of the weights": short_number(self.change),
+            "samples with another leader": f"{self.leader_change:.0%}",
+            "spread between samples": short_number(self.spread),
+            "explained by the class label": explained,
+            "held-out score": short_number(self.score),
+            "score of the uniform average": short_number(self.uniform_score),
+            "difference": f"{gain} [{low}, {high}]",
+        }
+        shown = [f"  {name:<32}  {value}" for name, value in lines.items() if value]
+        return "\n".join([fill(self.verdict, 80), "", *shown, "", str(self.kernels)])
 
     def __repr__(self) -> str:
         return str(self)
 
 
-def gate_stability(
+def weight_stability(
     model: Any,
     X: Any,
     y: Any,
@@ -116,128 +153,102 @@ def gate_stability(
     scoring: Any = None,
     groups: Any = None,
     random_state: Any = None,
-) -> GateStability:
-    """Fit a model again and again, and say whether its gate can be believed.
+) -> WeightStability:
+    """Refit a model several times and measure whether its weights can be interpreted.
 
-    A gate may be an accident: of the samples, of the seed, or of the labels, which it can learn by
-    heart. This measures all three, and whether the model predicts better than the plain average of
-    its kernels. It costs `n_repeats` fits and those of a cross-validation.
+    Learned weights may depend on the drawn samples, on the seed, or on the labels, which a gate can
+    memorise. This measures all three, and whether the model predicts better than the uniform
+    average of its kernels. It costs `n_repeats` fits and two cross-validations.
 
     Parameters
     ----------
     model : estimator of lokl, or a pipeline that ends in one
-        Fitted on `X` and `y`, or not fitted; it stays as it is.
+        Fitted on `X` and `y`, or not fitted; it is not changed.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         Training samples.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     n_repeats : int, default=10
         Number of refits.
     how : {"bootstrap", "seed"}, default="bootstrap"
-        What differs in a refit: the samples, drawn with replacement (within each class), or the
-        `random_state` of the model alone.
+        What differs in a refit: the samples, drawn with replacement (within each class), or only
+        the `random_state` of the model.
     cv, scoring, groups
-        Of the cross-validated scores, as in :func:`view_value`.
+        Settings of the cross-validated scores, as in :func:`view_value`.
     random_state : int, RandomState or None
-        Decides the draws.
+        Seed of the refits.
 
     Returns
     -------
-    stability : GateStability
+    stability : WeightStability
         ``print(stability)`` shows everything, ``stability.verdict`` is one sentence.
     """
     check_choice("how", how, ("bootstrap", "seed"))
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}")
     X, y = indexable(X, y)
-    # What refits have to warn of says nothing about the model that was asked about.
-    first, _ = capture_warnings(_fitted, model, X, y)
+    # Warnings of refits do not concern the model itself.
+    names, weights = capture_warnings(_fitted_weights, model, X, y)[0]
     rng = check_random_state(random_state)
     refits = [capture_warnings(_refit, model, X, y, how, rng)[0] for _ in range(n_repeats)]
     scores, folds = _held_out_scores(model, X, y, cv, scoring, groups)
-    gain = corrected_interval(scores[0] - scores[1], folds)
-    codes = np.unique(np.asarray(y), return_inverse=True)[1] if is_classifier(model) else None
-    return _judged(first, refits, codes, scores, gain, how)
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """Trust of a fitted model in its kernels at all samples."""
-
-    names: list[str]
-    trust: Array  # (n_samples, n_kernels)
-
-
-def _judged(
-    first: _Fit,
-    refits: list[Array],
-    codes: Array | None,
-    scores: Array,
-    gain: tuple[float, float, float],
-    how: str,
-) -> GateStability:
-    """Measure refits against the model, and put the finding into words."""
-    trust = first.trust
-    moved = np.array([np.abs(refit - trust) for refit in refits])
-    leaders = np.array([other_leader(trust, refit).mean() for refit in refits])
+    moved = np.array([np.abs(refit - weights) for refit in refits])
     explained = None
-    if codes is not None:
-        explained = explained_by_classes(trust, codes, np.ones(len(codes)))
-    spread = float(np.sqrt(trust.var(axis=0).sum()))
-    change, leader_change = float(moved.mean()), float(leaders.mean())
-    return GateStability(
-        _verdict(change, leader_change, spread, explained, gain),
-        change,
-        leader_change,
-        spread,
-        explained,
-        float(scores[0].mean()),
-        float(scores[1].mean()),
-        gain,
-        _table(first.names, trust, moved, how),
-        moved.mean(axis=(1, 2)),
-        leaders,
+    if is_classifier(model):
+        codes = np.unique(np.asarray(y), return_inverse=True)[1]
+        explained = explained_by_classes(weights, codes, np.ones(len(codes)))
+    columns = {
+        "weight": weights.mean(axis=0),
+        "spread": weights.std(axis=0),
+        "change": moved.mean(axis=(0, 1)),
+    }
+    title = f"Kernels: mean weight, spread between samples, change between refits ({how})"
+    return WeightStability(
+        kernels=ResultTable(title, "kernel", tuple(names), columns),
+        changes=moved.mean(axis=(1, 2)),
+        leader_changes=np.array([leader_changed(weights, refit).mean() for refit in refits]),
+        spread=float(np.sqrt(weights.var(axis=0).sum())),
+        explained=explained,
+        score=float(scores[0].mean()),
+        uniform_score=float(scores[1].mean()),
+        gain=corrected_interval(scores[0] - scores[1], folds),
     )
 
 
-def _trust(model: Any, X: Any) -> Array:
-    return np.asarray(learner_of(model, "gate_stability").weights(seen_by_learner(model, X)))
-
-
-def _fitted(model: Any, X: Any, y: Any) -> _Fit:
+def _fitted_weights(model: Any, X: Any, y: Any) -> tuple[list[str], Array]:
+    """Return names of kernels and weights of a model, which is fitted if it is not."""
     try:
-        check_is_fitted(learner_of(model, "gate_stability"))
+        check_is_fitted(last_step(model))
     except NotFittedError:
         model = clone(model).fit(X, y)
-    return _Fit(learner_of(model, "gate_stability").kernel_names_, _trust(model, X))
+    estimator: Any = last_step(model)
+    return estimator.kernel_names_, np.asarray(estimator.weights(transformed(model, X)))
 
 
 def _refit(model: Any, X: Any, y: Any, how: str, rng: np.random.RandomState) -> Array:
-    """Trust of a model that other samples or another seed have made."""
-    copy = clone(model)
+    """Return the weights of a refit on other samples or with another seed."""
+    copy, rows = clone(model), np.arange(len(y))
     if how == "seed":
-        last = copy[-1] if isinstance(copy, Pipeline) else copy
-        last.set_params(random_state=int(rng.randint(2**31 - 1)))
-        return _trust(copy.fit(X, y), X)
-    rows = _drawn(model, y, rng)
-    return _trust(copy.fit(_safe_indexing(X, rows), _safe_indexing(y, rows)), X)
+        last_step(copy).set_params(random_state=int(rng.randint(2**31 - 1)))
+    else:
+        classes = np.zeros(len(y), dtype=int)
+        if is_classifier(model):
+            classes = np.unique(np.asarray(y), return_inverse=True)[1]
+        for code in range(classes.max() + 1):
+            # Each class keeps its size, so that none is lost.
+            own = np.flatnonzero(classes == code)
+            rows[own] = rng.choice(own, len(own))
+    copy.fit(_safe_indexing(X, rows), _safe_indexing(y, rows))
+    return _fitted_weights(copy, X, y)[1]
 
 
-def _drawn(model: Any, y: Any, rng: np.random.RandomState) -> Array:
-    """Samples with replacement; of each class as many as there are, so that none is lost."""
-    n_samples = len(y)
-    codes = np.zeros(n_samples, dtype=int)
-    if is_classifier(model):
-        codes = np.unique(np.asarray(y), return_inverse=True)[1]
-    rows = np.empty(n_samples, dtype=int)
-    for code in range(codes.max() + 1):
-        own = np.flatnonzero(codes == code)
-        rows[own] = rng.choice(own, len(own))
-    return rows
+def leader_changed(weights: Array, refit: Array, tie: float = _TIE) -> Array:
+    """Return which samples have another leading kernel in a refit; ties are not a change.
 
-
-def other_leader(trust: Array, refit: Array, tie: float = _TIE) -> Array:
-    """Which samples have another leading kernel; kernels that lead together are no change."""
-    led = np.take_along_axis(refit, trust.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
+    Parameters
+    ----------
+    weights, refit : arrays of shape (n_samples, n_kernels)
+    """
+    led = np.take_along_axis(refit, weights.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
     return np.asarray(led < refit.max(axis=1) - tie)
 
 
@@ -252,62 +263,14 @@ def _average_of(model: Any) -> Any:
 def _held_out_scores(
     model: Any, X: Any, y: Any, cv: Any, scoring: Any, groups: Any
 ) -> tuple[Array, Any]:
-    """Scores of the model and of the average of its kernels on the same folds."""
+    """Return scores of the model and of the uniform average of its kernels on the same folds."""
     folds = make_folds(model, X, y, cv, groups)
-    average = _average_of(learner_of(model, "gate_stability"))
-    rival = average
+    average = _average_of(last_step(model))
     if isinstance(model, Pipeline):
-        rival = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])
-    scorer = one_scorer(model, scoring)
-    options = {"cv": folds, "scoring": scorer, "error_score": "raise"}
-    found = [
-        capture_warnings(lambda one: cross_val_score(one, X, y, **options), one)[0]
-        for one in (clone(model), rival)
-    ]
-    return np.array(found), folds
+        average = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])
+    options = {"cv": folds, "scoring": one_scorer(model, scoring), "error_score": "raise"}
 
+    def scores(candidate: Any) -> Any:
+        return capture_warnings(lambda: cross_val_score(candidate, X, y, **options))[0]
 
-def _verdict(
-    change: float,
-    leader_change: float,
-    spread: float,
-    explained: float | None,
-    gain: tuple[float, float, float],
-) -> str:
-    if spread < FLAT:
-        return (
-            f"The gate is nearly the same for all samples (spread {spread:.3f}): it says how much "
-            "each kernel counts, not where."
-        )
-    if leader_change > MANY_LEADERS or change > LARGE_CHANGE:
-        return (
-            f"Do not believe this gate: a refit changes trust by {change:.2f} on average and gives "
-            f"{leader_change:.0%} of the samples another leading kernel."
-        )
-    if explained is not None and explained > _TOLD_BY_CLASS and gain[0] <= 0:
-        return (
-            f"Do not believe this gate: the class label explains {explained:.0%} of it, and the "
-            f"model predicts no better than the plain average ({gain[0]:+.3f})."
-        )
-    if gain[1] <= 0:
-        return (
-            f"The gate is stable, but whether it helps is open: held out, the model differs from "
-            f"the plain average by {gain[0]:+.3f} ({gain[1]:+.3f} to {gain[2]:+.3f})."
-        )
-    return (
-        f"The gate is stable and it helps: held out, the model is better than the plain average "
-        f"by {gain[0]:.3f} ({gain[1]:.3f} to {gain[2]:.3f})."
-    )
-
-
-def _table(names: list[str], trust: Array, moved: Array, how: str) -> Findings:
-    return Findings(
-        f"Kernels: mean trust, spread between samples, change between refits ({how})",
-        "kernel",
-        tuple(names),
-        {
-            "trust": trust.mean(axis=0),
-            "spread": trust.std(axis=0),
-            "change": moved.mean(axis=(0, 1)),
-        },
-    )
+    return np.array([scores(clone(model)), scores(average)]), folds

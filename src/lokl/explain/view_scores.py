@@ -1,7 +1,4 @@
-"""What a view is worth: alone, and what is lost without it.
-
-Permutation importance of whole views, and of columns, where samples may lack views.
-"""
+"""Value of views: scores of each view alone and without it, and permutation importance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,55 +6,54 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
-from sklearn.inspection import permutation_importance
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.metaestimators import available_if
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, as_samples, is_sparse
 from lokl._parameters import check_choice
 from lokl._warnings import DeferredWarnings
-from lokl.explain.formatting import (
-    Findings,
+from lokl.explain.results import (
+    ResultTable,
     corrected_interval,
+    interval_columns,
     make_folds,
     one_scorer,
-    with_interval,
 )
-from lokl.explain.views import Viewed, fitted_to_see, learner_of, read_views, seen_by_learner
+from lokl.explain.views import KernelView, last_step, transformed, views_on
+from lokl.kernels import Kernel
 from lokl.kernels.columns import column_names, scale_columns, take_columns
 from lokl.kernels.samples import present_rows
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 
-# All subsets of so many views are asked; of more, single views and all but one.
+# With more views than this, only single views and all but one are scored, not all subsets.
 _FEW = 5
-_ALL = "all views"
 
 
 @dataclass(frozen=True, eq=False)
 class ViewValue:
-    """What views are worth to a model; see :func:`view_value`.
+    """Value of views to a model; see :func:`view_value`.
 
-    Intervals are of 95 % over the folds, widened since folds share training samples (Nadeau and
-    Bengio). Losses are differences on the same test samples, fold by fold: where the interval is
-    above zero, other samples of this kind would show a loss, too. A sample that has none of the
-    views of a set is left out of it, in training and in the score; the loss compares both models
-    on the samples that are left.
+    Intervals are 95 % intervals over the folds, widened because folds share training samples
+    (Nadeau and Bengio). Losses are paired by fold on the same test samples. Samples without any of
+    the views of a set are left out of it, in training and in the score; the loss compares both
+    models on the remaining samples.
 
     Attributes
     ----------
-    views : Findings
-        A row for each view: ``alone``, the score of the model with this view only; ``loss``, how
-        far the score falls where the view is withheld; both with 95 % intervals (``alone_low``,
+    views : ResultTable
+        A row for each view: ``alone``, the score of the model with this view only; ``loss``, the
+        loss of the score when the view is removed; both with 95 % intervals (``alone_low``,
         ``alone_high``, ``loss_low``, ``loss_high``); ``samples``, the share of the samples that
         have the view.
-    subsets : Findings
-        A row for each set of views that was tried: ``score`` and ``loss`` against all views, with
-        intervals, and ``samples``, the share that has at least one of the views.
+    subsets : ResultTable
+        A row for each set of views: ``score`` and ``loss`` against all views, with intervals, and
+        ``samples``, the share of the samples that have at least one of the views.
     scores : dict of str to array of shape (n_splits,)
         Score of each subset on each split.
 
@@ -75,8 +71,8 @@ class ViewValue:
     True
     """
 
-    views: Findings
-    subsets: Findings
+    views: ResultTable
+    subsets: ResultTable
     scores: dict[str, Array]
 
     def to_frame(self) -> Any:
@@ -103,18 +99,18 @@ def view_value(
 ) -> ViewValue:
     """Score a model with each view alone, without each view, and with all sets of few views.
 
-    Every set of views is a fit of its own on the same folds, with the settings of the model: tune
-    it before. Kernels of other views are left out, and columns that only they read are zero, so
-    that no gate can look at them.
+    Every set of views is fitted on the same folds with the settings of the model, so tune it
+    before. Kernels of other views are left out, and columns that only they read are set to zero, so
+    that no gate can use them.
 
     Parameters
     ----------
     model : estimator of lokl, or a pipeline that ends in one
-        Fitted or not; it stays as it is.
+        Fitted or not; it is not changed.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     views : mapping of str to columns, optional
-        As :func:`lokl.join_views` returns it: a kernel belongs to the view that has all its
+        As returned by :func:`lokl.join_views`: a kernel belongs to the view that has all its
         columns. Without it, kernels on the same columns are one view, and a kernel without
         ``.on(columns)`` is a view by itself.
     cv : int, splitter or iterable of splits, default=5
@@ -123,7 +119,7 @@ def view_value(
     groups : array-like of shape (n_samples,), optional
         Samples of a group are never on both sides of a split.
     n_jobs : int, optional
-        Of the search that fits the folds.
+        Number of parallel jobs of the fits.
 
     Returns
     -------
@@ -131,194 +127,157 @@ def view_value(
         ``print(value)`` shows both tables; ``value.to_frame()`` is a data frame.
     """
     X, y = indexable(X, y)
-    learner, scorer = learner_of(model, "view_value"), one_scorer(model, scoring)
-    viewed = read_views(learner, fitted_to_see(model, X, y), y, views, "view_value")
+    scorer, seen = one_scorer(last_step(model), scoring), X
+    if isinstance(model, Pipeline) and len(model) > 1:
+        seen = clone(model[:-1]).fit_transform(X, y)
+    kernels, found, present = views_on(last_step(model), seen, y, views)
     folds = make_folds(model, X, y, cv, groups)
     with DeferredWarnings():
         fitted = [
-            clone(model).fit(_safe_indexing(X, kept), _safe_indexing(y, kept)) for kept, _ in folds
+            clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+            for train, _ in folds
         ]
-        comparison = _Comparison(model, X, y, viewed, folds, scorer, n_jobs, fitted)
-        tried = {subset: comparison.tried(subset) for subset in subsets_tried(len(viewed.views))}
-    title = f"{_called(model, scoring)} over {len(folds)} splits, with 95 % intervals"
-    return _tables(title, [view.name for view in viewed.views], tried)
+        scoring_of = _SubsetScoring(
+            model, X, y, kernels, found, present, folds, scorer, n_jobs, fitted
+        )
+        scores = {subset: scoring_of.score(subset) for subset in subsets_tried(len(found))}
+    if scoring is None:
+        scoring = "accuracy" if is_classifier(model) else "R squared"
+    name = scoring if isinstance(scoring, str) else "score"
+    title = f"{name} over {len(folds)} splits, with 95 % intervals"
+    return _tables(title, [view.name for view in found], scores)
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
-    """One set of views on all splits."""
+class _SubsetScore:
+    """Scores of one set of views on all splits, with (mean, low, high) of score and loss."""
 
-    scores: Array  # (n_splits,)
-    score: tuple[float, float, float]  # mean, low, high
+    scores: Array
+    score: tuple[float, float, float]
     loss: tuple[float, float, float]
     samples: float  # share of the samples that have one of the views
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison:
-    """A model with some of its views, on the same splits."""
+class _SubsetScoring:
+    """A model, its views, and models of all views that were fitted on each split."""
 
     model: Any
     X: Any
     y: Any
-    viewed: Viewed
+    kernels: dict[str, Kernel]
+    views: list[KernelView]
+    present: Array
     folds: list[Fold]
     scorer: Any
     n_jobs: int | None
-    # Models of all views, one for each split: their scores depend on who is asked.
     fitted: list[Any]
 
-    def tried(self, subset: tuple[int, ...]) -> _Tried:
-        views = [self.viewed.views[i] for i in subset]
-        has = np.any([view.present for view in views], axis=0)
-        folds = [(kept[has[kept]], left[has[left]]) for kept, left in self.folds]
-        self._check(views, folds)
-        whole = self._score_of_all(folds)
+    def score(self, subset: tuple[int, ...]) -> _SubsetScore:
+        """Score the model with some views, and with all of them, on samples that have one."""
+        has = np.asarray(self.present[:, subset].any(axis=1))
+        folds = [(train[has[train]], test[has[test]]) for train, test in self.folds]
+        self._check(subset, folds)
+        tests = [(_safe_indexing(self.X, own), _safe_indexing(self.y, own)) for _, own in folds]
+        pairs = zip(self.fitted, tests, strict=True)
+        whole = np.array([self.scorer(model, *test) for model, test in pairs])
         scores = whole
-        if len(views) < len(self.viewed.views):
-            scores = self._score_of_some(subset, has, folds)
-        return _Tried(
-            scores,
-            corrected_interval(scores, folds),
-            corrected_interval(whole - scores, folds),
-            float(has.mean()),
-        )
+        if len(subset) < len(self.views):
+            scores = self._refitted_scores(subset, has, folds)
+        score, loss = (corrected_interval(own, folds) for own in (scores, whole - scores))
+        return _SubsetScore(scores, score, loss, float(has.mean()))
 
-    def _check(self, views: list[Any], folds: list[Fold]) -> None:
-        """Raise where samples without these views leave nothing to learn or to score."""
-        classes = is_classifier(self.model)
-        shown = " + ".join(view.name for view in views)
-        for k, (kept, left) in enumerate(folds):
-            known = len(np.unique(np.asarray(self.y)[kept])) if classes else 2
-            if not len(left) or not len(kept) or known < 2:
-                of = f" of {known} class" if known < 2 else ""
+    def _check(self, subset: tuple[int, ...], folds: list[Fold]) -> None:
+        """Raise if too few samples have these views to fit or to score."""
+        for k, (train, test) in enumerate(folds):
+            classes = len(np.unique(np.asarray(self.y)[train])) if is_classifier(self.model) else 2
+            if not len(test) or not len(train) or classes < 2:
+                name = " + ".join(self.views[view].name for view in subset)
+                of = f" of {classes} class" if classes < 2 else ""
                 raise ValueError(
-                    f"too few samples have {shown!r}: split {k} has {len(kept)}{of} to learn from, "
-                    f"and {len(left)} to score; use fewer folds, or leave the view out"
+                    f"too few samples have {name!r}: split {k} has {len(train)}{of} to learn from, "
+                    f"and {len(test)} to score; use fewer folds, or leave the view out"
                 )
 
-    def _score_of_all(self, folds: list[Fold]) -> Array:
-        return np.array(
-            [
-                self.scorer(one, _safe_indexing(self.X, left), _safe_indexing(self.y, left))
-                for one, (_, left) in zip(self.fitted, folds, strict=True)
-            ]
-        )
-
-    def _score_of_some(self, subset: tuple[int, ...], has: Array, folds: list[Fold]) -> Array:
-        place = np.cumsum(has) - 1
-        rows = np.flatnonzero(has)
-        model, X = self._with_only(subset, _safe_indexing(self.X, rows))
+    def _refitted_scores(self, subset: tuple[int, ...], has: Array, folds: list[Fold]) -> Array:
+        position, rows = np.cumsum(has) - 1, np.flatnonzero(has)
+        model, X = self._with_views(subset, _safe_indexing(self.X, rows))
         kind: Any = KernelSearchCV
         search = kind(
             model,
             {},
-            cv=[(place[kept], place[left]) for kept, left in folds],
+            cv=[(position[train], position[test]) for train, test in folds],
             scoring=self.scorer,
             refit=False,
             error_score="raise",
             n_jobs=self.n_jobs,
-        ).fit(X, _safe_indexing(self.y, rows))
-        found = search.cv_results_
+        )
+        found = search.fit(X, _safe_indexing(self.y, rows)).cv_results_
         return np.array([found[f"split{k}_test_score"][0] for k in range(len(folds))])
 
-    def _with_only(self, subset: tuple[int, ...], X: Any) -> tuple[Any, Any]:
-        """Return the model with kernels of some views, and samples without the others' columns."""
-        views = self.viewed.views
-        kept = {name for i in subset for name in views[i].kernels}
-        kernels = {name: k for name, k in self.viewed.kernels.items() if name in kept}
-        read = {column for i in subset for column in views[i].columns}
-        hidden = {column for view in views for column in view.columns} - read
-        hide = _Hide(tuple(sorted(hidden)))
+    def _with_views(self, subset: tuple[int, ...], X: Any) -> tuple[Any, Any]:
+        """Return the model with the kernels of some views, and samples for it.
+
+        Columns that only the other views read are set to zero.
+        """
+        kept = {k for view in subset for k in self.views[view].kernels}
+        kernels = {n: kernel for k, (n, kernel) in enumerate(self.kernels.items()) if k in kept}
+        read = {column for view in subset for column in self.views[view].columns or ()}
+        hidden = sorted({c for view in self.views for c in view.columns or ()} - read)
         model = clone(self.model)
+        last_step(model).set_params(kernels=clone(kernels, safe=False))
         if not isinstance(model, Pipeline):
-            return model.set_params(kernels=clone(kernels, safe=False)), hide.transform(X)
-        last = model[-1].set_params(kernels=clone(kernels, safe=False))
-        return Pipeline([*model.steps[:-1], ("hide views", hide), ("model", last)]), X
+            return model, _zero_columns(X, hidden)
+        hide = FunctionTransformer(_zero_columns, kw_args={"columns": hidden})
+        return Pipeline([*model.steps[:-1], ("hide views", hide), model.steps[-1]]), X
 
 
-class _Hide(TransformerMixin, BaseEstimator):
-    """Columns that are zero for every sample tell nothing."""
-
-    def __init__(self, columns: tuple[int, ...]):
-        self.columns = columns
-
-    def fit(self, X: Any, y: Any = None) -> "_Hide":
-        return self
-
-    def transform(self, X: Any) -> Any:
-        if not self.columns:
-            return X
-        places = list(self.columns)
-        if is_sparse(X):
-            factors = np.ones(X.shape[1])
-            factors[places] = 0.0
-            return scale_columns(X, factors.tolist())
-        hidden = np.array(X, dtype=float)
-        hidden[:, places] = 0.0
-        return type(X)(hidden, index=X.index, columns=X.columns) if hasattr(X, "iloc") else hidden
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
+def _zero_columns(X: Any, columns: list[int]) -> Any:
+    if not columns:
+        return X
+    if is_sparse(X):
+        factors = np.ones(X.shape[1])
+        factors[columns] = 0.0
+        return scale_columns(X, factors.tolist())
+    values = np.array(X, dtype=float)
+    values[:, columns] = 0.0
+    return type(X)(values, index=X.index, columns=X.columns) if hasattr(X, "iloc") else values
 
 
 def subsets_tried(n_views: int) -> list[tuple[int, ...]]:
-    """Sets of views to try, the smallest first."""
+    """Return the sets of views that are scored, smallest first."""
     sizes = range(1, n_views + 1) if n_views <= _FEW else (1, n_views - 1, n_views)
     return [subset for size in sizes for subset in combinations(range(n_views), size)]
 
 
-def _name(subset: tuple[int, ...], names: list[str]) -> str:
+def _subset_name(subset: tuple[int, ...], names: list[str]) -> str:
     if len(subset) == len(names):
-        return _ALL
+        return "all views"
     if len(subset) == len(names) - 1 > 3:
-        (lost,) = set(range(len(names))) - set(subset)
-        return f"all but {names[lost]}"
-    return " + ".join(names[i] for i in subset)
+        (removed,) = set(range(len(names))) - set(subset)
+        return f"all but {names[removed]}"
+    return " + ".join(names[view] for view in subset)
 
 
-def _called(model: Any, scoring: Any) -> str:
-    if scoring is None:
-        return "accuracy" if is_classifier(model) else "R squared"
-    return scoring if isinstance(scoring, str) else "score"
-
-
-def _tables(title: str, names: list[str], tried: dict[tuple[int, ...], _Tried]) -> ViewValue:
+def _tables(title: str, names: list[str], scores: dict[tuple[int, ...], _SubsetScore]) -> ViewValue:
+    every = range(len(names))
+    alone = [scores[(view,)] for view in every]
+    without = [scores[tuple(other for other in every if other != view)] for view in every]
+    by_view = {
+        **interval_columns("alone", [own.score for own in alone]),
+        **interval_columns("loss", [own.loss for own in without]),
+        "samples": np.array([own.samples for own in alone]),
+    }
+    by_subset = {
+        **interval_columns("score", [own.score for own in scores.values()]),
+        **interval_columns("loss", [own.loss for own in scores.values()]),
+        "samples": np.array([own.samples for own in scores.values()]),
+    }
+    subsets = tuple(_subset_name(subset, names) for subset in scores)
     return ViewValue(
-        _table_of_views(f"What each view is worth: {title}", names, tried),
-        _table_of_subsets(f"Sets of views: {title}", names, tried),
-        {_name(subset, names): one.scores for subset, one in tried.items()},
-    )
-
-
-def _table_of_views(title: str, names: list[str], tried: dict[tuple[int, ...], _Tried]) -> Findings:
-    everything = tuple(range(len(names)))
-    alone = [tried[(i,)] for i in everything]
-    without = [tried[tuple(j for j in everything if j != i)] for i in everything]
-    return Findings(
-        title,
-        "view",
-        tuple(names),
-        {
-            **with_interval("alone", [one.score for one in alone]),
-            **with_interval("loss", [one.loss for one in without]),
-            "samples": np.array([one.samples for one in alone]),
-        },
-    )
-
-
-def _table_of_subsets(
-    title: str, names: list[str], tried: dict[tuple[int, ...], _Tried]
-) -> Findings:
-    return Findings(
-        title,
-        "views",
-        tuple(_name(subset, names) for subset in tried),
-        {
-            **with_interval("score", [one.score for one in tried.values()]),
-            **with_interval("loss", [one.loss for one in tried.values()]),
-            "samples": np.array([one.samples for one in tried.values()]),
-        },
+        ResultTable(f"Value of each view: {title}", "view", tuple(names), by_view),
+        ResultTable(f"Sets of views: {title}", "views", subsets, by_subset),
+        dict(zip(subsets, (own.scores for own in scores.values()), strict=True)),
     )
 
 
@@ -333,135 +292,79 @@ def view_importance(
     n_repeats: int = 10,
     random_state: Any = None,
     n_jobs: int | None = None,
-) -> Findings:
-    """How far the score of a fitted model falls where a view is shuffled among the samples.
+) -> ResultTable:
+    """Compute the loss of the score of a fitted model when a view is shuffled among the samples.
 
-    The columns of a view move together; samples without it stay without. Unlike :func:`view_value`
-    nothing is fitted again: this tells what *this* model makes of a view, on samples that it should
-    not have learned from. It calls :func:`sklearn.inspection.permutation_importance`.
+    The columns of a view move together; samples without it stay without it. Unlike
+    :func:`view_value` nothing is refitted: this shows what *this* model uses, on samples that it
+    should not have been fitted on. For single columns it equals
+    :func:`sklearn.inspection.permutation_importance`.
 
     Parameters
     ----------
     model : fitted estimator of lokl, or a fitted pipeline that ends in one
-        Of a pipeline, what is shuffled are the columns that the last step sees.
+        In a pipeline, the columns that the last step receives are shuffled.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     of : {"views", "columns"}, default="views"
-        What is shuffled at a time: all columns of a view, or each column by itself.
+        Whether to shuffle all columns of a view at a time, or single columns.
     views : mapping of str to columns, optional
         As in :func:`view_value`.
     scoring : str, callable or None, default=None
         None is the model's own score: accuracy, or R squared.
     n_repeats : int, default=10
-        Times that each is shuffled.
+        Number of times that each is shuffled.
     random_state : int, RandomState or None
     n_jobs : int, optional
 
     Returns
     -------
-    importance : Findings
-        A row for each view or column: ``loss``, the mean fall of the score, and ``spread``, its
+    importance : ResultTable
+        A row for each view or column: ``loss``, the mean loss of the score, and ``spread``, its
         standard deviation over the shuffles.
     """
     check_choice("of", of, ("views", "columns"))
-    learner = learner_of(model, "view_importance")
-    check_is_fitted(learner)
+    estimator: Any = last_step(model)
+    check_is_fitted(estimator)
     X, y = indexable(X, y)
-    seen = _rows(seen_by_learner(model, X))
-    groups = _groups(learner, seen, y, of, views)
-    shuffled = _Shuffled(learner, seen, tuple(groups.values()))
-    result = permutation_importance(
-        shuffled,
-        shuffled.in_order(),
-        y,
-        scoring=one_scorer(learner, scoring),
-        n_repeats=n_repeats,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    title = f"Loss of the score where {of} are shuffled, {n_repeats} times each"
-    columns = {"loss": result.importances_mean, "spread": result.importances_std}
-    return Findings(title, of.removesuffix("s"), tuple(groups), columns)
-
-
-def _rows(X: Any) -> Any:
-    """Return samples in a form whose rows and columns can be taken."""
-    return X if hasattr(X, "iloc") or is_sparse(X) else as_samples(X)
-
-
-def _groups(
-    learner: Any, X: Any, y: Any, of: str, views: Mapping[str, Any] | None
-) -> dict[str, tuple[int, ...]]:
-    """Columns that are shuffled together, by name."""
+    X = transformed(model, X)
+    X = X if hasattr(X, "iloc") or is_sparse(X) else as_samples(X)
     if of == "views":
-        found = read_views(learner, X, y, views, "view_importance").views
-        return {view.name: view.columns for view in found}
-    names = column_names(X) or [f"x{c}" for c in range(X.shape[1])]
-    return {name: (c,) for c, name in enumerate(names)}
+        _, found, _ = views_on(estimator, X, y, views)
+        groups = {view.name: view.columns or () for view in found}
+    else:
+        names = column_names(X) or [f"x{c}" for c in range(X.shape[1])]
+        groups = {name: (c,) for c, name in enumerate(names)}
+    scorer = one_scorer(estimator, scoring)
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)
+    options = (estimator, X, y, scorer, n_repeats, seed)
+    scores = Parallel(n_jobs)(
+        delayed(_shuffled_scores)(columns, *options) for columns in groups.values()
+    )
+    losses = scorer(estimator, X, y) - np.array(scores)
+    title = f"Loss of the score when {of} are shuffled, {n_repeats} times each"
+    columns = {"loss": losses.mean(axis=1), "spread": losses.std(axis=1)}
+    return ResultTable(title, of.removesuffix("s"), tuple(groups), columns)
 
 
-def _has(name: str) -> Any:
-    return lambda shuffled: hasattr(shuffled.model, name)
-
-
-class _Shuffled(BaseEstimator):
-    """A fitted model whose samples are numbers: whose columns of each group a sample has.
-
-    Column ``g`` of the numbers says for each sample from which other its columns of group ``g``
-    come, so that to permute one column of numbers is to permute whole groups of columns.
-    """
-
-    def __init__(self, model: Any, X: Any, groups: tuple[tuple[int, ...], ...]):
-        self.model = model
-        self.X = X
-        self.groups = groups
-
-    def in_order(self) -> Array:
-        """Numbers of samples that all have their own columns."""
-        return np.tile(np.arange(self.X.shape[0])[:, np.newaxis], (1, len(self.groups)))
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Nothing is learned."""
-        return self
-
-    def samples(self, numbers: Array) -> Any:
-        """Return the samples that numbers stand for."""
-        X = self.X
-        for columns, order in zip(self.groups, np.asarray(numbers).T, strict=True):
-            if (order != np.arange(len(order))).any():
-                X = _exchanged(X, np.array(columns, dtype=np.intp), order)
-        return X
-
-    def predict(self, numbers: Array) -> Any:
-        return self.model.predict(self.samples(numbers))
-
-    def score(self, numbers: Array, y: Any) -> float:
-        return float(self.model.score(self.samples(numbers), y))
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, numbers: Array) -> Any:
-        return self.model.decision_function(self.samples(numbers))
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, numbers: Array) -> Any:
-        return self.model.predict_proba(self.samples(numbers))
-
-    @property
-    def classes_(self) -> Array:
-        return np.asarray(self.model.classes_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_tags__(self) -> Any:
-        return get_tags(self.model)
+def _shuffled_scores(
+    columns: tuple[int, ...], model: Any, X: Any, y: Any, scorer: Any, n_repeats: int, seed: int
+) -> list[float]:
+    """Return the scores with some columns shuffled; the same orders for all groups of columns."""
+    rng, order, scores = np.random.RandomState(seed), np.arange(X.shape[0]), []
+    source = order.copy()
+    for _ in range(n_repeats):
+        rng.shuffle(order)
+        source = source[order]
+        scores.append(float(scorer(model, _exchanged(X, np.array(columns), source), y)))
+    return scores
 
 
 def _exchanged(X: Any, columns: Array, order: Array) -> Any:
-    """Return samples of which those that have some columns have exchanged them."""
+    """Return samples in a new order of some columns, among the samples that have them."""
     own = take_columns(X, columns)
     has = np.flatnonzero(present_rows(own if is_sparse(own) else np.asarray(own)))
-    # The order of some of the numbers of a random order is a random order of these.
+    # The ranks of some entries of a random order are a random order of these entries.
     source = np.arange(X.shape[0])
     source[has] = has[np.argsort(np.argsort(order[has]))]
     if is_sparse(X):

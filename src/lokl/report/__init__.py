@@ -4,7 +4,7 @@ from lokl.explain.similarity import KernelAlignment
 from lokl.report.content import (
     Finding,
     Interval,
-    LeaderboardRow,
+    LeaderboardEntry,
     Report,
     SampleMap,
     SourceFile,
@@ -24,7 +24,7 @@ __all__ = [
     "Finding",
     "Interval",
     "KernelAlignment",
-    "LeaderboardRow",
+    "LeaderboardEntry",
     "Report",
     "SampleMap",
     "SourceFile",

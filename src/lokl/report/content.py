@@ -27,7 +27,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class LeaderboardRow:
+class LeaderboardEntry:
     """One model on the leaderboard.
 
     Attributes
@@ -177,7 +177,7 @@ class Report:
     classes : list of str
         Empty for regression.
     views : list of ViewSummary
-    leaderboard : list of LeaderboardRow
+    leaderboard : list of LeaderboardEntry
         Best first.
     findings : list of Finding
     subsets : list of ViewSubset
@@ -200,7 +200,7 @@ class Report:
     score_name: str
     classes: list[str]
     views: list[ViewSummary]
-    leaderboard: list[LeaderboardRow] = field(default_factory=list)
+    leaderboard: list[LeaderboardEntry] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     subsets: list[ViewSubset] = field(default_factory=list)
     explanation: Explanation | None = None

@@ -24,7 +24,7 @@ from lokl.explain.view_scores import ViewValue, subsets_tried
 from lokl.explain.views import Views, named_views, views_of
 from lokl.report.content import (
     Interval,
-    LeaderboardRow,
+    LeaderboardEntry,
     Report,
     SampleMap,
     SupportSamples,
@@ -46,7 +46,7 @@ def report_from_model(
     title: str = "",
     training: Sequence[Any] | None = None,
     value: ViewValue | None = None,
-    leaderboard: Sequence[LeaderboardRow] = (),
+    leaderboard: Sequence[LeaderboardEntry] = (),
     audit: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return the report about a fitted model on samples that it was not fitted on.
@@ -62,7 +62,7 @@ def report_from_model(
         it, samples of `X` are.
     value : ViewValue, default=None
         Scores of single views and sets of views from :func:`lokl.explain.view_value`.
-    leaderboard : sequence of LeaderboardRow, default=()
+    leaderboard : sequence of LeaderboardEntry, default=()
         Other models on the same samples, best first.
     audit : mapping, default=None
         More about how the report was made, by name.

@@ -10,7 +10,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation
 from lokl.explain.similarity import KernelAlignment
-from lokl.report.content import Interval, LeaderboardRow, Report, SampleMap
+from lokl.report.content import Interval, LeaderboardEntry, Report, SampleMap
 from lokl.report.figures import (
     COLOURS,
     MOST_SYMBOLS,
@@ -123,12 +123,12 @@ def _clipped(value: Interval | None, scale: Scale) -> Interval | None:
     return Interval(value.mean, *ends)
 
 
-def chosen_row(report: Report) -> LeaderboardRow | None:
+def chosen_row(report: Report) -> LeaderboardEntry | None:
     """Return the chosen model, if it has a score."""
     return next((row for row in report.leaderboard if row.chosen and row.score), None)
 
 
-def best_baseline(report: Report) -> LeaderboardRow | None:
+def best_baseline(report: Report) -> LeaderboardEntry | None:
     """Return the baseline with the best score."""
     known = [row for row in report.leaderboard if row.baseline and row.score and not row.chosen]
     return max(known, key=lambda row: row.score.mean if row.score else 0.0, default=None)
@@ -570,7 +570,7 @@ def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> 
     )
 
 
-def _leaderboard_verdict(report: Report, scale: Scale, chosen: LeaderboardRow) -> str:
+def _leaderboard_verdict(report: Report, scale: Scale, chosen: LeaderboardEntry) -> str:
     baseline = best_baseline(report)
     score = scale.with_limits(chosen.score)
     first = f"The chosen model ({chosen.name}) reaches {report.score_name} {score}, held out."

@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 
 from lokl._arrays import Array
 from lokl.explain.explanation import Explanation
-from lokl.explain.stability import LARGE_CHANGE, MANY_LEADERS, other_leader
+from lokl.explain.stability import LARGE_CHANGE, MANY_LEADERS, leader_changed
 from lokl.report.content import Finding
 from lokl.search import expected_calibration_error
 from lokl.study.candidates import BASELINE, CONSTANT_BASELINES, VIEW
@@ -166,7 +166,10 @@ def _unstable_trust(results: Results) -> str:
     if first is None or second is None:
         return ""
     a, b = (_normalised(np.asarray(own.trust_or_weights)) for own in (first, second))
-    change, leaders = float(np.abs(a - b).mean()), float(other_leader(a, b, _EQUAL_WEIGHTS).mean())
+    change, leaders = (
+        float(np.abs(a - b).mean()),
+        float(leader_changed(a, b, _EQUAL_WEIGHTS).mean()),
+    )
     if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
         return ""
     return (

@@ -11,7 +11,7 @@ from lokl.persistence import load, need_skops, save
 from lokl.report import (
     Finding,
     Interval,
-    LeaderboardRow,
+    LeaderboardEntry,
     Report,
     SourceFile,
     ViewSubset,
@@ -192,11 +192,11 @@ def _optional(interval: ScoreInterval | None) -> Interval | None:
     return None if interval is None else Interval(*interval)
 
 
-def _leaderboard_row(row: CandidateResult, results: Results) -> LeaderboardRow:
+def _leaderboard_row(row: CandidateResult, results: Results) -> LeaderboardEntry:
     chosen, behind = results.chosen, None
     if chosen is not None and not row.failed and row is not chosen:
         behind = Interval(*results.difference(chosen, row))
-    return LeaderboardRow(
+    return LeaderboardEntry(
         row.name,
         None if row.failed else Interval(*row.interval),
         row.seconds,

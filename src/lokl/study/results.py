@@ -12,7 +12,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl.explain.explanation import DISAGREE, Explanation
-from lokl.explain.formatting import corrected_error, corrected_interval
+from lokl.explain.results import corrected_error, corrected_interval
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, VIEW, StudyCandidate, single_view_name
 from lokl.study.experiment import EXPLANATION_FIELDS, Experiment, to_array

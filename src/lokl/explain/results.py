@@ -1,7 +1,4 @@
-"""Numbers with names: what an inspection found, as a table that needs no other library.
-
-Scores over folds: the folds themselves, and intervals that know folds to overlap.
-"""
+"""Tables of results with intervals, and the folds and scores behind them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,25 +16,23 @@ from lokl._frames import need_pandas
 from lokl.search.cross_validation import as_numbers
 from lokl.solvers.machines import Fold
 
-_WIDTH = 80
-_SHORTEST_NAME = 12
+# Characters of a line, of the shortest column of names, and level of intervals.
+_WIDTH, _SHORTEST_NAME, _LEVEL = 80, 12, 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """A table of numbers: ``findings["score"]`` is a column, ``str(findings)`` a page.
+class ResultTable:
+    """A table of numbers: ``table["score"]`` is a column, ``str(table)`` is text.
 
     Attributes
     ----------
     title : str
-        What the numbers are.
     kind : str
-        What a row is about: a view, a column, a kernel.
+        Meaning of a row: a view, a column, a kernel.
     rows : tuple of str
         Name of each row.
     columns : dict of str to array of shape (n_rows,)
-        Numbers by name. Where ``x_low`` and ``x_high`` are there, they are the 95 % interval of
-        ``x``.
+        Numbers by name. ``x_low`` and ``x_high`` are the limits of the 95 % interval of ``x``.
 
     Examples
     --------
@@ -50,8 +45,8 @@ class Findings:
     >>> X = scale(X)
     >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
     >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
-    >>> found = view_importance(model, X[1::2], y[1::2], random_state=0)
-    >>> bool(found.row("colours")["loss"] > found.row("acids")["loss"])
+    >>> table = view_importance(model, X[1::2], y[1::2], random_state=0)
+    >>> bool(table.row("colours")["loss"] > table.row("acids")["loss"])
     True
     """
 
@@ -66,74 +61,67 @@ class Findings:
         return self.columns[column]
 
     def row(self, name: str) -> dict[str, float]:
-        """Return the numbers of one row by the names of their columns."""
+        """Return the numbers of one row by column."""
         if name not in self.rows:
             raise KeyError(f"no {self.kind} {name!r}; there are {', '.join(self.rows)}")
-        place = self.rows.index(name)
-        return {column: float(values[place]) for column, values in self.columns.items()}
+        k = self.rows.index(name)
+        return {column: float(values[k]) for column, values in self.columns.items()}
 
     def to_frame(self) -> Any:
         """Return a data frame (pandas) with one row for each name."""
         pandas = need_pandas("to_frame")
-        index = pandas.Index(self.rows, name=self.kind)
-        return pandas.DataFrame(dict(self.columns), index=index)
+        return pandas.DataFrame(dict(self.columns), pandas.Index(self.rows, name=self.kind))
 
     def __str__(self) -> str:
-        head, body = self._cells()
-        widths = [max(map(len, cells)) for cells in zip(head, *body, strict=True)] if body else []
-        room = _WIDTH - sum(width + 2 for width in widths)
-        longest = max(map(len, (self.kind, *self.rows)))
-        names = min(longest, max(room, _SHORTEST_NAME))
-        lines = [self.title]
-        for name, cells in zip((self.kind, *self.rows), (head, *body), strict=True):
-            shown = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            lines.append("  ".join([shortened(name, names).ljust(names), *shown]).rstrip())
-        return "\n".join(lines)
+        lines = [self._texts(k) for k in range(len(self.rows))]
+        heads = [name.replace("_", " ") for name in self._heads()]
+        widths = [max(map(len, cells)) for cells in zip(heads, *lines, strict=True)]
+        room = max(_WIDTH - sum(width + 2 for width in widths), _SHORTEST_NAME)
+        longest = min(max(map(len, (self.kind, *self.rows))), room)
+        text = [self.title]
+        for name, cells in zip((self.kind, *self.rows), (heads, *lines), strict=True):
+            short = name if len(name) <= longest else f"{name[: longest - 1]}…"
+            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            text.append("  ".join([short.ljust(longest), *padded]).rstrip())
+        return "\n".join(text)
 
     def __repr__(self) -> str:
         return str(self)
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Heads of the columns, and the texts of each row; intervals stand behind their number."""
-        ends = {f"{name}{end}" for name in self.columns for end in ("_low", "_high")}
-        heads = [name for name in self.columns if name not in ends]
-        body = []
-        for place in range(len(self.rows)):
-            texts = []
-            for name in heads:
-                text = number(self.columns[name][place])
-                if f"{name}_low" in self.columns:
-                    low, high = (self.columns[f"{name}_{end}"][place] for end in ("low", "high"))
-                    text += f" [{number(low)}, {number(high)}]"
-                texts.append(text)
-            body.append(texts)
-        return [name.replace("_", " ") for name in heads], body
+    def _heads(self) -> list[str]:
+        """Return the columns that are not limits of intervals."""
+        limits = {f"{name}{end}" for name in self.columns for end in ("_low", "_high")}
+        return [name for name in self.columns if name not in limits]
+
+    def _texts(self, k: int) -> list[str]:
+        """Return the cells of a row, with intervals in brackets."""
+        texts = []
+        for name in self._heads():
+            text = short_number(self.columns[name][k])
+            if f"{name}_low" in self.columns:
+                low, high = (self.columns[f"{name}_{end}"][k] for end in ("low", "high"))
+                text += f" [{short_number(low)}, {short_number(high)}]"
+            texts.append(text)
+        return texts
 
 
-def number(value: float) -> str:
-    """A number in few characters."""
+def short_number(value: float) -> str:
+    """Return a number in few characters."""
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
-def shortened(name: str, width: int) -> str:
-    """A name that fits, its end left out where it is too long."""
-    return name if len(name) <= width else name[: width - 1] + "…"
-
-
-def with_interval(name: str, intervals: Sequence[tuple[float, float, float]]) -> dict[str, Array]:
-    """Columns of numbers that have intervals (middle, low, high), one of each row."""
+def interval_columns(
+    name: str, intervals: Sequence[tuple[float, float, float]]
+) -> dict[str, Array]:
+    """Return the columns of a table for intervals (mean, low, high), one for each row."""
     table = np.array(intervals, dtype=float).reshape(len(intervals), 3)
     return {f"{name}{end}": table[:, k] for k, end in enumerate(("", "_low", "_high"))}
 
 
-_LEVEL = 0.95
-
-
 def make_folds(model: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> list[Fold]:
-    """Splits that all models of a comparison share.
+    """Return splits that all compared models share.
 
-    A number of folds keeps groups together where there are any; other values are what
-    scikit-learn takes.
+    An integer `cv` keeps groups together if there are any; other values are as in scikit-learn.
     """
     X, y, groups = indexable(X, y, groups)
     splitter = check_cv(cv, y, classifier=is_classifier(model))
@@ -148,24 +136,24 @@ def make_folds(model: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> list[
 
 
 def one_scorer(model: Any, scoring: Any) -> Any:
-    """Return the function that scores a model; one score, not several."""
+    """Return the scorer of a model; several scores are rejected."""
     if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
         raise ValueError(f"scoring must be the name of one score or a function, got {scoring!r}")
     return check_scoring(model, scoring)
 
 
 def corrected_interval(scores: Array, folds: Sequence[Fold]) -> tuple[float, float, float]:
-    """Mean of scores over splits with its 95 % interval: (mean, low, high).
+    """Return the mean of scores over splits with its 95 % interval: (mean, low, high).
 
-    Models of different splits share most of their training samples, so that their scores vary less
-    than those of independent samples would: the variance of the mean is taken as
+    Models of different splits share most of their training samples, so their scores vary less than
+    scores on independent samples would. The variance of the mean is therefore taken as
     ``(1 / n_splits + n_test / n_train) * variance`` (Nadeau and Bengio, 2003).
 
     Parameters
     ----------
     scores : array of shape (n_splits,)
-        Scores, or differences of two models' scores on the same splits.
-    folds : sequence of (learned from, left out)
+        Scores, or differences of the scores of two models on the same splits.
+    folds : sequence of (training rows, test rows)
     """
     scores = np.asarray(scores, dtype=float)
     quantile = stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1)
