@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 
-from lokl.methods.trusted_vote.calibration import _CalibrationLoss, calibrate, minimize_in_box
+from lokl.methods.trusted_vote.calibration import _CalibrationLoss, calibrate
 from lokl.methods.trusted_vote.neighbourhood import (
     Familiarity,
     KernelSimilarity,
@@ -21,6 +21,7 @@ from lokl.methods.trusted_vote.pooling import (
     draw_donors,
     pairwise_disagreement,
 )
+from lokl.optimizers.newton import minimize_in_box
 
 seeds = given(seed=st.integers(0, 2**16))
 

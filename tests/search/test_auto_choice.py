@@ -1,6 +1,7 @@
 """What is tried, who wins, and what is told about it."""
 
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -15,18 +16,18 @@ from sklearn.pipeline import Pipeline
 from lokl import AutoMKLClassifier, AutoMKLRegressor, LpMKLClassifier, UniformMKLClassifier
 from lokl.datasets import make_views
 from lokl.kernels import RBF, Linear, Precomputed, precomputed
-from lokl.search import auto_search as tournament
+from lokl.search import auto_search
 from lokl.search.auto_search import (
     FIXED,
     GLOBAL,
     LOCAL,
     Candidate,
-    Contender,
-    Judged,
+    CandidateScore,
     Leaderboard,
     LeaderboardRow,
+    MethodSpec,
 )
-from lokl.search.tasks import Cell
+from lokl.search.tasks import FoldResult
 
 X, y = load_wine(return_X_y=True)
 
@@ -125,41 +126,44 @@ def test_support_is_told_by_rows_as_they_were_given():
     np.testing.assert_array_equal(read[model.support_], model.support_vectors_)
 
 
-def judged(level, scores, cost=1.0):
-    contender = Contender("m", None, level)
-    cells = [Cell(0, k, score, None, 0.1, 0.1) for k, score in enumerate(scores)]
-    return Judged(Candidate(contender, {"k": RBF()}, cost), cells, 100)
+def scored(level, scores, cost=1.0):
+    spec = MethodSpec("m", None, level)
+    results = [FoldResult(0, k, score, None, 0.1, 0.1) for k, score in enumerate(scores)]
+    return CandidateScore(Candidate(spec, {"k": RBF()}, cost), results, 100)
 
 
 def test_one_standard_error_prefers_the_simple_kind():
-    simple, other = judged(FIXED, [0.80, 0.84]), judged(FIXED, [0.80, 0.82])
-    learned, local = judged(GLOBAL, [0.80, 0.88]), judged(LOCAL, [0.9, 0.9])
+    simple, other = scored(FIXED, [0.80, 0.84]), scored(FIXED, [0.80, 0.82])
+    learned, local = scored(GLOBAL, [0.80, 0.88]), scored(LOCAL, [0.9, 0.9])
     board = Leaderboard([other, simple, learned])
-    assert board.winner("best") is learned
-    assert board.winner("one_se") is simple
+    assert board.best_candidate("best") is learned
+    assert board.best_candidate("one_se") is simple
     board.add([local])
-    assert board.winner("one_se") is local
+    assert board.best_candidate("one_se") is local
     # Of equal ones the smallest cost.
-    equal = judged(LOCAL, [0.9, 0.9], cost=0.5)
+    equal = scored(LOCAL, [0.9, 0.9], cost=0.5)
     board.add([equal])
-    assert board.winner("best") is equal
+    assert board.best_candidate("best") is equal
 
 
 def test_a_lone_peak_along_costs_does_not_win():
-    contender = Contender("m", None, FIXED)
+    spec = MethodSpec("m", None, FIXED)
 
-    def line(name, scores):
+    def cost_path(name, scores):
         costs = [4.0**k for k in range(len(scores))]
-        cells = [[Cell(0, k, score, None, 0.1, 0.1) for k in range(2)] for score in scores]
+        results = [[FoldResult(0, k, score, None, 0.1, 0.1) for k in range(2)] for score in scores]
         return [
-            Judged(Candidate(contender, {name: RBF()}, cost), own, 100)
-            for cost, own in zip(costs, cells, strict=True)
+            CandidateScore(Candidate(spec, {name: RBF()}, cost), own, 100)
+            for cost, own in zip(costs, results, strict=True)
         ]
 
-    peak, plateau = line("a", [0.80, 0.86, 0.80, 0.79]), line("b", [0.83, 0.85, 0.84, 0.80])
+    peak, plateau = (
+        cost_path("a", [0.80, 0.86, 0.80, 0.79]),
+        cost_path("b", [0.83, 0.85, 0.84, 0.80]),
+    )
     board = Leaderboard([*peak, *plateau])
-    assert board.winner("best") is peak[1]
-    assert board.winner("one_se") is plateau[1]
+    assert board.best_candidate("best") is peak[1]
+    assert board.best_candidate("one_se") is plateau[1]
 
 
 def test_methods_are_names_or_estimators():
@@ -179,11 +183,11 @@ def test_methods_are_names_or_estimators():
 @pytest.mark.parametrize(
     ("methods", "text"),
     [
-        (["nonsense"], "unknown method 'nonsense'; known are"),
+        (["nonsense"], "unknown method 'nonsense'"),
         ([], 'methods must be "auto" or a list'),
         (7, 'methods must be "auto" or a list'),
-        ([Ridge()], "which is no classifier"),
-        ([object()], "which is no classifier"),
+        ([Ridge()], "not a classifier"),
+        ([object()], "not a classifier"),
     ],
 )
 def test_a_wrong_method_is_named(methods, text):
@@ -237,21 +241,21 @@ def test_views_are_trusted_where_they_are_right():
 def test_time_is_kept_and_the_best_so_far_wins(monkeypatch):
     # A clock that only this test moves: every look at it is a second.
     ticks = iter(range(10**6))
-    monkeypatch.setattr(tournament.time, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
     model = AutoMKLClassifier(time_limit=8, cv=2, random_state=0).fit(X, y)
     assert 0 < len(model.leaderboard_) < 60
     assert model.score(X, y) > 0.8
 
 
 def test_with_many_samples_the_search_is_on_a_part_and_few_meet_on_all(monkeypatch):
-    monkeypatch.setattr(tournament, "MANY_ROWS", 200)
-    monkeypatch.setattr(tournament, "ROWS_OF_PART", 100)
+    monkeypatch.setattr(auto_search, "MANY_ROWS", 200)
+    monkeypatch.setattr(auto_search, "ROWS_OF_PART", 100)
     data, labels = load_breast_cancer(return_X_y=True)
     model = quick().fit(data, labels)
     table = model.leaderboard_
     assert set(table.n_samples) == {len(labels), 100} or table.n_samples.nunique() == 2
     final = table[table.n_samples == len(labels)]
-    assert 1 <= len(final) <= tournament.SURVIVORS + 1
+    assert 1 <= len(final) <= auto_search.SURVIVORS + 1
     assert model.best_score_ == final.score.iloc[0]
     assert model.n_samples_fit_ == len(labels)
     assert model.predict_proba(data).shape == (569, 2)
@@ -261,8 +265,8 @@ def test_where_time_is_too_short_the_last_fit_learns_from_fewer_samples():
     data, labels = load_breast_cancer(return_X_y=True)
     model = quick(time_limit=1e-9, cv=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tournament.Tournament, "_final_seconds", lambda self, winner: 1e9)
-        with pytest.warns(UserWarning, match="learned from 5.. of them; raise time_limit"):
+        patch.setattr(auto_search.AutoSearch, "_final_seconds", lambda self, winner: 1e9)
+        with pytest.warns(UserWarning, match="time_limit=1e-09 .* 5.. of them"):
             model.fit(data, labels)
     assert 495 <= model.n_samples_fit_ <= 505
     # Support is told by rows of all samples, also of those that were left out.

@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from lokl import LDMKLClassifier, LpMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
 from lokl.kernels import RBF, Linear
 from lokl.search import CalibratedMKLClassifier, calibrated, expected_calibration_error, held_out
-from lokl.search.cross_validation import class_splits
+from lokl.search.cross_validation import make_folds
 
 TIGHT = 1e-10
 
@@ -122,7 +122,7 @@ def test_splits_that_leave_nothing_out_are_named(kind):
 @pytest.mark.parametrize("n_folds", [2, 5])
 def test_folds_spread_every_class_as_far_as_it_goes(counts, n_folds):
     y = np.repeat(np.arange(len(counts)), counts)
-    splits = class_splits(n_folds, y)
+    splits = make_folds(n_folds, y, classification=True)
     left = np.concatenate([left for _, left in splits])
     np.testing.assert_array_equal(np.sort(left), np.arange(len(y)))
     for kept, left in splits:
@@ -136,12 +136,12 @@ def test_groups_stay_together():
     y = np.arange(60) % 2
     groups = np.repeat(np.arange(12), 5)
     for cv in (4, GroupKFold(3)):
-        for kept, left in class_splits(cv, y, groups):
+        for kept, left in make_folds(cv, y, classification=True, groups=groups):
             assert not set(groups[kept]) & set(groups[left])
-    with pytest.raises(ValueError, match="groups name 1 group"):
-        class_splits(3, y, np.zeros(60))
-    with pytest.raises(ValueError, match="cv must be two or more folds"):
-        class_splits(1, y)
+    with pytest.raises(ValueError, match="1 group"):
+        make_folds(3, y, classification=True, groups=np.zeros(60))
+    with pytest.raises(ValueError, match=r"cv .*got 1"):
+        make_folds(1, y, classification=True)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -233,14 +233,14 @@ def test_weights_reach_the_last_step_of_a_pipeline():
 
 def test_errors_say_what_to_do():
     X, y = noisy(60, 3)
-    with pytest.raises(ValueError, match=r"estimator must be a classifier.*got None"):
+    with pytest.raises(ValueError, match=r"estimator .*got None"):
         CalibratedMKLClassifier().fit(X, y)
-    with pytest.raises(NotFittedError, match="call fit first, or use CalibratedMKLClassifier"):
+    with pytest.raises(NotFittedError, match=r"UniformMKLClassifier .*CalibratedMKLClassifier"):
         calibrated(UniformMKLClassifier(), X, y)
     model = UniformMKLClassifier(["rbf"]).fit(X, y)
-    with pytest.raises(ValueError, match="label 7 is none of the classes that the model knows: 0"):
+    with pytest.raises(ValueError, match=r"label 7 .*: 0, 1, 2"):
         calibrated(model, X, np.where(y == 1, 7, y))
-    with pytest.raises(ValueError, match=r"y has no sample of class .*2.*, which the model knows"):
+    with pytest.raises(ValueError, match=r"class .*2"):
         calibrated(model, X[y < 2], y[y < 2])
 
 

@@ -139,9 +139,9 @@ def test_decisions_of_any_size_give_probabilities():
 @pytest.mark.parametrize(
     ("decision", "n_classes", "message"),
     [
-        (np.zeros((3, 2)), 3, r"decisions of 3 samples of 3 classes have shape \(3, 3\)"),
-        ([0.0, np.nan], 2, "decision about sample 1 is not finite"),
-        (np.zeros((0, 3)), 3, "needs held-out decisions about samples with a weight"),
+        (np.zeros((3, 2)), 3, r"\(3, 3\).*\(3, 2\)"),
+        ([0.0, np.nan], 2, "sample 1 .*nan"),
+        (np.zeros((0, 3)), 3, "weight"),
     ],
 )
 def test_what_cannot_be_learned_from_is_named(decision, n_classes, message):
@@ -178,9 +178,9 @@ def test_true_probabilities_are_calibrated_and_boasting_is_not():
         (([0, 1], [[0.5, 0.2], [0.5, 0.5]]), r"row 0 of proba is \[0.5, 0.2\]"),
         (([0, 1], [-1.0, 2.0]), "row 0 of proba"),
         (([0, 1], [np.nan, 0.5]), "row 0 of proba"),
-        (([0, 1], [0.5, 0.5, 0.5]), "a row for each of 2 labels"),
+        (([0, 1], [0.5, 0.5, 0.5]), "2 labels"),
         (([0, 0], [0.5, 0.5]), r"2 columns for 1 classes \[0\].*classes=model.classes_"),
-        (([0, 1], [0.5, 0.5], 0), "n_bins must be a whole number of at least 1, got 0"),
+        (([0, 1], [0.5, 0.5], 0), "n_bins .*got 0"),
     ],
 )
 def test_bad_probabilities_are_named(arguments, message):

@@ -7,7 +7,7 @@ import threading
 import joblib
 import numpy as np
 import pytest
-from selection_cases import COSTS, check_like_grid_search, data
+from search_cases import COSTS, check_like_grid_search, data
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression

@@ -13,7 +13,7 @@ from sklearn.utils import indexable
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl.search.cross_validation import as_numbers
+from lokl.search.cross_validation import as_indices
 from lokl.solvers.machines import Fold
 
 # Characters of a line, of the shortest column of names, and level of intervals.
@@ -127,7 +127,7 @@ def make_folds(model: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> list[
     splitter = check_cv(cv, y, classifier=is_classifier(model))
     if groups is not None and isinstance(cv, int | np.integer):
         splitter = StratifiedGroupKFold(cv) if is_classifier(model) else GroupKFold(cv)
-    folds = as_numbers(splitter.split(X, y, groups))
+    folds = as_indices(splitter.split(X, y, groups))
     if len(folds) < 2:
         raise ValueError(
             f"cv={cv!r} gives {len(folds)} split; an interval over folds needs two or more"

@@ -12,7 +12,7 @@ from lokl._arrays import Array, column
 from lokl._threads import run_calls, single_threaded
 from lokl.regions.model import ClassifierRegion, ConstantRegion, RegionModel, RegressorRegion, take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower
-from lokl.search.cross_validation import fit_options
+from lokl.search.cross_validation import sample_weight_params
 from lokl.search.lockstep import threads_for
 
 N_FOLDS = 5
@@ -68,7 +68,7 @@ Fit = Callable[[Any, RegionData, int], Any]
 
 def fit_estimator(estimator: Any, data: RegionData, seed: int) -> Any:
     """Fit an estimator with its own settings. `seed` is not used: the estimator has it already."""
-    return estimator.fit(data.samples, data.y, **fit_options(estimator, data.weight))
+    return estimator.fit(data.samples, data.y, **sample_weight_params(estimator, data.weight))
 
 
 def fit_region(estimator: Any, fit: Fit, data: RegionData, seed: int) -> RegionModel:

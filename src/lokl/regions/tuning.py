@@ -21,8 +21,8 @@ from lokl.regions.fitting import (
     fit_estimator,
     with_seed,
 )
-from lokl.search.cross_validation import fit_options
-from lokl.search.results import warn_of_edges
+from lokl.search.cross_validation import sample_weight_params
+from lokl.search.results import warn_at_grid_boundary
 from lokl.search.search import KernelSearchCV
 
 # Costs and widths of the RBF kernel for the default estimator; widths are in units of the
@@ -71,7 +71,7 @@ def tune_regions(
     candidates, scores, sizes = zip(*searched, strict=True)
     mean = np.average(scores, axis=0, weights=sizes)
     if is_given:
-        warn_of_edges(candidates[0], mean)
+        warn_at_grid_boundary(candidates[0], mean)
     best = dict(candidates[0][int(np.argmax(mean))])
     return TunedFit(clone(estimator).set_params(**best), best_params=best)
 
@@ -127,7 +127,7 @@ def _search(
         refit=refit,
         n_jobs=n_jobs,
     )
-    options = fit_options(estimator, data.weight)
+    options = sample_weight_params(estimator, data.weight)
     _, notices = capture_warnings(partial(search.fit, data.samples, data.y, **options))
     kept = {kind: notice for kind, notice in notices.items() if not kind.startswith("edge of")}
     reissue((None, kept))

@@ -1,9 +1,4 @@
-"""What both estimators share: from samples to the winner, and what the winner has to say.
-
-A classifier for which everything is chosen.
-
-A regressor for which everything is chosen.
-"""
+"""Estimators that choose preparation, kernels, cost and method by cross-validation."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -11,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import (
     assert_all_finite,
@@ -25,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column, is_sparse
+from lokl._deadline import Deadline
 from lokl._frames import table_of
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
@@ -46,28 +41,29 @@ from lokl.base.settings import (
 )
 from lokl.base.validation import check_weights
 from lokl.search.auto_search import (
-    Arena,
-    Contender,
-    Deadline,
-    Leaderboard,
+    SPARE,
+    AutoSearch,
+    CandidateSchedule,
+    EvaluationData,
     LeaderboardRow,
-    Plan,
-    Tournament,
-    View,
-    contenders,
-    one_by_one,
-    take,
-    views_of,
+    ViewKernels,
+    adjacent_views,
+    method_specs,
+    single_kernels,
 )
-from lokl.search.calibration import CalibratedAnswers
+from lokl.search.calibration import CalibratedPredictions
 from lokl.search.columns import PrepareColumns, ReadColumns
-from lokl.search.cross_validation import as_numbers, class_splits
+from lokl.search.cross_validation import make_folds
 from lokl.search.results import RULES
-from lokl.search.search import _plain_labels
+from lokl.search.search import numeric_labels
+
+# Tolerance of SVMs for targets with a standard deviation of one.
+_TOLERANCE = 1e-3
 
 
-def _has(name: str) -> Any:
-    return lambda auto: auto._wins_with(name)
+def _if_best_model_has(name: str) -> Any:
+    """Return the condition of methods that only some models have."""
+    return lambda auto: auto._best_model_has(name)
 
 
 def _check_views(name: str, value: Any) -> None:
@@ -80,88 +76,89 @@ def _check_views(name: str, value: Any) -> None:
 
 @settings
 class AutoMKL(ExplanationMixin, BaseEstimator):
-    """The search for a model, and its answers."""
+    """Search for a model, and predictions of the best one."""
 
     views: Any = setting(
         None,
         Rule("mapping of str to columns, or None", _check_views),
-        "Columns that belong together, by name, as :func:`lokl.join_views` gives them. Every view "
-        "has kernels of its own; a sample that has NaN in all columns of a view lacks it. None is "
-        "one view of all columns.",
+        "Columns that belong together, by name, as :func:`lokl.join_views` returns them. Every "
+        "view has kernels of its own. A sample with NaN in all columns of a view lacks the view. "
+        "None: one view of all columns.",
         kw_only=False,
     )
     kernels: Any = setting(
         None,
         anything("list or mapping of kernels, or None"),
-        "What to try in the place of linear, quadratic and RBF kernels of each view. They see the "
-        "scaled columns; stored matrices are left as they are.",
+        "Kernels to try instead of linear, quadratic and RBF kernels of each view. They are "
+        "computed from scaled columns; stored matrices are not scaled.",
         kw_only=False,
     )
     methods: Any = setting(
         "auto",
         anything('"auto", or list of str and estimators'),
-        'What is tried: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
-        '"auto" is single kernels, uniform mixes, l_p-norm MKL and SimpleMKL; with several views '
-        "also the trusted vote and C-LMKL.",
+        'Methods to try: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
+        '"auto" includes single kernels, uniform averages, l_p-norm MKL and SimpleMKL; with '
+        "several views also the trusted vote and C-LMKL.",
     )
     every_view: bool = setting(
         False,
         FLAG,
-        "Whether the winner must have kernels of its own for each of `views`, and no kernel of "
-        "several: parts of its decisions can then be told apart by view, and a sample is answered "
-        "whichever views it lacks. Kernels that a user gives are not looked at.",
+        "Whether the chosen model must have kernels of its own for each of `views`, and no kernel "
+        "of several. Contributions to its decisions can then be attributed to views, and it "
+        "predicts samples that lack any of them. Ignored if `kernels` are given.",
     )
     cv: Any = setting(
         5,
         anything("int, splitter or iterable of splits"),
-        "A number is that of folds, shuffled; those of classifiers have all classes as far as they "
-        "go, and groups stay together.",
+        "An int is the number of folds, shuffled. For classifiers, folds contain all classes as "
+        "far as their samples go. Groups stay together.",
     )
     scoring: Any = setting(
-        None, anything("str, callable or None"), "What decides; None is the estimator's own score."
+        None,
+        anything("str, callable or None"),
+        "Score to compare candidates by. None: the score of the estimator.",
     )
     rule: str = setting(
         "one_se",
         one_of(*RULES),
-        'Who wins: "best" is the best mean score; "one_se" is the best of the simplest kind of '
-        "method that is within one standard error of it: single kernels and uniform mixes, then "
-        "learned weights, then learned trust; of this kind the one that is good at the next costs, "
-        "too.",
+        'Rule for the chosen candidate: "best" is the best mean score; "one_se" is the best '
+        "candidate of the simplest kind of method that is within one standard error of it: single "
+        "kernels and uniform averages, then learned weights, then weights that differ between "
+        "samples. Of this kind, a candidate is preferred that is also good at neighbouring costs.",
     )
     time_limit: float | None = setting(
         None,
         or_none(POSITIVE),
-        "Seconds for search and final fit; the best so far wins. Where even the final fit takes "
-        "too long, it learns from fewer samples, with a warning.",
+        "Seconds for search and final fit; the best candidate so far is chosen. If the final fit "
+        "alone would take longer, it uses fewer samples, with a warning.",
     )
     random_state: Any = setting(
-        None, SEED, "Of folds, of parts of many samples, and of methods that draw."
+        None, SEED, "Seed of folds, of parts of many samples, and of methods that draw."
     )
     n_jobs: int | None = setting(
-        None, JOBS, "Threads of single machines, None for one a core; for others folds in threads."
+        None,
+        JOBS,
+        "Number of threads for single SVMs, None for one per core; for other methods, number of "
+        "folds in threads.",
     )
     verbose: int = setting(
-        0, anything("int"), "1 logs a line about every stage to the logger ``lokl``."
+        0, anything("int"), "1 logs a line for every batch of candidates to the logger ``lokl``."
     )
 
     _kind: ClassVar[str]
     _results: ClassVar[Any] = ()
 
     @abstractmethod
-    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
-        """Check targets; return them and what they tell."""
-
-    @abstractmethod
-    def _splits(self, y: Array, groups: Any, rng: np.random.RandomState) -> list[Any]:
-        """Folds of samples."""
+    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        """Validate targets; return them and the attributes that follow from them."""
 
     @abstractmethod
     def _unit_cost(self, y: Array, weight: Array) -> float:
-        """What a cost of one means."""
+        """Return the factor of all costs."""
 
-    def _settings_of_methods(self, unit_cost: float, seed: int) -> dict[str, Any]:
-        """Settings of all methods that are made here."""
-        return {"random_state": seed}
+    @abstractmethod
+    def _method_settings(self, unit_cost: float) -> dict[str, Any]:
+        """Return settings of all methods that are given by name."""
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
@@ -170,59 +167,45 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Numbers, words, categories and truth values; missing values are NaN or None.
+            Numbers, strings, categories and booleans; missing values are NaN or None.
         y : array-like of shape (n_samples,)
-            Labels of any type, two or more classes; of regressors numbers, also of shape
+            Labels of any type, two or more classes. For regressors numbers, also of shape
             (n_samples, n_targets).
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts like the row written twice, 0 like no row.
+            A weight of 2 is equivalent to repeating the row, 0 to omitting it.
         groups : array-like of shape (n_samples,), optional
-            Samples of one group are in one fold.
+            Samples of a group are in the same fold.
 
         Returns
         -------
         self
         """
         check_settings(self)
-        deadline = Deadline(self.time_limit)
-        # Many fits, none of which should wait for threads of BLAS.
+        deadline = Deadline(None if self.time_limit is None else (1 - SPARE) * self.time_limit)
+        # Many small fits, which would wait for the threads of BLAS.
         with DeferredWarnings(), single_threaded_blas():
-            # Before anything is read, so that a wrong name is told at once.
-            contenders(self.methods, self._kind, True, {})
+            # First, so that unknown names are reported before anything is read.
+            method_specs(self.methods, self._kind, True, {})
             reader = ReadColumns().fit(X)
             numbers = reader.transform(X)
-            y, told = self._targets(y)
-            check_consistent_length(numbers, y)
-            tournament = self._tournament(X, numbers, y, sample_weight, groups, reader, deadline)
-            tournament.play()
-            winner = tournament.winner()
-            fitted, rows = tournament.fitted(winner)
-            results = {
-                **told,
-                **self._known(reader, fitted, rows),
-                "calibration_": tournament.calibration(winner),
-                "best_score_": winner.mean,
-                "best_method_": winner.candidate.method,
-                "_rows": tournament.board.rows(),
+            y, target_attributes = self._check_targets(y)
+            check_consistent_length(numbers, y, groups)
+            search = self._make_search(X, numbers, y, sample_weight, groups, reader, deadline)
+            search.run()
+            best = search.best()
+            fitted, rows = search.fit_best(best)
+            attributes = {
+                **target_attributes,
+                **self._model_attributes(reader, fitted, rows),
+                "calibration_": search.calibration(best),
+                "best_score_": best.mean,
+                "best_method_": best.candidate.method,
+                "_rows": search.leaderboard.rows(),
             }
-        publish(self, results)
+        publish(self, attributes)
         return self
 
-    def _known(self, reader: ReadColumns, fitted: Pipeline, rows: Array) -> dict[str, Any]:
-        """What is known of a winner that has learned from some rows."""
-        known = {
-            "best_estimator_": Pipeline([("read", reader), *fitted.steps]),
-            "kernel_names_": getattr(fitted[-1], "kernel_names_", None),
-            "n_samples_fit_": len(rows),
-            "n_features_in_": reader.n_features_in_,
-        }
-        if hasattr(fitted[-1], "support_"):
-            known["support_"] = rows[fitted[-1].support_]
-        if hasattr(reader, "feature_names_in_"):
-            known["feature_names_in_"] = reader.feature_names_in_
-        return known
-
-    def _tournament(
+    def _make_search(
         self,
         X: Any,
         numbers: Any,
@@ -231,72 +214,93 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         groups: Any,
         reader: ReadColumns,
         deadline: Deadline,
-    ) -> Tournament:
+    ) -> AutoSearch:
         weight = check_weights(sample_weight, numbers)
         rng = check_random_state(self.random_state)
-        places = None
+        is_classifier = self._kind == "Classifier"
+        positions = None
         if self.views is not None:
-            places = [reader.places(columns, X) for columns in self.views.values()]
-        arena = Arena(
+            positions = [reader.places(columns, X) for columns in self.views.values()]
+        data = EvaluationData(
             numbers,
             y,
             None if sample_weight is None else weight,
-            self._splits(y, take(groups, np.arange(len(y))), rng),
+            make_folds(self.cv, y, classification=is_classifier, groups=groups, rng=rng),
             check_scoring(self, self.scoring),
-            self._preparation(places),
+            self._preparation(positions),
             self.n_jobs,
             self.verbose,
             np.arange(len(y)),
         )
         if (weight <= 0).any():
-            # A weight of zero is the same as no row at all.
-            arena = arena.part(np.flatnonzero(weight > 0))
-        unit_cost = self._unit_cost(y, weight)
-        made = self._contenders(unit_cost, int(rng.randint(2**31 - 1)))
-        given = None if self.kernels is None else one_by_one(self.kernels)
-        views = self._dictionary_views(numbers, places)
-        every_view = self.every_view and given is None and len(views) > 1
-        plan = Plan(made, views, given, unit_cost, self.time_limit is not None, every_view)
-        board = Leaderboard(may_win=plan.may_win)
-        is_classifier = self._kind == "Classifier"
-        return Tournament(arena, plan, self.rule, deadline, is_classifier, rng, board)
+            # A weight of zero is equivalent to omitting the row.
+            data = data.subset(np.flatnonzero(weight > 0))
+        views, unit_cost = self._view_kernels(numbers, positions), self._unit_cost(y, weight)
+        schedule = self._schedule(views, unit_cost, int(rng.randint(2**31 - 1)))
+        return AutoSearch(data, schedule, self.rule, self.time_limit, deadline, is_classifier, rng)
 
-    def _contenders(self, unit_cost: float, seed: int) -> list[Contender]:
-        several = self.views is not None and len(self.views) > 1
-        own = self._settings_of_methods(unit_cost, seed)
-        return list(contenders(self.methods, self._kind, several, own))
+    def _model_attributes(
+        self, reader: ReadColumns, fitted: Pipeline, rows: Array
+    ) -> dict[str, Any]:
+        """Return the attributes of the best model, fitted on some rows."""
+        attributes = {
+            "best_estimator_": Pipeline([("read", reader), *fitted.steps]),
+            "kernel_names_": getattr(fitted[-1], "kernel_names_", None),
+            "n_samples_fit_": len(rows),
+            "n_features_in_": reader.n_features_in_,
+        }
+        if hasattr(fitted[-1], "support_"):
+            attributes["support_"] = rows[fitted[-1].support_]
+        if hasattr(reader, "feature_names_in_"):
+            attributes["feature_names_in_"] = reader.feature_names_in_
+        return attributes
 
-    def _preparation(self, places: Any) -> PrepareColumns:
+    def _schedule(self, views: list[ViewKernels], unit_cost: float, seed: int) -> CandidateSchedule:
+        settings = {"random_state": seed, **self._method_settings(unit_cost)}
+        given = None if self.kernels is None else single_kernels(self.kernels)
+        return CandidateSchedule(
+            method_specs(self.methods, self._kind, len(views) > 1, settings),
+            views,
+            given,
+            unit_cost,
+            is_time_limited=self.time_limit is not None,
+            every_view=self.every_view and given is None and len(views) > 1,
+        )
+
+    def _preparation(self, positions: Any) -> PrepareColumns:
         if self.kernels is None:
-            return PrepareColumns(places)
-        stored = any(k.is_stored for one in one_by_one(self.kernels) for k in one.values())
-        return PrepareColumns(places, unit=False, scale=not stored)
+            return PrepareColumns(positions)
+        kernels = [kernel for each in single_kernels(self.kernels) for kernel in each.values()]
+        is_stored = any(kernel.is_stored for kernel in kernels)
+        return PrepareColumns(positions, unit=False, scale=not is_stored)
 
-    def _dictionary_views(self, numbers: Any, places: Any) -> list[View]:
-        if places is None:
-            return [View(None, None)]
+    def _view_kernels(self, numbers: Any, positions: Any) -> list[ViewKernels]:
+        if positions is None:
+            return [ViewKernels(None, None)]
         complete = [
-            is_sparse(numbers) or not np.isnan(numbers[:, own]).all(axis=1).any() for own in places
+            is_sparse(numbers) or not np.isnan(numbers[:, columns]).all(axis=1).any()
+            for columns in positions
         ]
-        return views_of([*map(str, self.views)], [len(own) for own in places], complete)
+        widths = [len(columns) for columns in positions]
+        return adjacent_views([*map(str, self.views)], widths, complete)
 
     @property
     def leaderboard_(self) -> Any:
-        """All candidates, best first: a data frame where pandas is there, else a list of rows."""
+        """All candidates, best first: a data frame if pandas is installed, else a list of rows."""
         check_is_fitted(self)
         return table_of(self._rows, LeaderboardRow._fields)
 
-    def _answer(self, name: str, X: Any, **options: Any) -> Any:
-        """Ask the last step about samples that the others have prepared."""
+    def _call_model(self, name: str, X: Any, **options: Any) -> Any:
+        """Return the result of a method of the last step, on samples that the others prepared."""
         check_is_fitted(self)
         prepared = self.best_estimator_[:-1].transform(X)
-        told = getattr(self.best_estimator_[-1], name)(prepared, **options)
+        result = getattr(self.best_estimator_[-1], name)(prepared, **options)
         # Prepared samples are arrays, without the index of a data frame.
         has_index = options.get("labels") and hasattr(X, "columns") and hasattr(X, "index")
-        return told.set_axis(X.index) if has_index else told
+        return result.set_axis(X.index) if has_index else result
 
     def predict(self, X: Any) -> Array:
-        """What the winner predicts.
+        """Return the predictions of the best model.
 
         Parameters
         ----------
@@ -306,20 +310,19 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         -------
         predictions : array of shape (n_samples,), or (n_samples, n_targets)
         """
-        return np.asarray(self._answer("predict", X))
+        return np.asarray(self._call_model("predict", X))
 
-    def _wins_with(self, name: str) -> bool:
-        """Whether the winner has a method."""
+    def _best_model_has(self, name: str) -> bool:
         return "best_estimator_" in vars(self) and hasattr(self.best_estimator_[-1], name)
 
     def _explains(self, question: str) -> bool:
-        return self._wins_with(question)
+        return self._best_model_has(question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        return self._answer(question, X, labels=labels)
+        return self._call_model(question, X, labels=labels)
 
     def __getattr__(self, name: str) -> Any:
-        """What the winner has learned, such as ``intercept_``, is known of the whole."""
+        """Return fitted attributes of the best model, such as ``intercept_``."""
         if name.startswith("_") or not name.endswith("_") or name in FEATURE_ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         check_is_fitted(self)
@@ -330,22 +333,23 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         return {
             "best_estimator_": (
                 "Pipeline",
-                "The winner, fitted on all samples: reading, preparation, model. What the model "
-                "has learned, such as ``intercept_`` or ``weights_``, is found here, too; its "
-                "kernels and support vectors are those of prepared columns.",
+                "The best model, fitted on all samples: reading, preparation, model. Fitted "
+                "attributes of the model, such as ``intercept_`` or ``weights_``, are also "
+                "available here. Its kernels and support vectors refer to prepared columns.",
             ),
             "best_method_": ("str", "Its method, as in ``leaderboard_``."),
             "best_score_": ("float", "Its mean held-out score."),
             "leaderboard_": (
                 "data frame, or list of LeaderboardRow without pandas",
                 "All candidates, best first: method, kernels, C, held-out score and its standard "
-                "error, seconds, samples that took part, and the error of those that failed.",
+                "error, seconds, number of samples, and the error of failed candidates.",
             ),
-            "kernel_names_": ("list of str or None", "Kernels of the winner."),
-            "n_samples_fit_": ("int", "Samples that the winner learned from."),
+            "kernel_names_": ("list of str or None", "Kernels of the best model."),
+            "n_samples_fit_": ("int", "Number of samples that the best model was fitted on."),
             "support_": (
                 "array of shape (n_support,)",
-                "Rows of the training samples, as given, that carry the winner, where it has any.",
+                "Row numbers of the support vectors among the training samples, if the best model "
+                "has any.",
             ),
             **FEATURE_ATTRIBUTES,
         }
@@ -359,22 +363,23 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
 
 
 @settings
-class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
-    """Scaling, kernels, cost and method chosen by cross-validation, for classes.
+class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
+    """Classifier that chooses scaling, kernels, cost and method by cross-validation.
 
-    Columns are scaled, words become indicators and missing values are filled in inside the folds,
-    so that nothing is learned from samples that judge. Then single kernels, uniform mixes and
+    Columns are scaled, strings become indicators and missing values are imputed inside the folds,
+    so that nothing is learned from held-out samples. Then single kernels, uniform averages and
     methods that learn weights are compared on the same folds, cheap ones first; with several
-    `views` also methods that learn whom to trust where. ``leaderboard_`` tells how all of them did.
+    `views` also methods whose weights differ between samples. ``leaderboard_`` contains the scores
+    of all candidates.
 
-    Probabilities come from the held-out decisions of the winner, without another fit.
+    Probabilities come from the held-out decisions of the best model, without another fit.
 
     Notes
     -----
     Kernels of a view are linear and quadratic ones with mean diagonal one, and RBF kernels with
     ``gamma`` from ``2^-5`` to ``2^3`` times the reciprocal of the median squared distance. Costs
-    are ``2^-3`` to ``2^9``. With more than 6,000 samples the search is on 4,000 of them, and the
-    best few candidates are judged on all.
+    are ``2^-3`` to ``2^9``. With more than 6,000 samples the search uses 4,000 of them, and the
+    best few candidates are evaluated on all.
 
     Results depend on `random_state` alone, unless there is a `time_limit`.
 
@@ -393,17 +398,17 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
     class_weight: Any = setting(
         None,
         Rule('dict, "balanced" or None', _check_class_weight),
-        "Factors of the cost by class, of methods that are given by name.",
+        "Factors of the cost by class, for methods that are given by name.",
     )
 
     _kind: ClassVar[str] = "Classifier"
 
-    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        y = np.asarray(_plain_labels(column_or_1d(y, warn=True)))
+        y = np.asarray(numeric_labels(column_or_1d(y, warn=True)))
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         classes = np.unique(y)
@@ -414,14 +419,6 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
             )
         return y, {"classes_": classes}
 
-    def _splits(self, y: Array, groups: Any, rng: np.random.RandomState) -> list[Any]:
-        if not isinstance(self.cv, int | np.integer):
-            return class_splits(self.cv, y, groups)
-        order = rng.permutation(len(y))
-        shuffled = None if groups is None else np.asarray(groups)[order]
-        splits = class_splits(self.cv, y[order], shuffled)
-        return [(np.sort(order[kept]), np.sort(order[left])) for kept, left in splits]
-
     def _unit_cost(self, y: Array, weight: Array) -> float:
         if len(np.unique(y[weight > 0])) < 2:
             raise ValueError(
@@ -430,12 +427,12 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
             )
         return 1.0
 
-    def _settings_of_methods(self, unit_cost: float, seed: int) -> dict[str, Any]:
-        return {"random_state": seed, "class_weight": self.class_weight}
+    def _method_settings(self, unit_cost: float) -> dict[str, Any]:
+        return {"class_weight": self.class_weight}
 
-    @available_if(_has("decision_function"))
+    @available_if(_if_best_model_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
-        """Decision values of the winner.
+        """Return the decision values of the best model.
 
         Parameters
         ----------
@@ -445,11 +442,11 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
         -------
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
         """
-        return np.asarray(self._answer("decision_function", X))
+        return np.asarray(self._call_model("decision_function", X))
 
-    @available_if(_has("predict_proba_alone"))
+    @available_if(_if_best_model_has("predict_proba_alone"))
     def predict_proba_alone(self, X: Any) -> Array:
-        """Probability of each class given one kernel at a time, if the best model has it.
+        """Return the probability of each class given one kernel at a time.
 
         Parameters
         ----------
@@ -459,11 +456,11 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
         -------
         probabilities : array of shape (n_samples, n_kernels, n_classes)
         """
-        return np.asarray(self._answer("predict_proba_alone", X))
+        return np.asarray(self._call_model("predict_proba_alone", X))
 
     def _has_probabilities(self) -> bool:
-        known = getattr(self, "calibration_", None) is not None
-        return known or self._wins_with("predict_proba")
+        is_calibrated = getattr(self, "calibration_", None) is not None
+        return is_calibrated or self._best_model_has("predict_proba")
 
     @classmethod
     def _attribute_docs(cls) -> AttributeDocs:
@@ -471,29 +468,25 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedAnswers):
             **super()._attribute_docs(),
             "calibration_": (
                 "Calibration or None",
-                "Turns decisions of the winner into probabilities; None where these are unknown.",
+                "Map from decisions of the best model to probabilities; None if unknown.",
             ),
             "classes_": ("array of shape (n_classes,)", ""),
         }
 
 
-# Of targets with a standard deviation of one.
-_TOLERANCE = 1e-3
-
-
 @settings
 class AutoMKLRegressor(RegressorMixin, AutoMKL):
-    """Scaling, kernels, cost and method chosen by cross-validation, for numbers.
+    """Regressor that chooses scaling, kernels, cost and method by cross-validation.
 
-    As :class:`AutoMKLClassifier`, with the coefficient of determination as the score. Costs and
-    the width of the tube are multiples of the standard deviation of the targets, so that these may
-    be in any unit.
+    As :class:`AutoMKLClassifier`, with the coefficient of determination as the score. Costs and the
+    width of the epsilon tube are multiples of the standard deviation of the targets, so that the
+    unit of the targets does not matter.
 
     Notes
     -----
     Kernels of a view are linear and quadratic ones with mean diagonal one, and RBF kernels with
     ``gamma`` from ``2^-5`` to ``2^3`` times the reciprocal of the median squared distance. With
-    more than 6,000 samples the search is on 4,000 of them, and the best few candidates are judged
+    more than 6,000 samples the search uses 4,000 of them, and the best few candidates are evaluated
     on all.
 
     Results depend on `random_state` alone, unless there is a `time_limit`.
@@ -516,7 +509,7 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
 
     _kind: ClassVar[str] = "Regressor"
 
-    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -528,37 +521,13 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
             raise ValueError(f"{type(self).__name__} needs two samples or more, got 1 sample")
         return y, {}
 
-    def _splits(self, y: Array, groups: Any, rng: np.random.RandomState) -> list[Any]:
-        X, cv = np.zeros((len(y), 1)), self.cv
-        if isinstance(cv, int | np.integer):
-            if cv < 2:
-                raise ValueError(
-                    f"cv must be two or more folds, a splitter or a list of splits, got {cv}"
-                )
-            if groups is None:
-                # A score needs two samples.
-                count = min(int(cv), max(2, len(y) // 2))
-                cv = KFold(count, shuffle=True, random_state=rng.randint(2**31 - 1))
-            else:
-                n_groups = len(np.unique(np.asarray(groups)))
-                if n_groups < 2:
-                    raise ValueError(
-                        f"groups name {n_groups} group; folds that keep groups together need two"
-                    )
-                cv = GroupKFold(min(int(cv), n_groups))
-        return as_numbers(check_cv(cv, y, classifier=False).split(X, y, groups))
-
     def _unit_cost(self, y: Array, weight: Array) -> float:
         targets = column(y)
         mean = np.average(targets, axis=0, weights=weight)
         spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight)).mean()
-        # Targets that do not differ, but for rounding, need no particular cost.
+        # Targets that differ only by rounding need no particular cost.
         return float(spread) if spread > 1e-12 * np.abs(mean).max() else 1.0
 
-    def _settings_of_methods(self, unit_cost: float, seed: int) -> dict[str, Any]:
-        # A machine is solved to a tolerance in the unit of its targets.
-        return {
-            "random_state": seed,
-            "epsilon": self.epsilon * unit_cost,
-            "tol": _TOLERANCE * unit_cost,
-        }
+    def _method_settings(self, unit_cost: float) -> dict[str, Any]:
+        # The tolerance of an SVM is in the unit of its targets.
+        return {"epsilon": self.epsilon * unit_cost, "tol": _TOLERANCE * unit_cost}

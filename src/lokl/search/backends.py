@@ -1,20 +1,12 @@
-"""Every kernel between all samples of a search, stored once for all folds and costs.
+"""Backends of a search, except single SVMs on shared Gram matrices.
 
-Methods that train a machine for each kernel by itself need nothing of the samples but the values of
-single kernels. With these in memory, a fold reads its matrices instead of computing them, for
-learning and for the samples that it leaves out.
-
-Fits that share nothing: each candidate on each split by itself, for any estimator.
-
-Estimators of this library in lines: candidates that differ in their costs share a start.
-
-Samples of folds as the first steps of a pipeline leave them, made once.
-
-Pipelines that end in an estimator of this library: transformers are fitted once a fold.
-
-Candidates that differ only in settings of the last step see the same transformed samples. For each
-fold these are a task of their own, with the last step as its estimator and one split, and the
-workers for bare estimators compute it.
+- :class:`SklearnBackend`: any estimator, every candidate on every split by itself.
+- :class:`WarmStartBackend`: estimators of this library along cost paths, each fit starting from the
+  solution of the last one. Methods that train an SVM for each kernel alone need nothing of the
+  samples but kernel values. These are stored once for all folds and costs if memory allows.
+- :class:`PipelineBackend`: pipelines that end in an estimator of this library. Candidates that
+  differ only in settings of the last step share transformed samples. Each fold becomes a task with
+  the last step as its estimator and one split, for one of the other backends.
 """
 
 import importlib
@@ -50,126 +42,51 @@ from lokl.gram.memory import MEGABYTE
 from lokl.kernels import Kernel, Normalized, Precomputed
 from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.search.lockstep import in_step
+from lokl.search.lockstep import run_folds_in_lockstep
 from lokl.search.tasks import (
-    Cell,
-    Cells,
-    Task,
-    Worker,
-    assign,
-    by_cost,
+    COST_SETTINGS,
+    FitBackend,
+    FoldResult,
+    FoldResults,
+    Scores,
+    SearchTask,
+    choose_backend,
     coordinates,
-    group,
+    cost_paths,
+    group_by_backend,
     is_accuracy,
-    judged,
-    sees_predictions_only,
-    who_takes,
+    uses_predictions_only,
+    with_known_decisions,
 )
 from lokl.solvers import Solver
 
-# Share of the memory of an estimator for stored kernels; folds have the rest.
-_SHARE = 0.5
+# Model selection only needs the ranking of candidates, so that SVMs of more than this many samples
+# are solved to a tolerance this many times that of the estimator.
+_MANY_SAMPLES, _COARSER = 1000, 10.0
+# Fewest training samples of a fold for which the first fold leads the others. Kernel weights of
+# folds then agree so closely that the number of iterations falls to two thirds or a half; with 300
+# samples it rises.
+_ENOUGH_TO_LEAD = 500
+# Fraction of the memory of an estimator for stored kernels; the folds have the rest.
+_STORED_FRACTION = 0.5
+# Bytes of transformed samples to keep; if a fold exceeds them, it is not kept.
+_KEPT_BYTES = 2**28
 
 
-class _Stored(Precomputed):
-    """Values that were computed here: they need no check, and copies of it are itself."""
+class SklearnBackend(FitBackend):
+    """Every candidate on every split by itself, in processes, as in ``GridSearchCV``."""
 
-    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        return self
-
-    def __sklearn_clone__(self) -> "_Stored":
-        return self
-
-    def __deepcopy__(self, memo: Any) -> "_Stored":
-        return self
-
-
-def with_stored_kernels(task: Task, line: Sequence[int], costs: Sequence[str]) -> Task | None:
-    """Return the same task on numbers of samples and stored kernels; None where it would not do.
-
-    Parameters
-    ----------
-    task : Task
-    line : sequence of int
-        Candidates that are equal apart from `costs`.
-    costs : sequence of str
-        Names of parameters.
-    """
-    model = task.configured(line[0])
-    method = method_of(model)
-    if method is None or not method.can("single-kernel machines"):
-        return None
-    # A fold by itself, as of a pipeline, does not know how many others need memory.
-    if len(task.splits) < 2 or not sees_predictions_only(task.scorers):
-        return None
-    try:
-        data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
-        stored = _store(task, model, data)
-    except Exception:
-        # Whatever is wrong is told by the fits, candidate by candidate.
-        return None
-    if stored is None:
-        return None
-    left = (1.0 - _SHARE) * model.cache_size
-    return replace(
-        task,
-        estimator=model.set_params(kernels=stored, cache_size=left),
-        candidates=[
-            {name: value for name, value in candidate.items() if name in costs}
-            for candidate in task.candidates
-        ],
-        X=np.arange(len(data.weight), dtype=float)[:, np.newaxis],
-    )
-
-
-def _store(task: Task, model: Any, data: Any) -> dict[str, Kernel] | None:
-    """Compute the kernels of a model between all samples; None where folds would differ."""
-    if isinstance(model.success_kernel, Kernel) or model.solver != "exact":
-        return None
-    trains = [train for train, _ in task.splits]
-    pairs = [_without_scale(kernel) for kernel in data.kernels.values()]
-    cores = [core for core, _ in pairs]
-    folds = [data.take(train).bind(cores) for train in trains]
-    if not all(same_kernels(folds[0], bound) for bound in folds[1:]):
-        return None
-    dtype = data.solver.inner_products(data.X[trains[0]]).dtype
-    room = _SHARE * model.cache_size * MEGABYTE
-    n_samples = len(data.weight)
-    if len(cores) * n_samples**2 * (8 if dtype == "float64" else 4) > room:
-        return None
-    samples = read_samples(folds[0], list(data.kernels), data.X)
-    if samples.present is not None:
-        return None
-    stored: dict[str, Kernel] = {}
-    with limit_blas_for(n_samples):
-        for name, kernel, (_, how) in zip(data.kernels, folds[0], pairs, strict=True):
-            inner = InnerProducts(samples.filled, cache_size=np.inf, dtype=dtype)
-            values = _Stored(inner.gated([kernel]).whole)
-            stored[name] = values if how is None else Normalized(values, how)
-    return stored
-
-
-def _without_scale(kernel: Kernel) -> tuple[Kernel, Any]:
-    """Return a kernel without the scale that each fold learns for itself, and what scale it is."""
-    if isinstance(kernel, Normalized) and kernel.how != "unit_diag" and kernel.scale is None:
-        return kernel.kernel, kernel.how
-    return kernel, None
-
-
-class OrdinaryFits(Worker):
-    """What scikit-learn's ``GridSearchCV`` does, in processes."""
-
-    def takes(self, task: Task, candidate: int) -> bool:
+    def supports(self, task: SearchTask, candidate: int) -> bool:
         return True
 
-    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        # One line, so that processes need not wait for each other between candidates.
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        # One group, so that processes do not wait for each other between candidates.
         return [candidates] if candidates else []
 
-    def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        # Some backends, which a caller may have chosen, hand over all results at once.
-        by_and_by = get_active_backend()[0].supports_return_generator
-        parallel = Parallel(n_jobs=task.n_jobs, return_as="generator" if by_and_by else "list")
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
+        # Some joblib backends, which a caller may have chosen, return all results at once.
+        can_generate = get_active_backend()[0].supports_return_generator
+        parallel = Parallel(n_jobs=task.n_jobs, return_as="generator" if can_generate else "list")
         fits = (
             delayed(_fit_and_score)(
                 clone(task.estimator),
@@ -186,99 +103,114 @@ class OrdinaryFits(Worker):
                 return_times=True,
                 error_score=task.error_score,
             )
-            for candidate in line
+            for candidate in candidates
             for train, test in task.splits
         )
-        results = (result for result in parallel(fits))
+        records = (record for record in parallel(fits))
         try:
-            for candidate in line:
-                yield [_cell(candidate, split, next(results)) for split in range(len(task.splits))]
+            for candidate in candidates:
+                yield [
+                    _from_record(candidate, split, next(records))
+                    for split in range(len(task.splits))
+                ]
         finally:
             with warnings.catch_warnings():
-                # joblib warns of fits under way that nobody will use; to stop was the wish.
+                # joblib warns about unused fits, which are intended here.
                 warnings.filterwarnings("ignore", r"\d+ tasks", UserWarning)
-                results.close()
+                records.close()
 
 
-def _cell(candidate: int, split: int, result: dict[str, Any]) -> Cell:
-    return Cell(
+def _from_record(candidate: int, split: int, record: dict[str, Any]) -> FoldResult:
+    """Return what scikit-learn's ``_fit_and_score`` returned as a fold result."""
+    return FoldResult(
         candidate,
         split,
-        result["test_scores"],
-        result.get("train_scores"),
-        result["fit_time"],
-        result["score_time"],
-        result["fit_error"],
+        record["test_scores"],
+        record.get("train_scores"),
+        record["fit_time"],
+        record["score_time"],
+        record["fit_error"],
     )
 
 
-# Settings that change the costs of a problem and nothing else.
-COSTS = ("C", "epsilon", "class_weight")
-
-# Selection needs ranks, not digits: machines of many samples are solved to so many times the
-# tolerance of the estimator.
-_MANY_SAMPLES, _COARSER = 1000, 10.0
-# With so many samples, folds agree so far on the weights of kernels that one can lead the others:
-# rounds fall to two thirds or a half; with 300 they rise.
-_ENOUGH_TO_LEAD = 500
-
-
 def coarse_tolerance(solver: Solver, n_samples: int) -> float | None:
-    """Tolerance of a solver that is enough to compare candidates; None for one that has none."""
+    """Return a tolerance that suffices to compare candidates; None if a solver has none."""
     return solver.tolerance * (_COARSER if n_samples > _MANY_SAMPLES else 1.0) or None
 
 
 def solver_of(model: Any) -> Solver | None:
-    """Solver of an estimator; None where its settings are not allowed, as its fit will tell."""
+    """Return the solver of an estimator, None if its settings are invalid."""
     try:
         return build_solver(model)
     except (TypeError, ValueError):
         return None
 
 
-class LineFits(Worker):
-    """Candidates that differ only in their costs, in ascending order of `C`."""
+def bind_by_fold(
+    data: Any, kernels: Sequence[Kernel], trains: Sequence[Array]
+) -> list[list[Kernel]]:
+    """Bind kernels to the training samples of each fold that have a weight.
 
-    def takes(self, task: Task, candidate: int) -> bool:
+    Settings such as ``RBF("scale")`` depend on these samples. Folds for which all kernels are equal
+    share one list.
+
+    Parameters
+    ----------
+    data : validated data of an estimator
+    kernels : sequence of Kernel
+    trains : sequence of int arrays
+        Training rows of each fold.
+    """
+    bound: list[list[Kernel]] = []
+    for train in trains:
+        fold = data.take(train).bind(kernels)
+        bound.append(next((equal for equal in bound if same_kernels(equal, fold)), fold))
+    return bound
+
+
+class WarmStartBackend(FitBackend):
+    """Candidates that differ only in cost settings, fitted in ascending order of `C`."""
+
+    def supports(self, task: SearchTask, candidate: int) -> bool:
         return set(task.fit_params) <= {"sample_weight"} and isinstance(
             task.configured(candidate), KernelEstimator
         )
 
-    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        lines = group(task.candidates, candidates, apart_from=COSTS)
-        return [by_cost(task.candidates, line) for line in lines]
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        return cost_paths(task.candidates, candidates)
 
-    def tells_rows(self, task: Task, candidate: int) -> bool:
+    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
         return is_accuracy(task, task.estimator)
 
-    def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        task = with_stored_kernels(task, line, COSTS) or task
-        few = min(len(train) for train, _ in task.splits) < _ENOUGH_TO_LEAD
-        lead = WarmStartExchange()
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
+        task = with_stored_kernels(task, candidates[0]) or task
+        leads = min(len(train) for train, _ in task.splits) >= _ENOUGH_TO_LEAD
+        first = WarmStartExchange()
         folds = [
-            _fold(task, split, line, None if few else lead.follower() if split else lead)
+            _fit_fold(
+                task, split, candidates, (first.follower() if split else first) if leads else None
+            )
             for split in range(len(task.splits))
         ]
-        return in_step(folds, len(line), task.n_jobs, first_leads=not few)
+        return run_folds_in_lockstep(folds, len(candidates), task.n_jobs, first_leads=leads)
 
 
-def _fold(
-    task: Task, split: int, line: list[int], exchange: WarmStartExchange | None
-) -> Iterator[Cell]:
-    """Yield the cells of a line on one split; after a candidate that fails the line starts anew."""
+def _fit_fold(
+    task: SearchTask, split: int, candidates: list[int], exchange: WarmStartExchange | None
+) -> Iterator[FoldResult]:
+    """Yield the results of a cost path on one split; the path restarts after a failed candidate."""
     train, test = task.splits[split]
-    learned = X, y = _safe_split(task.estimator, task.X, task.y, train)
-    scored = _safe_split(task.estimator, task.X, task.y, test, train)
+    training = X, y = _safe_split(task.estimator, task.X, task.y, train)
+    testing = _safe_split(task.estimator, task.X, task.y, test, train)
     weight = _check_method_params(task.X, task.fit_params, train).get("sample_weight")
-    left = list(line)
-    while left:
-        models = [_with_share_of_memory(task, candidate) for candidate in left]
+    remaining = list(candidates)
+    while remaining:
+        models = [_with_share_of_memory(task, candidate) for candidate in remaining]
         solver = solver_of(models[0])
-        loose = None if solver is None else coarse_tolerance(solver, _num_samples(X))
-        fits = fit_cost_path(models, X, y, weight, tolerance=loose, exchange=exchange)
-        fitted: Any = None
-        for candidate in tuple(left):
-            left.remove(candidate)
+        tolerance = None if solver is None else coarse_tolerance(solver, _num_samples(X))
+        fits = fit_cost_path(models, X, y, weight, tolerance=tolerance, exchange=exchange)
+        for candidate in tuple(remaining):
+            remaining.remove(candidate)
             if exchange is not None:
                 exchange.step = candidate
             start = time.perf_counter()
@@ -287,13 +219,15 @@ def _fold(
             except Exception:
                 if isinstance(task.error_score, str):
                     raise
-                yield _failed(task, candidate, split, time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                yield task.failure(candidate, split, seconds, format_exc())
                 break
-            yield _scored(task, candidate, split, fitted, learned, scored, start)
+            seconds = time.perf_counter() - start
+            yield _score_fit(task, candidate, split, fitted, training, testing, seconds)
 
 
-def _with_share_of_memory(task: Task, candidate: int) -> Any:
-    """Return a configured estimator that leaves memory to all folds, which advance together."""
+def _with_share_of_memory(task: SearchTask, candidate: int) -> Any:
+    """Return a configured estimator that leaves memory for the other folds."""
     model, share = task.configured(candidate), task.memory / len(task.splits)
     if isinstance(model.solver, Solver):
         return model.set_params(solver=model.solver.with_share_of_memory(share))
@@ -302,135 +236,217 @@ def _with_share_of_memory(task: Task, candidate: int) -> Any:
     return model
 
 
-def _scored(
-    task: Task, candidate: int, split: int, fitted: Any, learned: Any, scored: Any, start: float
-) -> Cell:
+def _score_fit(
+    task: SearchTask,
+    candidate: int,
+    split: int,
+    fitted: Any,
+    training: tuple[Any, Any],
+    testing: tuple[Any, Any],
+    fit_seconds: float,
+) -> FoldResult:
     train, test = task.splits[split]
-    end = time.perf_counter()
-    decision = None
-    if sees_predictions_only(task.scorers):
-        # Decisions are worth keeping, and scorers need nothing else.
-        decision = fitted._decisions(scored[0])
-    right = None
-    if is_accuracy(task, fitted) and decision is not None:
-        right = fitted._decode(decision) == np.asarray(scored[1])
-    test_scores = _scores(task, fitted, scored, test, decision)
-    score_seconds = time.perf_counter() - end
-    train_scores = _scores(task, fitted, learned, train) if task.return_train_score else None
-    return Cell(
+    start = time.perf_counter()
+    decision = correct = None
+    scored = fitted
+    if uses_predictions_only(task.scorers):
+        # Decisions are kept for calibration, and scorers need nothing else.
+        decision = fitted._decisions(testing[0])
+        scored = with_known_decisions(fitted, testing[0], decision)
+        if is_accuracy(task, fitted):
+            correct = fitted._decode(decision) == np.asarray(testing[1])
+    test_scores = score_rows(task, scored, testing, test)
+    score_seconds = time.perf_counter() - start
+    train_scores = score_rows(task, fitted, training, train) if task.return_train_score else None
+    return FoldResult(
         candidate,
         split,
         test_scores,
         train_scores,
-        end - start,
+        fit_seconds,
         score_seconds,
         decision=decision,
-        right=right,
+        correct=correct,
     )
 
 
-def _scores(task: Task, fitted: Any, samples: Any, rows: Any, decision: Any = None) -> Any:
-    of_rows = _check_method_params(task.X, task.score_params, rows)
-    model = fitted if decision is None else judged(fitted, [(samples[0], decision)])
-    return _score(model, *samples, task.scorers, of_rows, task.error_score)
+def score_rows(task: SearchTask, fitted: Any, samples: tuple[Any, Any], rows: Array) -> Scores:
+    """Return the scores of a fitted estimator on samples and targets, the given rows of a task."""
+    params = _check_method_params(task.X, task.score_params, rows)
+    scores: Scores = _score(fitted, *samples, task.scorers, params, task.error_score)
+    return scores
 
 
-def _failed(task: Task, candidate: int, split: int, seconds: float) -> Cell:
-    scores = task.failed_scores()
-    train_scores = scores if task.return_train_score else None
-    return Cell(candidate, split, scores, train_scores, seconds, 0.0, format_exc())
+class _StoredKernel(Precomputed):
+    """Kernel values computed here: they need no validation, and are never copied."""
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        return self
+
+    def __sklearn_clone__(self) -> "_StoredKernel":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "_StoredKernel":
+        return self
 
 
-# Bytes of transformed samples that are kept; of more, no fold is.
-_KEPT = 2**28
+def with_stored_kernels(task: SearchTask, candidate: int) -> SearchTask | None:
+    """Return the same task on row numbers and stored kernels, None if that is not possible.
+
+    Parameters
+    ----------
+    task : SearchTask
+    candidate : int
+        One of the candidates to compute, which differ only in cost settings.
+    """
+    model = task.configured(candidate)
+    method = method_of(model)
+    if method is None or not method.can("single-kernel machines"):
+        return None
+    # A task of one fold, as of a pipeline, does not know how many others need memory.
+    if len(task.splits) < 2 or not uses_predictions_only(task.scorers):
+        return None
+    try:
+        data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
+        stored = _store_kernels(task, model, data)
+    except Exception:
+        # The fits report the error, candidate by candidate.
+        return None
+    if stored is None:
+        return None
+    cache_size = (1.0 - _STORED_FRACTION) * model.cache_size
+    return replace(
+        task,
+        estimator=model.set_params(kernels=stored, cache_size=cache_size),
+        candidates=[
+            {name: value for name, value in params.items() if name in COST_SETTINGS}
+            for params in task.candidates
+        ],
+        X=np.arange(len(data.weight), dtype=float)[:, np.newaxis],
+    )
+
+
+def _store_kernels(task: SearchTask, model: Any, data: Any) -> dict[str, Kernel] | None:
+    """Compute the kernels of a model between all samples; None if they differ between folds."""
+    if isinstance(model.success_kernel, Kernel) or model.solver != "exact":
+        return None
+    trains = [train for train, _ in task.splits]
+    pairs = [_split_scale(kernel) for kernel in data.kernels.values()]
+    folds = bind_by_fold(data, [kernel for kernel, _ in pairs], trains)
+    if any(kernels is not folds[0] for kernels in folds):
+        return None
+    dtype = data.solver.inner_products(data.X[trains[0]]).dtype
+    n_samples = len(data.weight)
+    n_bytes = len(pairs) * n_samples**2 * (8 if dtype == "float64" else 4)
+    if n_bytes > _STORED_FRACTION * model.cache_size * MEGABYTE:
+        return None
+    samples = read_samples(folds[0], list(data.kernels), data.X)
+    if samples.present is not None:
+        return None
+    stored: dict[str, Kernel] = {}
+    with limit_blas_for(n_samples):
+        for name, kernel, (_, how) in zip(data.kernels, folds[0], pairs, strict=True):
+            inner = InnerProducts(samples.filled, cache_size=np.inf, dtype=dtype)
+            values = _StoredKernel(inner.gated([kernel]).whole)
+            stored[name] = values if how is None else Normalized(values, how)
+    return stored
+
+
+def _split_scale(kernel: Kernel) -> tuple[Kernel, Any]:
+    """Return a kernel without the scale that each fold learns, and the kind of scale or None."""
+    if isinstance(kernel, Normalized) and kernel.how != "unit_diag" and kernel.scale is None:
+        return kernel.kernel, kernel.how
+    return kernel, None
 
 
 @dataclass(frozen=True, eq=False)
-class _Source:
-    """What transformed samples come from."""
+class _TransformSource:
+    """Samples to transform, and the unfitted steps that transform them."""
 
-    steps: Pipeline  # unfitted
+    steps: Pipeline
     X: Any
     y: Any
-    weights: dict[str, Any]
+    fit_params: dict[str, Any]
 
-    def is_like(self, other: "_Source") -> bool:
-        same = (
-            self.X is other.X and self.y is other.y and self.weights.keys() == other.weights.keys()
+    def equals(self, other: "_TransformSource") -> bool:
+        return (
+            self.X is other.X
+            and self.y is other.y
+            and self.fit_params.keys() == other.fit_params.keys()
+            and all(other.fit_params[name] is value for name, value in self.fit_params.items())
+            and params_equal(self.steps, other.steps)
         )
-        same = same and all(other.weights[name] is own for name, own in self.weights.items())
-        return same and params_equal(self.steps, other.steps)
 
 
 @dataclass(eq=False)
-class Transformed:
-    """Transformed samples of the folds of one source, as long as it stays the same."""
+class TransformCache:
+    """Transformed samples of all folds, for one set of steps and samples at a time."""
 
-    _source: _Source | None = None
-    # By the rows to learn from; with both kinds of rows, which keeps them from being others.
-    _known: dict[int, tuple[Array, Array, Any]] = field(default_factory=dict)
+    _source: _TransformSource | None = None
+    # By the identity of the training rows. The rows are kept as well, so that it stays theirs.
+    _folds: dict[int, tuple[Array, Array, Any]] = field(default_factory=dict)
 
-    def come_from(self, steps: Pipeline, X: Any, y: Any, weights: dict[str, Any]) -> None:
-        """Say what samples are to be transformed, and how; what came from others is forgotten."""
-        source = _Source(steps, X, y, weights)
-        if self._source is None or not self._source.is_like(source):
-            self._source, self._known = source, {}
+    def set_source(self, steps: Pipeline, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
+        """Set steps and samples; results for other steps or samples are dropped."""
+        source = _TransformSource(steps, X, y, fit_params)
+        if self._source is None or not self._source.equals(source):
+            self._source, self._folds = source, {}
 
-    def rows(self, train: Array, test: Array) -> Any:
-        """Rows that the steps learn from, and others below them."""
-        found = self._known.get(id(train))
-        if found is not None and found[0] is train and found[1] is test:
-            return found[2]
+    def transform(self, train: Array, test: Array) -> Any:
+        """Return the transformed training rows, followed by the transformed test rows."""
+        cached = self._folds.get(id(train))
+        if cached is not None and cached[0] is train and cached[1] is test:
+            return cached[2]
         assert self._source is not None
         X = _fit_transform(self._source, train, test)
-        if _bytes(X) + sum(_bytes(own) for *_, own in self._known.values()) <= _KEPT:
-            self._known[id(train)] = train, test, X
+        if _n_bytes(X) + sum(_n_bytes(rows) for *_, rows in self._folds.values()) <= _KEPT_BYTES:
+            self._folds[id(train)] = train, test, X
         return X
 
 
-def _fit_transform(source: _Source, train: Array, test: Array) -> Any:
+def _fit_transform(source: _TransformSource, train: Array, test: Array) -> Any:
     steps = clone(source.steps)
     X_train, y_train = _safe_split(steps, source.X, source.y, train)
     X_test, _ = _safe_split(steps, source.X, source.y, test, train)
-    weights = _check_method_params(source.X, source.weights, train)
-    # Not fit and transform: some transformers treat the rows they learn from in another way.
-    return _stacked([steps.fit_transform(X_train, y_train, **weights), steps.transform(X_test)])
+    params = _check_method_params(source.X, source.fit_params, train)
+    # Not fit and transform: some transformers treat training rows differently.
+    return _stack_rows([steps.fit_transform(X_train, y_train, **params), steps.transform(X_test)])
 
 
-def _stacked(parts: list[Any]) -> Any:
-    """Put rows below rows, of arrays, sparse matrices or data frames."""
+def _stack_rows(parts: list[Any]) -> Any:
+    """Concatenate arrays, sparse matrices or data frames by rows."""
     if all(map(is_sparse, parts)):
         return sparse.vstack(parts, format="csr")
     if all(hasattr(part, "columns") for part in parts):
-        # pandas or polars, whichever the transformers gave.
+        # pandas or polars, whichever the transformers returned.
         library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
         return library.concat(parts)
     return np.concatenate(parts)
 
 
-def _bytes(X: Any) -> float:
-    """Memory of arrays and sparse matrices; that of anything else is too much."""
+def _n_bytes(X: Any) -> float:
+    """Return the memory of an array or sparse matrix; infinity for anything else."""
     if is_sparse(X):
         return float(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
     return float(getattr(X, "nbytes", np.inf))
 
 
-class LastSteps(Worker):
-    """Lines of the last step, on samples that the other steps have transformed.
+class PipelineBackend(FitBackend):
+    """Candidates of the last step of a pipeline, on samples that the other steps transform.
 
     Parameters
     ----------
-    workers : sequence of Worker
-        For the last step alone.
+    backends : sequence of FitBackend
+        Backends for the last step alone.
     """
 
-    def __init__(self, workers: Sequence[Worker]):
-        self._workers = workers
-        # Folds of the last transformers only: those of all would be many copies of the samples.
-        self._folds: tuple[Any, list[_Fold]] = (None, [])
-        self._transformed = Transformed()
+    def __init__(self, backends: Sequence[FitBackend]):
+        self._backends = backends
+        # Folds of the latest transformers only: those of all would be many copies of the samples.
+        self._folds: tuple[Any, list[_TransformedFold]] = (None, [])
+        self._cache = TransformCache()
 
-    def takes(self, task: Task, candidate: int) -> bool:
+    def supports(self, task: SearchTask, candidate: int) -> bool:
         pipeline = task.estimator
         return (
             isinstance(pipeline, Pipeline)
@@ -438,112 +454,119 @@ class LastSteps(Worker):
             and isinstance(task.configured(candidate)[-1], KernelEstimator)
             and all(name.endswith("__sample_weight") for name in task.fit_params)
             and not get_config()["enable_metadata_routing"]
-            and sees_predictions_only(task.scorers)
+            and uses_predictions_only(task.scorers)
         )
 
-    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        groups: dict[Any, list[int]] = {}
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        by_transformers: dict[Any, list[int]] = {}
         for candidate in candidates:
-            groups.setdefault(_transformers(task, candidate), []).append(candidate)
+            by_transformers.setdefault(_transformer_key(task, candidate), []).append(candidate)
         return [
-            line.candidates
-            for alike in groups.values()
-            for line in assign(_last_step(task, alike[0]), self._workers, alike)
+            group.candidates
+            for same in by_transformers.values()
+            for group in group_by_backend(_last_step_task(task, same[0]), self._backends, same)
         ]
 
-    def tells_rows(self, task: Task, candidate: int) -> bool:
-        last = _last_step(task, candidate)
-        return who_takes(last, self._workers, candidate).tells_rows(last, candidate)
+    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
+        last = _last_step_task(task, candidate)
+        backend = choose_backend(last, self._backends, candidate)
+        return backend.reports_correctness(last, candidate)
 
-    def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        # The task itself, not its number: that of a task that is gone may be another's.
-        key = (task, _transformers(task, line[0]))
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
+        # The task itself, not its id, which another task may have later.
+        key = (task, _transformer_key(task, candidates[0]))
         if self._folds[0] != key:
             self._folds = (None, [])
-            self._folds = (key, _folds(task, line[0], self._transformed))
-        worker = who_takes(_last_step(task, line[0]), self._workers, line[0])
-        folds = [fold.cells(worker, line) for fold in self._folds[1]]
-        return in_step(folds, len(line), threads if worker.takes_threads else task.n_jobs)
+            self._folds = (key, _transform_folds(task, candidates[0], self._cache))
+        last = _last_step_task(task, candidates[0])
+        backend = choose_backend(last, self._backends, candidates[0])
+        folds = [fold.results(backend, candidates) for fold in self._folds[1]]
+        n_jobs = threads if backend.uses_given_threads else task.n_jobs
+        return run_folds_in_lockstep(folds, len(candidates), n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
-    """Samples of one split, transformed; or why they could not be."""
+class _TransformedFold:
+    """Task of the last step on one split, or the error of the other steps."""
 
     split: int
-    task: Task
+    task: SearchTask
     error: str | None = None
 
-    def cells(self, worker: Worker, line: list[int]) -> Iterator[Cell]:
+    def results(self, backend: FitBackend, candidates: list[int]) -> Iterator[FoldResult]:
         if self.error is None:
-            for (cell,) in worker.run(self.task, line, 1):
-                yield replace(cell, split=self.split)
+            for (result,) in backend.run(self.task, candidates, 1):
+                yield replace(result, split=self.split)
             return
-        scores = self.task.failed_scores()
-        train_scores = scores if self.task.return_train_score else None
-        for candidate in line:
-            yield Cell(candidate, self.split, scores, train_scores, 0.0, 0.0, self.error)
+        for candidate in candidates:
+            yield self.task.failure(candidate, self.split, 0.0, self.error)
 
 
-def _prefix(task: Task) -> str:
+def _last_prefix(task: SearchTask) -> str:
+    """Return the prefix of parameters of the last step."""
     return f"{task.estimator.steps[-1][0]}__"
 
 
-def _transformers(task: Task, candidate: int) -> Any:
-    """What a candidate says of the other steps, as a key."""
-    prefix = _prefix(task)
-    places = coordinates(task.candidates[candidate]).items()
-    return frozenset((name, value) for name, value in places if not name.startswith(prefix))
+def _transformer_key(task: SearchTask, candidate: int) -> Any:
+    """Return the parameters of the steps before the last one, as a key."""
+    prefix = _last_prefix(task)
+    point = coordinates(task.candidates[candidate]).items()
+    return frozenset((name, value) for name, value in point if not name.startswith(prefix))
 
 
-def _last_step(task: Task, candidate: int) -> Task:
-    """Return the task of the last step alone, for candidates with the same other steps."""
-    prefix = _prefix(task)
-    own = [
-        {name[len(prefix) :]: value for name, value in params.items() if name.startswith(prefix)}
-        for params in task.candidates
-    ]
-    weights = {
-        name[len(prefix) :]: value
-        for name, value in task.fit_params.items()
-        if name.startswith(prefix)
-    }
-    last = task.configured(candidate)[-1]
-    # The folds have the jobs.
-    return replace(task, estimator=last, candidates=own, fit_params=weights, n_jobs=1)
+def _last_step_task(task: SearchTask, candidate: int) -> SearchTask:
+    """Return the task of the last step, for candidates with the same other steps."""
+    prefix = _last_prefix(task)
+
+    def of_last_step(params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name.removeprefix(prefix): value
+            for name, value in params.items()
+            if name.startswith(prefix)
+        }
+
+    return replace(
+        task,
+        estimator=task.configured(candidate)[-1],
+        candidates=[of_last_step(params) for params in task.candidates],
+        fit_params=of_last_step(task.fit_params),
+        # The folds run in parallel instead.
+        n_jobs=1,
+    )
 
 
-def _folds(task: Task, candidate: int, transformed: Transformed) -> list[_Fold]:
-    """Fit the other steps on each fold, unless that was done before."""
-    bare = _last_step(task, candidate)
-    prefix = _prefix(task)
-    weights = {name: own for name, own in task.fit_params.items() if not name.startswith(prefix)}
-    transformed.come_from(task.configured(candidate)[:-1], task.X, task.y, weights)
+def _transform_folds(
+    task: SearchTask, candidate: int, cache: TransformCache
+) -> list[_TransformedFold]:
+    """Fit the steps before the last one on each fold, unless that was done before."""
+    last, prefix = _last_step_task(task, candidate), _last_prefix(task)
+    fit_params = {name: v for name, v in task.fit_params.items() if not name.startswith(prefix)}
+    cache.set_source(task.configured(candidate)[:-1], task.X, task.y, fit_params)
     folds = []
     for split, (train, test) in enumerate(task.splits):
         try:
-            X = transformed.rows(train, test)
+            X = cache.transform(train, test)
         except Exception:
             if isinstance(task.error_score, str):
                 raise
-            folds.append(_Fold(split, bare, format_exc()))
+            folds.append(_TransformedFold(split, last, format_exc()))
         else:
-            folds.append(_Fold(split, _task_of_fold(task, bare, split, X)))
+            folds.append(_TransformedFold(split, _fold_task(task, last, split, X)))
     return folds
 
 
-def _task_of_fold(task: Task, bare: Task, split: int, X: Any) -> Task:
-    """Return the task of the last step on one fold: first the rows to learn, then to score."""
+def _fold_task(task: SearchTask, last: SearchTask, split: int, X: Any) -> SearchTask:
+    """Return the task of the last step on one fold: training rows first, then test rows."""
     train, test = task.splits[split]
     rows = np.concatenate([np.asarray(train), np.asarray(test)])
-    places = np.arange(len(rows))
+    positions = np.arange(len(rows))
     return replace(
-        bare,
+        last,
         X=X,
         y=_safe_indexing(task.y, rows),
-        fit_params=_check_method_params(task.X, bare.fit_params, rows),
-        score_params=_check_method_params(task.X, bare.score_params, rows),
-        splits=[(places[: len(train)], places[len(train) :])],
-        # Folds advance together.
+        fit_params=_check_method_params(task.X, last.fit_params, rows),
+        score_params=_check_method_params(task.X, last.score_params, rows),
+        splits=[(positions[: len(train)], positions[len(train) :])],
+        # The folds share the memory.
         memory=task.memory / len(task.splits),
     )

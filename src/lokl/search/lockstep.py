@@ -1,9 +1,7 @@
-"""Walks through a grid, several at a time: each asks for cells, and goes on when it has them.
+"""Concurrent fits: coroutines that request results, and folds that advance together.
 
-A walk is a generator. It yields what is to be computed, a function without arguments, and is sent
-the result. Only that runs in threads: all decisions are made in the thread of the caller.
-
-Folds that advance together: one candidate in all of them, then the next.
+A fit coroutine is a generator. It yields functions without arguments, and receives the result of
+each. Only these functions run in other threads; all decisions are made in the caller's thread.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -13,139 +11,135 @@ from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
-from lokl._threads import n_threads, run_chunked, single_threaded, started_pool
+from lokl._threads import n_threads, single_threaded, started_pool
 from lokl._warnings import capture_warnings, reissue
 
 Returned = TypeVar("Returned")
-Walk = Generator[Callable[[], Any], Any, Returned]
+FitCoroutine = Generator[Callable[[], Any], Any, Returned]
+
+# Number of steps that a fold may be ahead of the requested one. With none, threads wait for the
+# last fold of each step. With more, more work is wasted if the rest is not needed.
+_STEPS_AHEAD = 1
 
 
-def follow(walk: Walk[Returned]) -> Returned:
-    """Go one walk to its end, and return what it returns."""
+def threads_for(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`; None means one per core."""
+    return n_threads() if n_jobs is None else int(effective_n_jobs(n_jobs))
+
+
+def run_coroutine(coroutine: FitCoroutine[Returned]) -> Returned:
+    """Run one coroutine to its end in this thread, and return its result."""
     try:
-        asked = next(walk)
+        call = next(coroutine)
         while True:
-            asked = walk.send(asked())
+            call = coroutine.send(call())
     except StopIteration as end:
         return end.value
     finally:
-        walk.close()
+        coroutine.close()
 
 
-def side_by_side(walks: Iterable[Walk[Any]], at_once: int) -> None:
-    """Go all walks to their ends, at most so many at a time."""
-    if at_once == 1:
-        for walk in walks:
-            follow(walk)
+def run_concurrently(coroutines: Iterable[FitCoroutine[Any]], max_concurrent: int) -> None:
+    """Run all coroutines to their ends, at most `max_concurrent` at a time."""
+    if max_concurrent == 1:
+        for coroutine in coroutines:
+            run_coroutine(coroutine)
         return
-    waiting = iter(walks)
-    under_way: dict[Future[Any], Walk[Any]] = {}
+    waiting = iter(coroutines)
+    running: dict[Future[Any], FitCoroutine[Any]] = {}
 
-    def go_on(pool: ThreadPoolExecutor, walk: Walk[Any], result: Any) -> None:
+    def resume(pool: ThreadPoolExecutor, coroutine: FitCoroutine[Any], result: Any) -> None:
         try:
-            asked = walk.send(result)
+            call = coroutine.send(result)
         except StopIteration:
             return
-        under_way[pool.submit(capture_warnings, asked)] = walk
+        running[pool.submit(capture_warnings, call)] = coroutine
 
     try:
-        with started_pool(at_once, "lokl-search") as pool:
+        with started_pool(max_concurrent, "lokl-search") as pool:
             while True:
-                while len(under_way) < at_once and (fresh := next(waiting, None)):
-                    go_on(pool, fresh, None)
-                if not under_way:
+                while len(running) < max_concurrent and (fresh := next(waiting, None)):
+                    resume(pool, fresh, None)
+                if not running:
                     return
-                for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
                     result = reissue(done.result())
-                    # Only now: a walk under way is closed below.
-                    go_on(pool, under_way.pop(done), result)
+                    # Removed only now: coroutines that are still listed are closed below.
+                    resume(pool, running.pop(done), result)
     finally:
-        for walk in under_way.values():
-            walk.close()
+        for coroutine in running.values():
+            coroutine.close()
 
 
-# Steps that folds may be ahead of the one that is asked for: without any, threads wait for the last
-# fold of each step; with more, more is done in vain where the rest is not wanted.
-_AHEAD = 1
-
-
-def in_step(
+def run_folds_in_lockstep(
     folds: Sequence[Iterator[Any]],
     n_steps: int,
     n_jobs: int | None,
     *,
     first_leads: bool = False,
 ) -> Generator[list[Any], None, None]:
-    """Yield what each fold yields next, step by step, each in one of several threads.
+    """Yield, step by step, the next item of every fold, computed in several threads.
 
-    Threads, since a fold keeps what its steps share; compiled loops let each other run. With
-    `first_leads`, others take from the first fold, and do a step after it.
+    Threads rather than processes, because the steps of a fold share data and compiled loops
+    release the GIL.
+
+    Parameters
+    ----------
+    folds : sequence of iterators
+    n_steps : int
+        Number of items of each fold.
+    n_jobs : int or None
+    first_leads : bool
+        Whether the other folds use results of the first one, and do each step after it.
     """
     jobs = min(effective_n_jobs(n_jobs), len(folds))
     if jobs == 1:
         for _ in range(n_steps):
             yield [next(fold) for fold in folds]
         return
-    chains = _Chains(folds, n_steps, first_leads)
+    scheduler = FoldScheduler(len(folds), n_steps, first_leads)
     if first_leads and n_steps:
-        # Nobody else can begin: it has all threads.
-        chains.done[0].append(capture_warnings(next, folds[0]))
-    # The folds have the cores: a solve takes one.
+        # No other fold can begin, so this step has all threads.
+        scheduler.done[0].append(capture_warnings(next, folds[0]))
+    # The folds use the cores: each solve runs in one thread.
     with single_threaded(), started_pool(jobs, "lokl-folds") as pool:
-        under_way: dict[Future[Any], int] = {}
+        running: dict[Future[Any], int] = {}
         for step in range(n_steps):
-            while not chains.has(step):
-                for fold in chains.ready(step, set(under_way.values()))[: jobs - len(under_way)]:
-                    under_way[pool.submit(capture_warnings, next, folds[fold])] = fold
-                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    chains.done[under_way.pop(future)].append(future.result())
-            yield [reissue(found[step]) for found in chains.done]
+            while not scheduler.is_complete(step):
+                ready = scheduler.ready(step, set(running.values()))
+                for fold in ready[: jobs - len(running)]:
+                    running[pool.submit(capture_warnings, next, folds[fold])] = fold
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    scheduler.done[running.pop(future)].append(future.result())
+            yield [reissue(items[step]) for items in scheduler.done]
 
 
 @dataclass(eq=False)
-class _Chains:
-    """How far each fold has come, and which may do their next step."""
+class FoldScheduler:
+    """Progress of each fold, and the folds that may start their next step."""
 
-    folds: Sequence[Iterator[Any]]
+    n_folds: int
     n_steps: int
     first_leads: bool
-    done: list[list[Any]] = field(init=False)  # what each fold has yielded, and told
+    done: list[list[Any]] = field(init=False)  # items of each fold with their warnings
 
     def __post_init__(self) -> None:
-        self.done = [[] for _ in self.folds]
+        self.done = [[] for _ in range(self.n_folds)]
 
-    def has(self, step: int) -> bool:
+    def is_complete(self, step: int) -> bool:
         """Whether all folds have done a step."""
-        return all(len(found) > step for found in self.done)
+        return all(len(items) > step for items in self.done)
 
     def ready(self, step: int, busy: set[int]) -> list[int]:
-        """Folds that may go on while a step is asked for, those that are behind first."""
-        last = min(step + _AHEAD, self.n_steps - 1)
+        """Return the folds that may advance while `step` is requested, least advanced first."""
+        last = min(step + _STEPS_AHEAD, self.n_steps - 1)
 
-        def may(fold: int) -> bool:
-            own = len(self.done[fold])
-            waits = self.first_leads and fold > 0 and len(self.done[0]) <= own
-            return fold not in busy and own <= last and not waits
+        def may_advance(fold: int) -> bool:
+            n_done = len(self.done[fold])
+            waits = self.first_leads and fold > 0 and len(self.done[0]) <= n_done
+            return fold not in busy and n_done <= last and not waits
 
         return sorted(
-            filter(may, range(len(self.folds))), key=lambda fold: (fold > 0, len(self.done[fold]))
+            filter(may_advance, range(self.n_folds)),
+            key=lambda fold: (fold > 0, len(self.done[fold])),
         )
-
-
-def threads_for(n_jobs: int | None) -> int:
-    """How many threads share out work of this library; None is one for each core."""
-    return n_threads() if n_jobs is None else int(effective_n_jobs(n_jobs))
-
-
-def in_threads(threads: int, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Results of functions with their arguments, one after the other or in several threads."""
-    if threads == 1:
-        return [function(*arguments) for function, *arguments in calls]
-    returned: list[Any] = [None] * len(calls)
-
-    def some(start: int, stop: int) -> None:
-        for place in range(start, stop):
-            returned[place] = capture_warnings(*calls[place])
-
-    run_chunked(some, len(calls), 1)
-    return [reissue(one) for one in returned]

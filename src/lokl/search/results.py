@@ -1,10 +1,6 @@
-"""A best candidate on the edge of the grid: a better one may lie beyond.
+"""Results of a search: ``cv_results_``, the choice of a candidate, and the grid's boundary."""
 
-``cv_results_``: what is known of all candidates, in scikit-learn's columns.
-
-Which candidate wins: the best, or the simplest of those that are not clearly worse.
-"""
-
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,126 +14,112 @@ from sklearn.model_selection._validation import (
 
 from lokl._arrays import Array
 from lokl._warnings import warn_once
-from lokl.search.tasks import Candidate, Cell, Coordinates, coordinates, cost, is_number, last_part
+from lokl.search.tasks import (
+    Coordinates,
+    FoldResult,
+    Params,
+    coordinates,
+    is_number,
+    largest_cost,
+    leaf_name,
+    standard_error,
+)
 
-# Of two values, each is an edge.
+RULES = ("best", "one_se")
+# With two values, each is at the boundary.
 _FEWEST_VALUES = 3
 
 
-def warn_of_edges(candidates: Sequence[Candidate], scores: Array) -> None:
-    """Warn where the best candidate has the smallest or largest value of a number.
-
-    Not where its neighbour inside the grid is as good: the score is flat there.
-
-    Parameters
-    ----------
-    candidates : sequence of mappings
-    scores : array of shape (n_candidates,)
-        NaN where a candidate has none.
-    """
-    if np.isnan(scores).all():
-        return
-    places = [coordinates(candidate) for candidate in candidates]
-    best = places[int(np.nanargmax(scores))]
-    for name in [name for name, value in best.items() if is_number(value)]:
-        line = _line(places, scores, best, name)
-        values = sorted(line)
-        if len(values) < _FEWEST_VALUES or best[name] not in (values[0], values[-1]):
-            continue
-        is_low = best[name] == values[0]
-        neighbour = values[1] if is_low else values[-2]
-        if line[neighbour] < line[best[name]]:
-            side, end = ("below", "smallest") if is_low else ("above", "largest")
-            warn_once(
-                f"edge of the grid in {name}",
-                f"the best {name} is {best[name]:g}, the {end} of the grid; a better one may lie "
-                f"{side}: extend the grid {side} {best[name]:g}",
-            )
-
-
-def _line(
-    places: Sequence[Coordinates], scores: Array, best: Coordinates, name: str
-) -> dict[float, float]:
-    """Best score for each value of a number, where all else is as in the best candidate."""
-    others = {other: value for other, value in best.items() if other != name}
-    line: dict[float, float] = {}
-    for place, score in zip(places, scores, strict=True):
-        value: Any = place.get(name)
-        alike = {other: own for other, own in place.items() if other != name} == others
-        if alike and is_number(value) and not np.isnan(score):
-            line[value] = max(float(score), line.get(value, -np.inf))
-    return line
-
-
 @dataclass(frozen=True, eq=False)
-class Row:
-    """A candidate in one round of a search."""
+class SearchRow:
+    """One candidate in one round of a search: a row of ``cv_results_``."""
 
     candidate: int
     params: dict[str, Any]
-    cells: list[Cell] | None  # None where it was not evaluated
+    fold_results: list[FoldResult] | None  # None if it was not evaluated
     iteration: int = 0
     n_resources: int = 0  # training rows
-    skipped: str | None = None  # why it was known to be worse than others, where it was
+    skipped: str | None = None  # reason, if it was skipped as worse than others
 
 
-def cv_results(search: Any, rows: Sequence[Row], n_splits: int, columns: Any) -> dict[str, Any]:
-    """Return the columns of all rows, and warn of candidates that could not be fitted.
+def final_scores(rows: Sequence[SearchRow], means: Array) -> dict[int, float]:
+    """Return the score of each candidate in the last round, by index.
+
+    Candidates that did not reach that round, and those skipped as worse than others, have minus
+    infinity. Candidates without any evidence have NaN.
+    """
+    final: dict[int, float] = {}
+    for row in rows:
+        is_worse = row.fold_results is not None or row.skipped is not None
+        final[row.candidate] = -math.inf if is_worse else final.get(row.candidate, math.nan)
+    for index in last_round(rows):
+        if rows[index].skipped is None:
+            final[rows[index].candidate] = float(means[index])
+    return final
+
+
+def last_round(rows: Sequence[SearchRow]) -> list[int]:
+    """Return the indices of the rows in the last round in which any candidate was evaluated."""
+    last = max(row.iteration for row in rows if row.fold_results is not None)
+    return [index for index, row in enumerate(rows) if row.iteration == last]
+
+
+def cv_results(
+    search: Any, rows: Sequence[SearchRow], n_splits: int, columns: Any
+) -> dict[str, Any]:
+    """Return ``cv_results_``, and warn about candidates that could not be fitted.
 
     Parameters
     ----------
     search : BaseSearchCV
-    rows : sequence of Row
+    rows : sequence of SearchRow
         At least one was evaluated.
     n_splits : int
     columns : mapping of str to list
-        More columns.
+        Additional columns.
     """
-    tried = [row for row in rows if row.cells is not None]
-    results = [_result(cell) for row in tried for cell in row.cells or ()]
-    _warn_or_raise_about_fit_failures(results, search.error_score)
+    tried = [row for row in rows if row.fold_results is not None]
+    records = [_as_record(result) for row in tried for result in row.fold_results or ()]
+    _warn_or_raise_about_fit_failures(records, search.error_score)
     if callable(search.scoring):
-        # Only now it is known whether the function gives one score or several.
-        _insert_error_scores(results, search.error_score)
+        # Only now it is known whether the function returns one score or several.
+        _insert_error_scores(records, search.error_score)
     params = [row.params for row in tried]
     if len(tried) == len(rows):
-        return search._format_results(params, n_splits, results, columns)
-    # Those that were tried alone, to warn of theirs that are not finite; others are so by design.
-    search._format_results(params, n_splits, results)
-    known = {id(row): results[i * n_splits : (i + 1) * n_splits] for i, row in enumerate(tried)}
-    unknown = [_unknown(results[0])] * n_splits
-    every = [result for row in rows for result in known.get(id(row), unknown)]
+        return search._format_results(params, n_splits, records, columns)
+    # Called for its warning about scores that are not finite; those of skipped rows never are.
+    search._format_results(params, n_splits, records)
+    by_row = {id(row): records[i * n_splits : (i + 1) * n_splits] for i, row in enumerate(tried)}
+    skipped = [_skipped_record(records[0])] * n_splits
+    all_records = [record for row in rows for record in by_row.get(id(row), skipped)]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "One or more of the", UserWarning)
-        return search._format_results([row.params for row in rows], n_splits, every, columns)
+        return search._format_results([row.params for row in rows], n_splits, all_records, columns)
 
 
-def _result(cell: Cell) -> dict[str, Any]:
-    """Return a cell as scikit-learn's functions want it."""
-    result = {
-        "test_scores": cell.test_scores,
-        "fit_time": cell.fit_seconds,
-        "score_time": cell.score_seconds,
-        "fit_error": cell.error,
+def _as_record(result: FoldResult) -> dict[str, Any]:
+    """Return a fold result in the form of scikit-learn's ``_fit_and_score``."""
+    record = {
+        "test_scores": result.test_scores,
+        "fit_time": result.fit_seconds,
+        "score_time": result.score_seconds,
+        "fit_error": result.error,
     }
-    if cell.train_scores is not None:
-        result["train_scores"] = cell.train_scores
-    return result
+    if result.train_scores is not None:
+        record["train_scores"] = result.train_scores
+    return record
 
 
-def _unknown(like: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a candidate that was not evaluated."""
+def _skipped_record(template: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a candidate that was not evaluated, with NaN scores and times."""
     return {
         name: dict.fromkeys(value, np.nan) if isinstance(value, dict) else np.nan
-        for name, value in like.items()
+        for name, value in template.items()
     }
-
-
-RULES = ("best", "one_se")
 
 
 def choose(results: dict[str, Any], metric: str, rule: str, eligible: Sequence[int]) -> int:
-    """Return the row of ``cv_results_`` that wins.
+    """Return the index of the chosen row of ``cv_results_``.
 
     Parameters
     ----------
@@ -145,33 +127,91 @@ def choose(results: dict[str, Any], metric: str, rule: str, eligible: Sequence[i
         ``cv_results_``.
     metric : str
     rule : {"best", "one_se"}
-        "one_se" takes the simplest whose mean is within one standard error of the best one.
+        "one_se" chooses the simplest row whose mean is within one standard error of the best.
     eligible : sequence of int
-        Rows that may win.
+        Indices of the rows to choose from.
     """
     rows = np.asarray(eligible)
     best = int(rows[results[f"rank_test_{metric}"][rows].argmin()])
-    means, stds = results[f"mean_test_{metric}"], results[f"std_test_{metric}"]
+    means = results[f"mean_test_{metric}"]
     if rule == "best" or not np.isfinite(means[best]):
         return best
-    n_splits = sum(
-        name.startswith("split") and name.endswith(f"_test_{metric}") for name in results
-    )
-    bound = means[best] - stds[best] / np.sqrt(n_splits)
+    ending = f"_test_{metric}"
+    scores = [
+        column[best]
+        for name, column in results.items()
+        if name.startswith("split") and name.endswith(ending)
+    ]
+    bound = means[best] - standard_error(scores)
     near = [int(row) for row in rows if means[row] >= bound]
     return min(near, key=lambda row: (*_complexity(results["params"][row]), row))
 
 
-def _complexity(candidate: Candidate) -> tuple[float, float, int]:
-    """Cost, then width of the narrowest kernel, then number of kernels."""
-    place = coordinates(candidate)
-    return cost(place), _narrowest(place), _n_kernels(place)
+def _complexity(params: Params) -> tuple[float, float, int]:
+    """Return the cost, the `gamma` of the narrowest kernel, and the number of kernels."""
+    point = {name: value for name, value in coordinates(params).items() if is_number(value)}
+    gammas = [float(value) for name, value in point.items() if leaf_name(name) == "gamma"]
+    counts = [int(value) for name, value in point.items() if leaf_name(name) == "kernels"]
+    return largest_cost(point), max(gammas, default=0.0), sum(counts)
 
 
-def _narrowest(place: Coordinates) -> float:
-    gammas = [float(v) for name, v in place.items() if last_part(name) == "gamma" and is_number(v)]
-    return max(gammas, default=0.0)
+def warn_at_grid_boundary(candidates: Sequence[Params], scores: Array) -> None:
+    """Warn if the best candidate has the smallest or largest value of a numeric parameter.
+
+    There is no warning if the next value inside the grid has the same score.
+
+    Parameters
+    ----------
+    candidates : sequence of mappings
+    scores : array of shape (n_candidates,)
+        NaN for candidates without a score.
+    """
+    if np.isnan(scores).all():
+        return
+    points = [coordinates(params) for params in candidates]
+    best = points[int(np.nanargmax(scores))]
+    for name in [name for name, value in best.items() if is_number(value)]:
+        side = grid_boundary(_scores_along(points, scores, best, name), best[name])
+        if side is not None:
+            end = "smallest" if side == "below" else "largest"
+            warn_once(
+                f"edge of the grid in {name}",
+                f"the best {name} is {best[name]:g}, the {end} of the grid; extend the grid {side} "
+                f"{best[name]:g}",
+            )
 
 
-def _n_kernels(place: Coordinates) -> int:
-    return sum(int(v) for name, v in place.items() if last_part(name) == "kernels" and is_number(v))
+def grid_boundary(scores: dict[float, float], best: float) -> str | None:
+    """Return the side on which a grid should be extended.
+
+    Parameters
+    ----------
+    scores : dict
+        Score of each value of a parameter.
+    best : float
+        Value with the best score.
+
+    Returns
+    -------
+    side : {"below", "above"} or None
+        None inside the grid, if the score is flat, or if there are fewer than three values.
+    """
+    values = sorted(scores)
+    if len(values) < _FEWEST_VALUES or best not in (values[0], values[-1]):
+        return None
+    side, neighbour = ("below", values[1]) if best == values[0] else ("above", values[-2])
+    return side if scores[neighbour] < scores[best] else None
+
+
+def _scores_along(
+    points: Sequence[Coordinates], scores: Array, best: Coordinates, name: str
+) -> dict[float, float]:
+    """Return the best score for each value of a parameter, all others equal to those of `best`."""
+    fixed = {key: value for key, value in best.items() if key != name}
+    along: dict[float, float] = {}
+    for point, score in zip(points, scores, strict=True):
+        value: Any = point.get(name)
+        is_equal = {key: v for key, v in point.items() if key != name} == fixed
+        if is_equal and is_number(value) and not np.isnan(score):
+            along[value] = max(float(score), along.get(value, -np.inf))
+    return along

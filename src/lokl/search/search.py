@@ -1,10 +1,6 @@
-"""Probabilities of the winner of a search, from decisions that the search has made already.
-
-Search over a grid with scikit-learn's contract, on work that candidates share.
-"""
+"""Grid search with scikit-learn's interface, on work that candidates share."""
 
 import time
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import MISSING
 from numbers import Real
@@ -18,7 +14,6 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
-from lokl._arrays import Array
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
@@ -35,47 +30,20 @@ from lokl.base.settings import (
     setting,
     settings,
 )
-from lokl.search.calibration import CalibratedAnswers, Calibration
-from lokl.search.evaluation import Rounds, final_scores, last_round
-from lokl.search.results import RULES, Row, choose, cv_results, warn_of_edges
-from lokl.search.tasks import Cell, Task
-
-
-def calibration_of(task: Task, cells: Sequence[Cell]) -> Calibration | None:
-    """Calibrate the held-out decisions of a candidate.
-
-    Parameters
-    ----------
-    task : Task
-    cells : sequence of Cell
-        Of one candidate, one for each split.
-
-    Returns
-    -------
-    calibration : Calibration or None
-        None where the classifier has probabilities of its own, where decisions are not known,
-        where a fold has not seen all classes, or where the candidate was fitted on a part of the
-        samples only.
-    """
-    if not is_classifier(task.estimator) or hasattr(task.estimator, "predict_proba"):
-        return None
-    classes, codes = np.unique(np.ravel(task.y), return_inverse=True)
-    tasks = 1 if len(classes) == 2 else len(classes)
-    known = [cell.decision for cell in cells if cell.decision is not None]
-    tests = [task.splits[cell.split][1] for cell in cells]
-    expected = [(len(test), tasks) for test in tests]
-    if not known or [decision.shape for decision in known] != expected:
-        return None
-    rows = np.concatenate(tests)
-    weight = next(
-        (v for name, v in task.fit_params.items() if name.endswith("sample_weight")), None
-    )
-    return Calibration.learn(
-        np.concatenate(known),
-        codes[rows],
-        len(classes),
-        None if weight is None else np.asarray(weight, dtype=float)[rows],
-    )
+from lokl.search.calibration import CalibratedPredictions, calibrate_fold_results
+from lokl.search.cross_validation import as_indices
+from lokl.search.evaluation import evaluate_candidates
+from lokl.search.results import (
+    RULES,
+    SearchRow,
+    choose,
+    cv_results,
+    final_scores,
+    last_round,
+    warn_at_grid_boundary,
+)
+from lokl.search.tasks import SearchTask
+from lokl.solvers.machines import Fold
 
 
 def _check_estimator(name: str, value: Any) -> None:
@@ -97,25 +65,24 @@ def _check_error_score(name: str, value: Any) -> None:
 
 
 @settings
-class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
-    """Cross-validated search over a grid, with the contract of scikit-learn's ``GridSearchCV``.
+class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
+    """Cross-validated search over a grid, with the interface of ``GridSearchCV``.
 
     Candidates of estimators of this library, alone or at the end of a pipeline, share work. Single
-    machines (``UniformMKL``) have one matrix for all costs and folds, or as many rows of it as
-    their memory holds; of other methods, candidates that differ only in their costs are fitted one
-    after the other, each from where the last one ended. Transformers of a pipeline are fitted once
-    for each fold. Other estimators are fitted as ``GridSearchCV`` does.
+    SVMs (``UniformMKL``) use one Gram matrix for all costs and folds, or as many of its rows as fit
+    into memory. For other methods, candidates that differ only in their costs are fitted one after
+    the other, each from the solution of the last one. Transformers of a pipeline are fitted once
+    for each fold. Other estimators are fitted as in ``GridSearchCV``.
 
-    Classifiers without probabilities of their own get them from the held-out decisions of the
-    winner.
+    Classifiers without probabilities of their own get them from the held-out decisions of the best
+    candidate.
 
-    A warning tells where the best candidate lies on the edge of the grid.
+    A warning is issued if the best candidate is at the boundary of the grid.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from lokl import UniformMKLClassifier
-    >>> from lokl.search import KernelSearchCV
+    >>> from lokl import KernelSearchCV, UniformMKLClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> grid = {"C": [0.1, 1.0, 10.0, 100.0], "kernels": ["rbf", "linear"]}
     >>> search = KernelSearchCV(UniformMKLClassifier(), grid, rule="one_se").fit(X, y)
@@ -124,73 +91,77 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
     """
 
     estimator: Any = setting(
-        MISSING, Rule("estimator", _check_estimator), "What is fitted.", kw_only=False
+        MISSING,
+        Rule("estimator", _check_estimator),
+        "Estimator or pipeline to search.",
+        kw_only=False,
     )
     param_grid: Any = setting(
         MISSING,
         anything("dict or list of dict"),
-        "Values to try by name of parameter; a list of such grids is searched one after the other.",
+        "Values to try by parameter name. A list of such grids is searched one after the other.",
         kw_only=False,
     )
     cv: Any = setting(
         5,
         anything("int, splitter or iterable of splits"),
-        "A number is that of folds, stratified for classifiers.",
+        "An int is the number of folds, stratified for classifiers.",
     )
     scoring: Any = setting(
         None,
         anything("str, callable, list, tuple, dict or None"),
-        "As in ``GridSearchCV``: one score, or several by name; None is the estimator's own.",
+        "As in ``GridSearchCV``: one score, or several by name. None: the score of the estimator.",
     )
     refit: Any = setting(
         True,
         Rule("bool, str or callable", _check_refit),
-        "Whether the winner is fitted on all samples. With several scores, the name of the one that"
-        " decides. A function of ``cv_results_`` returns the row that wins.",
+        "Whether to fit the best candidate on all samples. With several scores, the name of the "
+        "one that decides. A function of ``cv_results_`` returns the index of the best row.",
     )
     rule: str = setting(
         "best",
         one_of(*RULES),
-        'Who wins: the best mean score, or with "one_se" the simplest within one standard error of '
-        "it: smallest `C`, then widest kernel, then fewest kernels. A function `refit` decides "
-        "alone.",
+        'Rule for the best candidate: "best" is the best mean score; "one_se" is the simplest '
+        "candidate within one standard error of it (smallest `C`, then widest kernel, then fewest "
+        "kernels). Ignored if `refit` is a function.",
     )
     adaptive: bool = setting(
         False,
         FLAG,
-        "Whether candidates are skipped that can hardly win. Classifiers of this library judged by "
-        "accuracy race over the folds: who is 2.5 standard errors behind the best after some of "
-        "them leaves. Else candidates are skipped where the score has fallen three times in a row "
-        "towards them, along `C` or along the width. They have NaN scores, and the column "
-        "``skipped`` says so.",
+        "Whether to skip candidates that are unlikely to be the best. Classifiers of this library "
+        "scored by accuracy race over the folds: candidates 2.5 standard errors behind the best "
+        "after some folds are skipped. Otherwise candidates are skipped if the score has "
+        "decreased three times in a row towards them, along `C` or along the bandwidth. Skipped "
+        "candidates have NaN scores and True in the column ``skipped``.",
     )
     halving: bool = setting(
         False,
         FLAG,
-        "Whether, above 10,000 samples, all candidates are fitted on a ninth of the training rows, "
-        "the best third of them on a third, and the best third of those on all.",
+        "Whether, above 10,000 samples, to fit all candidates on a ninth of the training rows, the "
+        "best third of them on a third, and the best third of those on all.",
     )
     time_limit: float | None = setting(
         None,
         or_none(POSITIVE),
-        "Seconds after which no other candidate is started, with a warning; the best so far wins.",
+        "Seconds after which no other candidate is started, with a warning. The best candidate so "
+        "far is chosen.",
     )
     n_jobs: int | None = setting(
         None,
         JOBS,
-        "Threads of single machines, None for one a core; for other estimators of this library, "
-        "folds in threads; else processes.",
+        "Number of threads for single SVMs, None for one per core; for other estimators of this "
+        "library, number of folds in threads; otherwise number of processes.",
     )
     error_score: Any = setting(
         np.nan,
         Rule('"raise" or number', _check_error_score),
-        'Score of a candidate that cannot be fitted, with a warning; "raise" raises its error.',
+        'Score of a candidate that cannot be fitted, with a warning. "raise" raises the error.',
     )
     return_train_score: bool = setting(
-        False, FLAG, "Whether ``cv_results_`` has scores on the training rows, too."
+        False, FLAG, "Whether to include scores on the training rows in ``cv_results_``."
     )
     verbose: int = setting(
-        0, anything("int"), "1 logs a line about every line of the grid to the logger ``lokl``."
+        0, anything("int"), "1 logs a line for every group of candidates to the logger ``lokl``."
     )
     callback: Any = setting(
         None, CALLBACK, "Called with a :class:`Progress` after every candidate."
@@ -198,7 +169,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Evaluate the candidates, and fit the winner on all samples.
+        """Evaluate the candidates, and fit the best one on all samples.
 
         Parameters
         ----------
@@ -206,7 +177,7 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         **params
             For the ``fit`` of the estimator, such as ``sample_weight``, and ``groups`` for the
-            splitter. What has a value for each sample is divided among the folds.
+            splitter. Arrays with a value for each sample are indexed by fold.
 
         Returns
         -------
@@ -216,12 +187,12 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
         if y is None and get_tags(self.estimator).target_tags.required:
             name = type(self.estimator).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        # Many fits, none of which should wait for threads of BLAS.
+        # Many small fits, which would wait for the threads of BLAS.
         with DeferredWarnings(), single_threaded_blas():
             scorers, metric = self._get_scorers()
-            X, y = indexable(X, _plain_labels(y) if is_classifier(self.estimator) else y)
+            X, y = indexable(X, numeric_labels(y) if is_classifier(self.estimator) else y)
             routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
-            task = Task(
+            task = SearchTask(
                 estimator=clone(self.estimator),
                 candidates=_candidates(self.param_grid),
                 X=X,
@@ -234,21 +205,29 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
                 return_train_score=self.return_train_score,
                 n_jobs=self.n_jobs,
             )
-            rows = self._rounds().rows(task)
+            rows = evaluate_candidates(
+                task,
+                metric=self.refit if isinstance(self.refit, str) else None,
+                adaptive=self.adaptive,
+                halving=self.halving,
+                time_limit=self.time_limit,
+                callback=self.callback,
+                verbose=self.verbose,
+            )
             n_splits = len(task.splits)
             results = cv_results(self, rows, n_splits, self._more_columns(rows))
-            found = self._found(task, metric, rows, results)
+            fitted = self._choose_and_refit(task, metric, rows, results)
             single = not isinstance(scorers, _MultimetricScorer)
-            found["scorer_"] = scorers if single else scorers._scorers
-        publish(self, {**found, "cv_results_": results, "n_splits_": n_splits})
+            fitted["scorer_"] = scorers if single else scorers._scorers
+        publish(self, {**fitted, "cv_results_": results, "n_splits_": n_splits})
         return self
 
-    def _splits(self, X: Any, y: Any, split_params: Any) -> list[tuple[Array, Array]]:
-        # Targets that are not finite are looked for by the estimator.
+    def _splits(self, X: Any, y: Any, split_params: Any) -> list[Fold]:
+        # The estimator checks for targets that are not finite.
         with np.errstate(invalid="ignore"):
             cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         expected = cv.get_n_splits(X, y, **split_params)
-        splits = [(_rows(train), _rows(test)) for train, test in cv.split(X, y, **split_params)]
+        splits = as_indices(cv.split(X, y, **split_params))
         if len(splits) != expected:
             raise ValueError(
                 f"cv.split and cv.get_n_splits return inconsistent results. Expected {expected} "
@@ -258,59 +237,50 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
             raise ValueError(f"cv={self.cv!r} gives no splits; at least one is needed")
         return splits
 
-    def _rounds(self) -> Rounds:
-        return Rounds(
-            self.refit if isinstance(self.refit, str) else None,
-            self.adaptive,
-            self.halving,
-            self.time_limit,
-            self.callback,
-            self.verbose,
-        )
-
-    def _more_columns(self, rows: list[Row]) -> dict[str, list[Any]]:
+    def _more_columns(self, rows: list[SearchRow]) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
         if self.halving:
             columns["iter"] = [row.iteration for row in rows]
             columns["n_resources"] = [row.n_resources for row in rows]
         if self.adaptive or self.time_limit is not None:
-            columns["skipped"] = [row.cells is None for row in rows]
+            columns["skipped"] = [row.fold_results is None for row in rows]
         return columns
 
-    def _found(
-        self, task: Task, metric: Any, rows: list[Row], results: dict[str, Any]
+    def _choose_and_refit(
+        self, task: SearchTask, metric: Any, rows: list[SearchRow], results: dict[str, Any]
     ) -> dict[str, Any]:
-        """Choose the winner and fit it; return what is published."""
-        # A function may give one score or several: only those that did not fail tell.
-        cells = [cell for row in rows for cell in row.cells or ()]
-        scores = next(cell.test_scores for cell in cells if cell.error is None)
-        found: dict[str, Any] = {"multimetric_": isinstance(scores, dict)}
-        if callable(self.scoring) and found["multimetric_"]:
+        """Choose the best candidate and fit it; return fitted attributes."""
+        # Only a fit that succeeded shows whether a function returns one score or several.
+        fold_results = [result for row in rows for result in row.fold_results or ()]
+        scores = next(result.test_scores for result in fold_results if result.error is None)
+        fitted: dict[str, Any] = {"multimetric_": isinstance(scores, dict)}
+        if callable(self.scoring) and fitted["multimetric_"]:
             self._check_refit_for_multimetric(scores)
             metric = self.refit
-        if not self.refit and found["multimetric_"]:
-            return found
+        if not self.refit and fitted["multimetric_"]:
+            return fitted
         if callable(self.refit):
             best = self._select_best_index(self.refit, metric, results)
         else:
             best = choose(results, metric, self.rule, last_round(rows))
             means = results[f"mean_test_{metric}"]
-            found["best_score_"] = means[best]
+            fitted["best_score_"] = means[best]
             final = final_scores(rows, means)
-            warn_of_edges([task.candidates[c] for c in final], np.array([*final.values()]))
+            candidates = [task.candidates[candidate] for candidate in final]
+            warn_at_grid_boundary(candidates, np.array([*final.values()]))
         params = results["params"][best]
-        found.update(best_index_=best, best_params_=params)
+        fitted.update(best_index_=best, best_params_=params)
         if self.refit:
-            found.update(_refitted(task, params))
-            found["calibration_"] = calibration_of(task, rows[best].cells or [])
-        return found
+            fitted.update(_refit(task, params))
+            fitted["calibration_"] = calibrate_fold_results(task, rows[best].fold_results or [])
+        return fitted
 
     def _has_probabilities(self) -> bool:
         if getattr(self, "calibration_", None) is not None:
             return True
         return hasattr(getattr(self, "best_estimator_", self.estimator), "predict_proba")
 
-    def _answer(self, name: str, X: Any) -> Any:
+    def _call_model(self, name: str, X: Any) -> Any:
         return getattr(self.best_estimator_, name)(X)
 
     @property
@@ -325,23 +295,23 @@ class KernelSearchCV(CalibratedAnswers, BaseSearchCV):
 
     @classmethod
     def _attribute_docs(cls) -> AttributeDocs:
-        """Type and meaning of every fitted attribute."""
+        """Return type and meaning of every fitted attribute."""
         return {
-            "best_estimator_": ("estimator", "The winner, fitted on all samples."),
+            "best_estimator_": ("estimator", "Best candidate, fitted on all samples."),
             "best_params_": ("dict", "Its parameters."),
             "best_score_": (
                 "float",
-                "Its mean held-out score; not with a function `refit`.",
+                "Its mean held-out score. Not available if `refit` is a function.",
             ),
-            "best_index_": ("int", "Its row in ``cv_results_``."),
+            "best_index_": ("int", "Its index in ``cv_results_``."),
             "cv_results_": ("dict of arrays", "All scores and times, as in ``GridSearchCV``."),
-            "scorer_": ("function or dict", "What scored."),
+            "scorer_": ("function or dict", "Scorer, or scorers by name."),
             "n_splits_": ("int", "Number of folds."),
             "calibration_": (
                 "Calibration or None",
-                "Turns decisions of the winner into probabilities; None where these are unknown.",
+                "Map from decisions of the best candidate to probabilities; None if unknown.",
             ),
-            "refit_time_": ("float", "Seconds that the last fit took."),
+            "refit_time_": ("float", "Seconds of the final fit."),
             "multimetric_": ("bool", "Whether there are several scores."),
             "classes_": ("array of shape (n_classes,)", ""),
             **FEATURE_ATTRIBUTES,
@@ -355,8 +325,8 @@ def _candidates(param_grid: Any) -> list[dict[str, Any]]:
     return candidates
 
 
-def _plain_labels(y: Any) -> Any:
-    """Make numbers of numbers typed as objects, as some tables have them; scorers refuse these."""
+def numeric_labels(y: Any) -> Any:
+    """Return numeric labels of dtype object as a numeric array, because scorers reject these."""
     if getattr(y, "dtype", None) == np.dtype(object) and all(
         isinstance(label, Real) for label in y
     ):
@@ -364,20 +334,14 @@ def _plain_labels(y: Any) -> Any:
     return y
 
 
-def _rows(chosen: Any) -> Array:
-    """Row numbers, also where a splitter gives a mask."""
-    chosen = np.asarray(chosen)
-    return np.flatnonzero(chosen) if chosen.dtype == bool else chosen
-
-
-def _refitted(task: Task, params: dict[str, Any]) -> dict[str, Any]:
+def _refit(task: SearchTask, params: dict[str, Any]) -> dict[str, Any]:
     best = clone(task.estimator).set_params(**clone(params, safe=False))
     start = time.perf_counter()
     if task.y is None:
         best.fit(task.X, **task.fit_params)
     else:
         best.fit(task.X, task.y, **task.fit_params)
-    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
+    fitted = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
     if hasattr(best, "feature_names_in_"):
-        found["feature_names_in_"] = best.feature_names_in_
-    return found
+        fitted["feature_names_in_"] = best.feature_names_in_
+    return fitted

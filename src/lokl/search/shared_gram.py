@@ -1,86 +1,93 @@
-"""Gram matrices of the samples of a search, in memory that one line hands on to the next.
+"""Single SVMs on shared Gram matrices: one matrix for all costs and folds of a list of kernels.
 
-Single machines on shared matrices: one matrix for all costs and folds of a list of kernels.
-
-A fold leaves samples out by giving them no cost, and the gradient of a machine holds its decisions
-about them. So a cell of the grid costs the moves from the solution of the next smaller cost to its
-own, and nothing else; where the matrix does not fit into memory, also the rows that are not there.
+A fold leaves samples out by setting their cost to zero. The gradient of the SVM then contains its
+decisions about them. So a candidate on a fold takes only the steps from the solution of the next
+smaller cost to its own. If the matrix does not fit into memory, missing rows are computed as well.
 """
 
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.model_selection._validation import _score
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params
 
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
-from lokl._threads import limit_blas_for
+from lokl._threads import limit_blas_for, run_chunked
+from lokl._warnings import capture_warnings, reissue
 from lokl.base.templates import FixedKernel
 from lokl.base.training import build_solver
 from lokl.base.validation import check_costs
 from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import Kernel
-from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
-from lokl.search.backends import COSTS, LineFits, coarse_tolerance, solver_of
-from lokl.search.lockstep import in_threads, threads_for
+from lokl.search.backends import (
+    WarmStartBackend,
+    bind_by_fold,
+    coarse_tolerance,
+    score_rows,
+    solver_of,
+)
+from lokl.search.lockstep import threads_for
 from lokl.search.tasks import (
-    Cell,
-    Cells,
+    COST_SETTINGS,
+    FitBackend,
+    FoldResult,
+    FoldResults,
     Scores,
-    Task,
-    Worker,
-    by_cost,
-    group,
+    SearchTask,
+    cost_paths,
     is_accuracy,
-    judged,
-    sees_predictions_only,
+    uses_predictions_only,
+    with_known_decisions,
 )
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath, RowCostPath, StoredCostPath
 
+# Solutions below this tolerance are polished, which those on shared matrices are not.
+_FINEST_TOLERANCE = 1e-4
 
-class Matrices:
-    """Makes matrices of methods whose kernel is fixed, between all samples of a search."""
+
+class GramPool:
+    """Gram matrices of methods with a fixed kernel, between all samples of a search.
+
+    The first access to new memory is slow, so that memory is handed on from group to group.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # First touches of memory are dear, so what a line leaves is used by the next one.
         self._free: list[InnerProducts] = []
 
-    def of_folds(
-        self, model: FixedKernel, data: Any, bound: Sequence[list[Kernel]], megabytes: float
+    def by_fold(
+        self, model: FixedKernel, data: Any, kernels: Sequence[list[Kernel]], megabytes: float
     ) -> list[GatedGram]:
         """Return the matrix of all samples for each fold, with nothing computed yet.
 
-        Folds with the same kernels share one. Where not all matrices fit, each has memory for some
+        Folds with the same kernels share one. If the matrices do not fit, each has memory for some
         of its rows.
 
         Parameters
         ----------
         model : FixedKernel
-        data : checked data of the model
-        bound : sequence of lists of kernels
-            Of each fold, as :func:`bound_in_folds` gives them.
+        data : validated data of the model
+        kernels : sequence of lists of Kernel
+            Kernels of each fold, from :func:`bind_by_fold`.
         megabytes : float
-            For all of them together.
+            Memory for all matrices together.
         """
-        distinct = {id(kernels): kernels for kernels in bound}
+        distinct = {id(bound): bound for bound in kernels}
         share = megabytes / len(distinct)
-        made = {key: self._gram(model, data, kernels, share) for key, kernels in distinct.items()}
-        return [made[id(kernels)] for kernels in bound]
+        grams = {key: self._gram(model, data, bound, share) for key, bound in distinct.items()}
+        return [grams[id(bound)] for bound in kernels]
 
-    def give_back(self, grams: Sequence[GatedGram]) -> None:
-        """Let other lines use the memory of whole matrices."""
+    def release(self, grams: Sequence[GatedGram]) -> None:
+        """Make the memory of whole matrices available to other groups."""
         with self._lock:
             self._free += {id(gram.inner): gram.inner for gram in grams if gram.fits}.values()
 
@@ -89,41 +96,22 @@ class Matrices:
     ) -> GatedGram:
         samples = read_samples(kernels, list(data.kernels), data.X)
         gate, params = model._gate(samples, len(kernels))
-        inner = self._inner(samples.filled, data.solver.dtype)
+        inner = self._inner_products(samples.filled, data.solver.dtype)
         inner.cache_size = megabytes
         gram = inner.gated(kernels, gate.at(samples, params))
         if not gram.fits:
-            # There is no room for rows beside the whole matrix of another line.
+            # There is no room for rows in addition to the whole matrix of another group.
             inner.release()
         return gram
 
-    def _inner(self, X: Any, dtype: Any) -> InnerProducts:
+    def _inner_products(self, X: Any, dtype: Any) -> InnerProducts:
         with self._lock:
-            for place, inner in enumerate(self._free):
+            for index, inner in enumerate(self._free):
                 if inner.dtype == dtype and _equal(inner.X, X):
-                    return self._free.pop(place)
-            # Memory for other samples goes before that for these comes.
+                    return self._free.pop(index)
+            # Free memory for other samples before allocating memory for these.
             del self._free[:1]
         return InnerProducts(X, dtype=dtype)
-
-
-def bound_in_folds(data: Any, trains: Sequence[Array]) -> list[list[Kernel]]:
-    """Bind kernels to the rows of each fold that count.
-
-    Settings such as ``RBF("scale")`` depend on them; where folds bind all kernels alike, they are
-    given the same list.
-
-    Parameters
-    ----------
-    data : checked data of an estimator
-    trains : sequence of arrays
-        Rows that each fold learns from.
-    """
-    found: list[list[Kernel]] = []
-    for train in trains:
-        kernels = data.take(train).bind()
-        found.append(next((known for known in found if same_kernels(known, kernels)), kernels))
-    return found
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -134,96 +122,95 @@ def _equal(left: Any, right: Any) -> bool:
     return not (left != right).nnz if is_sparse(left) else np.array_equal(left, right)
 
 
-# Tolerances below this are for optima that are polished, which those of selection are not.
-_FINE = 1e-4
+class SharedGramBackend(FitBackend):
+    """SVMs on one kernel, or on the average of several."""
 
-
-class SharedMachines(Worker):
-    """Machines on one kernel, or on the average of several."""
-
-    takes_threads = True
+    uses_given_threads = True
 
     def __init__(self) -> None:
-        self._matrices = Matrices()
-        # Lines that share the memory, where they run at the same time.
-        self._at_once = 1
-        # By task, as long as it lives.
-        self._models: MutableMapping[Task, dict[int, Any]] = WeakKeyDictionary()
-        self._stated: MutableMapping[Task, dict[Any, Any]] = WeakKeyDictionary()
-        # What cannot be shared after all, or fails, is fitted as other estimators are.
-        self._others = LineFits()
+        self._pool = GramPool()
+        # Number of groups that share the memory.
+        self._n_concurrent = 1
+        # By task, as long as it lives: estimators by candidate, and encoded targets (see _Fold).
+        self._models: MutableMapping[SearchTask, dict[int, Any]] = WeakKeyDictionary()
+        self._encoded: MutableMapping[SearchTask, dict[Any, Any]] = WeakKeyDictionary()
+        # For candidates that cannot be shared after all, or fail.
+        self._fallback = WarmStartBackend()
 
-    def takes(self, task: Task, candidate: int) -> bool:
+    def supports(self, task: SearchTask, candidate: int) -> bool:
         model = self._model(task, candidate)
         method = method_of(model)
         return (
             method is not None
             and method.can("fixed kernel")
             and set(task.fit_params) <= {"sample_weight"}
-            and sees_predictions_only(task.scorers)
-            and _is_shared(model)
+            and uses_predictions_only(task.scorers)
+            and _has_exact_solver(model)
         )
 
-    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        lines = group(task.candidates, candidates, apart_from=COSTS)
-        return [by_cost(task.candidates, line) for line in lines]
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        return cost_paths(task.candidates, candidates)
 
-    def tells_rows(self, task: Task, candidate: int) -> bool:
+    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
         return is_accuracy(task, task.estimator)
 
-    def lines_at_once(self, task: Task, line: list[int]) -> int:
-        self._at_once = 1
+    def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
+        self._n_concurrent = 1
         try:
-            _, grams = self._prepared(task, line)
+            _, grams = self._prepare(task, candidates)
         except Exception:
-            # Whatever is wrong is told when the line is run.
+            # Reported when the group is run.
             return 1
-        self._matrices.give_back(grams)
+        self._pool.release(grams)
         needed = sum({id(gram): gram.megabytes for gram in grams}.values())
-        fitting = int(_megabytes(task, self._model(task, line[0])) // needed)
-        self._at_once = max(1, min(threads_for(task.n_jobs), fitting))
-        return self._at_once
+        n_fitting = int(_megabytes(task, self._model(task, candidates[0])) // needed)
+        self._n_concurrent = max(1, min(threads_for(task.n_jobs), n_fitting))
+        return self._n_concurrent
 
-    def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        begin = time.perf_counter()
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
+        start = time.perf_counter()
         try:
-            data, grams = self._prepared(task, line)
+            data, grams = self._prepare(task, candidates)
             with limit_blas_for(data.X.shape[0]):
                 for gram in grams:
                     if gram.fits:
                         # Computed once, here.
                         _ = gram.whole
         except Exception:
-            # Whatever is wrong is told by ordinary fits, candidate by candidate.
-            yield from self._others.run(task, line, threads)
+            # Other fits report the error, candidate by candidate.
+            yield from self._fallback.run(task, candidates, threads)
             return
-        shared = (time.perf_counter() - begin) / (len(line) * len(grams))
+        shared_seconds = (time.perf_counter() - start) / (len(candidates) * len(grams))
         try:
-            stated = self._stated.setdefault(task, {})
+            encoded = self._encoded.setdefault(task, {})
             folds = [
-                _Fold(task, split, gram, data, shared, stated) for split, gram in enumerate(grams)
+                _Fold(task, split, gram, data, shared_seconds, encoded)
+                for split, gram in enumerate(grams)
             ]
-            for candidate in line:
-                yield self._cells(task, candidate, folds, threads)
+            for candidate in candidates:
+                yield self._fit(task, candidate, folds, threads)
         finally:
-            self._matrices.give_back(grams)
+            self._pool.release(grams)
 
-    def _prepared(self, task: Task, line: list[int]) -> tuple[Any, list[GatedGram]]:
-        """Return the data of a line, and the matrix of each fold with nothing computed yet."""
-        model = self._model(task, line[0])
+    def _prepare(self, task: SearchTask, candidates: list[int]) -> tuple[Any, list[GatedGram]]:
+        """Return the validated data of a group, and the matrix of each fold, not yet computed."""
+        model = self._model(task, candidates[0])
         data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
-        bound = bound_in_folds(data, [train for train, _ in task.splits])
-        megabytes = _megabytes(task, model) / self._at_once
-        return data, self._matrices.of_folds(model, data, bound, megabytes)
+        trains = [train for train, _ in task.splits]
+        kernels = bind_by_fold(data, list(data.kernels.values()), trains)
+        megabytes = _megabytes(task, model) / self._n_concurrent
+        return data, self._pool.by_fold(model, data, kernels, megabytes)
 
-    def _model(self, task: Task, candidate: int) -> Any:
-        """Return a configured estimator, which stays as it is."""
+    def _model(self, task: SearchTask, candidate: int) -> Any:
+        """Return a configured estimator, which must not be modified."""
         models = self._models.setdefault(task, {})
         if candidate not in models:
             models[candidate] = task.configured(candidate)
         return models[candidate]
 
-    def _cells(self, task: Task, candidate: int, folds: "list[_Fold]", threads: int) -> list[Cell]:
+    def _fit(
+        self, task: SearchTask, candidate: int, folds: "Sequence[_Fold]", threads: int
+    ) -> list[FoldResult]:
         try:
             model = self._model(task, candidate)
             # Settings of this candidate alone, such as its cost.
@@ -231,96 +218,96 @@ class SharedMachines(Worker):
             if not all(fold.gram.fits for fold in folds):
                 # Rows are stored for one fold at a time, and computed by all threads.
                 threads = 1
-            return in_threads(threads, [(fold.cell, candidate, copy(model)) for fold in folds])
+            fits = [partial(fold.fit_and_score, candidate, copy(model)) for fold in folds]
+            return [fit() for fit in fits] if threads == 1 else _run_in_pool(fits)
         except Exception:
-            (cells,) = self._others.run(task, [candidate], threads)
-            return cells
+            (results,) = self._fallback.run(task, [candidate], threads)
+            return results
 
 
-def _is_shared(model: Any) -> bool:
-    """Whether machines on shared matrices are those of the solver that a model asks for."""
+def _run_in_pool(fits: Sequence[Callable[[], FoldResult]]) -> list[FoldResult]:
+    """Run fits in the shared pool: one is too short to start threads for."""
+    captured: list[Any] = [None] * len(fits)
+
+    def run(start: int, stop: int) -> None:
+        for index in range(start, stop):
+            captured[index] = capture_warnings(fits[index])
+
+    run_chunked(run, len(fits), 1)
+    return [reissue(pair) for pair in captured]
+
+
+def _has_exact_solver(model: Any) -> bool:
+    """Whether the solver of a model finds the same solutions as paths on shared matrices."""
     solver = solver_of(model)
-    return isinstance(solver, Exact) and solver.max_iter < 0 and solver.tol >= _FINE
+    return isinstance(solver, Exact) and solver.max_iter < 0 and solver.tol >= _FINEST_TOLERANCE
 
 
-def _megabytes(task: Task, model: Any) -> float:
-    """Memory for the matrices of all lines that run at the same time."""
+def _megabytes(task: SearchTask, model: Any) -> float:
+    """Return the memory for the matrices of all groups that run at the same time."""
     return task.memory * float(build_solver(model).cache_size)
 
 
 @dataclass(eq=False)
 class _Fold:
-    """The machines of one fold, and where they stand."""
+    """SVMs of one fold along a cost path."""
 
-    task: Task
+    task: SearchTask
     split: int
     gram: GatedGram
     data: Any
-    shared_seconds: float  # part of a cell in the time that the matrix took
-    # Targets and relative costs, and what they tell, by split and what a line may vary beside the
-    # cost: lines share them.
-    stated: dict[Any, Any]
-    # Paths of all classes or targets and the cost where they stand, by what a line may vary.
+    shared_seconds: float  # part of this fold and candidate in the time for the matrix
+    # Encoded targets with unit costs, and the attributes that follow from the targets, by split and
+    # cost settings other than C. Groups share them.
+    encoded: dict[Any, Any]
+    # Cost paths of all classes or targets, and their current cost, by cost settings other than C.
     paths: dict[Any, tuple[float, list[CostPath]]] = field(default_factory=dict)
 
-    @cached_property
-    def _learned(self) -> tuple[Any, Any]:
-        """Samples and targets that the fold learns from, as scorers are given them."""
-        train, _ = self.task.splits[self.split]
-        return _safe_split(self.task.estimator, self.task.X, self.task.y, train)
-
-    @cached_property
-    def _scored(self) -> tuple[Any, Any]:
-        """Samples and targets that the fold leaves out, as scorers are given them."""
-        train, test = self.task.splits[self.split]
-        return _safe_split(self.task.estimator, self.task.X, self.task.y, test, train)
-
-    def cell(self, candidate: int, model: Any) -> Cell:
-        """Solve the machines of a candidate, and score their decisions."""
-        begin = time.perf_counter()
-        decision, known = self._decide(model)
-        vars(model).update(known)
-        end = time.perf_counter()
-        train, test = self.task.splits[self.split]
-        scores, right = self._judge(model, test, decision, lambda: self._scored)
-        done = time.perf_counter()
+    def fit_and_score(self, candidate: int, model: Any) -> FoldResult:
+        """Solve the SVMs of a candidate, and score their decisions."""
+        start = time.perf_counter()
+        decision, attributes = self._decide(model)
+        vars(model).update(attributes)
+        fitted = time.perf_counter()
+        scores, correct = self._score(model, decision, training=False)
+        scored = time.perf_counter()
         train_scores = None
         if self.task.return_train_score:
-            train_scores, _ = self._judge(model, train, decision, lambda: self._learned)
-        return Cell(
+            train_scores, _ = self._score(model, decision, training=True)
+        return FoldResult(
             candidate,
             self.split,
             scores,
             train_scores,
-            end - begin + self.shared_seconds,
-            done - end,
-            decision=decision[test],
-            right=right,
+            fitted - start + self.shared_seconds,
+            scored - fitted,
+            decision=decision[self.task.splits[self.split][1]],
+            correct=correct,
         )
 
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
-        """Return the decisions of a candidate about all samples, and what the targets told."""
+        """Return decisions (n_samples, n_tasks), and attributes that follow from the targets."""
         data, (train, _) = self.data, self.task.splits[self.split]
         n_samples = len(data.weight)
-        key = tuple(repr(getattr(model, name, None)) for name in COSTS if name != "C")
-        whose = (self.split, key)
-        if whose not in self.stated:
-            # The cost itself comes later: classes are then looked at once.
+        settings = tuple(repr(getattr(model, name, None)) for name in COST_SETTINGS if name != "C")
+        key = (self.split, settings)
+        if key not in self.encoded:
+            # With unit cost, so that all costs share the encoded targets.
             unit = copy(model).set_params(C=1.0)
-            self.stated[whose] = unit._encode_targets(data.y[train], data.weight[train])
-        targets, known = self.stated[whose]
-        if key not in self.paths:
-            self.paths[key] = np.inf, [self._path(model) for _ in targets]
-        before, paths = self.paths[key]
-        self.paths[key] = (model.C, paths)
+            self.encoded[key] = unit._encode_targets(data.y[train], data.weight[train])
+        targets, attributes = self.encoded[key]
+        if settings not in self.paths:
+            self.paths[settings] = np.inf, [self._path(model) for _ in targets]
+        last_cost, paths = self.paths[settings]
+        self.paths[settings] = (model.C, paths)
         decisions = np.empty((n_samples, len(targets)))
-        for task, (target, cost) in enumerate(targets):
-            every_target, every_cost = np.zeros(n_samples), np.zeros(n_samples)
-            every_target[train] = target
-            every_cost[train] = check_costs(model.C, {"sample_weight": cost})
-            problem = model._problem(every_target, every_cost, data.solver)
-            decisions[:, task] = paths[task].solve(problem, model.C / before).decision
-        return decisions, known
+        for index, (target, cost) in enumerate(targets):
+            all_targets, all_costs = np.zeros(n_samples), np.zeros(n_samples)
+            all_targets[train] = target
+            all_costs[train] = check_costs(model.C, {"sample_weight": cost})
+            problem = model._problem(all_targets, all_costs, data.solver)
+            decisions[:, index] = paths[index].solve(problem, model.C / last_cost).decision
+        return decisions, attributes
 
     def _path(self, model: Any) -> CostPath:
         solver = self.data.solver
@@ -330,16 +317,26 @@ class _Fold:
             return StoredCostPath(self.gram.whole, tolerance)
         return RowCostPath(self.gram, solver.with_tolerance(tolerance))
 
-    def _judge(
-        self, model: Any, rows: Array, decision: Array, samples: Callable[[], tuple[Any, Any]]
-    ) -> tuple[Scores, Array | None]:
-        """Return scores, and whether each row is answered rightly if that is the score."""
-        task = self.task
-        if is_accuracy(task, model):
+    def _score(self, model: Any, decision: Array, *, training: bool) -> tuple[Scores, Array | None]:
+        """Return scores, and for accuracy also which rows are predicted correctly."""
+        train, test = self.task.splits[self.split]
+        rows = train if training else test
+        if is_accuracy(self.task, model):
             # Needs no copy of the samples.
-            right = model._decode(decision[rows]) == self.data.y[rows]
-            return float(np.mean(right)), right
-        X, y = samples()
-        of_rows = _check_method_params(task.X, task.score_params, rows)
-        fitted = judged(model, [(X, decision[rows])])
-        return _score(fitted, X, y, task.scorers, of_rows, task.error_score), None
+            correct = model._decode(decision[rows]) == self.data.y[rows]
+            return float(np.mean(correct)), correct
+        X, y = self._training if training else self._testing
+        fitted = with_known_decisions(model, X, decision[rows])
+        return score_rows(self.task, fitted, (X, y), rows), None
+
+    @cached_property
+    def _training(self) -> tuple[Any, Any]:
+        """Training samples and targets, as scorers receive them."""
+        train, _ = self.task.splits[self.split]
+        return _safe_split(self.task.estimator, self.task.X, self.task.y, train)
+
+    @cached_property
+    def _testing(self) -> tuple[Any, Any]:
+        """Test samples and targets, as scorers receive them."""
+        train, test = self.task.splits[self.split]
+        return _safe_split(self.task.estimator, self.task.X, self.task.y, test, train)

@@ -1,4 +1,9 @@
-"""Candidates of a search, their results on folds, and the backends that compute them."""
+"""Candidates of a search, their results on folds, and the interface of backends that fit them.
+
+A candidate is a mapping of parameter names to values. Its coordinates are the same parameters in a
+form that can be compared and hashed. A list of kernels is taken apart: ``[RBF(0.1)]`` and
+``[RBF(1.0)]`` differ in one coordinate, ``kernels__0__gamma``.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -16,25 +21,29 @@ from lokl._arrays import Array
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 
-Candidate = Mapping[str, Any]
+Params = Mapping[str, Any]
 Coordinates = dict[str, Any]
+Scores = dict[str, float] | float
+
+# Settings that change the costs of a problem and nothing else.
+COST_SETTINGS = ("C", "epsilon", "class_weight")
 
 
-def coordinates(candidate: Candidate) -> Coordinates:
-    """Return the parameters of a candidate by name; each is hashable and can be compared."""
-    found: Coordinates = {}
-    for name, value in candidate.items():
-        if last_part(name) == "kernels":
-            found.update(_kernel_coordinates(name, value))
+def coordinates(params: Params) -> Coordinates:
+    """Return the parameters of a candidate by name, each hashable and comparable."""
+    point: Coordinates = {}
+    for name, value in params.items():
+        if leaf_name(name) == "kernels":
+            point.update(_kernel_coordinates(name, value))
         elif isinstance(value, Kernel):
-            found.update(_inside(name, value))
+            point.update(_nested_coordinates(name, value))
         else:
-            found[name] = _comparable(value)
-    return found
+            point[name] = _comparable(value)
+    return point
 
 
-def last_part(name: str) -> str:
-    """Return the name of a parameter without the names of the parts that it is in."""
+def leaf_name(name: str) -> str:
+    """Return a parameter name without its prefix: ``"C"`` for ``"model__C"``."""
     return name.rpartition("__")[2]
 
 
@@ -43,37 +52,50 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def group(
-    candidates: Sequence[Candidate], some: Iterable[int], apart_from: Iterable[str]
+def group_equal_except(
+    candidates: Sequence[Params], indices: Iterable[int], names: Iterable[str]
 ) -> list[list[int]]:
-    """Put candidates together that are equal apart from some parameters, wherever these are.
+    """Group candidates that differ only in some parameters, whatever their prefix.
 
     Parameters
     ----------
     candidates : sequence of mappings
         All candidates.
-    some : iterable of int
-        Those that are put together.
-    apart_from : iterable of str
-        Last parts of the names of parameters.
+    indices : iterable of int
+        The candidates to group.
+    names : iterable of str
+        Names of the parameters that may differ, without prefix.
+
+    Returns
+    -------
+    groups : list of lists of int
+        In the order of `indices`.
     """
-    free = set(apart_from)
+    free = set(names)
     groups: dict[Any, list[int]] = {}
-    for index in some:
-        fixed = coordinates(candidates[index]).items()
-        key = frozenset((name, value) for name, value in fixed if last_part(name) not in free)
+    for index in indices:
+        point = coordinates(candidates[index])
+        key = frozenset((name, v) for name, v in point.items() if leaf_name(name) not in free)
         groups.setdefault(key, []).append(index)
     return list(groups.values())
 
 
-def by_cost(candidates: Sequence[Candidate], some: Iterable[int]) -> list[int]:
-    """Sort candidates by ascending `C`; those of equal cost stay in the order of the grid."""
-    return sorted(some, key=lambda index: cost(coordinates(candidates[index])))
+def cost_paths(
+    candidates: Sequence[Params], indices: Iterable[int], names: Iterable[str] = COST_SETTINGS
+) -> list[list[int]]:
+    """Group candidates that differ only in cost settings, each group by ascending `C`."""
+    groups = group_equal_except(candidates, indices, names)
+    return [sort_by_cost(candidates, group) for group in groups]
 
 
-def cost(place: Coordinates) -> float:
-    """Largest `C` of a candidate; 0 where none is varied."""
-    costs = [float(v) for name, v in place.items() if last_part(name) == "C" and is_number(v)]
+def sort_by_cost(candidates: Sequence[Params], indices: Iterable[int]) -> list[int]:
+    """Sort candidates by ascending `C`; equal costs keep the order of the grid."""
+    return sorted(indices, key=lambda index: largest_cost(coordinates(candidates[index])))
+
+
+def largest_cost(point: Coordinates) -> float:
+    """Return the largest `C` among coordinates, 0 if there is none."""
+    costs = [float(v) for name, v in point.items() if leaf_name(name) == "C" and is_number(v)]
     return max(costs, default=0.0)
 
 
@@ -81,196 +103,203 @@ def _kernel_coordinates(name: str, value: Any) -> Coordinates:
     try:
         kernels = list(named_kernels(value).values())
     except (TypeError, ValueError):
-        # The fit of this candidate will say what is wrong with them.
+        # The fit of this candidate raises the error.
         return {name: _comparable(value)}
-    return _inside(name, kernels)
+    return _nested_coordinates(name, kernels)
 
 
-def _inside(place: str, value: Any) -> Coordinates:
-    """Take kernels apart, and lists of kernels, and kernels that are made of kernels."""
+def _nested_coordinates(name: str, value: Any) -> Coordinates:
+    """Return the coordinates of kernels, lists of kernels, and kernels made of kernels."""
     if isinstance(value, list | tuple):
-        found: Coordinates = {place: len(value)}
+        point: Coordinates = {name: len(value)}
         for position, entry in enumerate(value):
-            found.update(_inside(f"{place}__{position}", entry))
-        return found
+            point.update(_nested_coordinates(f"{name}__{position}", entry))
+        return point
     if isinstance(value, Kernel):
-        found = {place: type(value).__name__}
-        for own, setting in value.get_params(deep=False).items():
-            found.update(_inside(f"{place}__{own}", setting))
-        return found
-    return {place: _comparable(value)}
+        point = {name: type(value).__name__}
+        for parameter, setting in value.get_params(deep=False).items():
+            point.update(_nested_coordinates(f"{name}__{parameter}", setting))
+        return point
+    return {name: _comparable(value)}
 
 
 def _comparable(value: Any) -> Any:
     if isinstance(value, bool):
-        # Equal to 1 or 0 otherwise.
+        # Otherwise equal to 1 or 0.
         return repr(value)
     if isinstance(value, str | Real | type(None)):
         return value
-    # A grid repeats the very objects that it was given.
+    # A grid repeats the objects that it was given.
     return f"{type(value).__name__} at {id(value)}"
 
 
-Scores = dict[str, float] | float
-
-
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Candidates to be fitted and scored on the same splits of the same samples."""
+class SearchTask:
+    """Candidates to fit and score on the same splits of the same samples."""
 
-    estimator: Any  # unfitted; stays as it is
+    estimator: Any  # unfitted, never modified
     candidates: Sequence[dict[str, Any]]  # parameters of each
     X: Any
     y: Any
-    fit_params: dict[str, Any]  # of all samples; what has their length is cut by split
+    fit_params: dict[str, Any]  # for all samples; arrays of their length are indexed by split
     score_params: dict[str, Any]  # likewise, for the scorers
-    splits: list[tuple[Array, Array]]  # rows to learn from, rows to score
-    scorers: Any  # scorer(estimator, X, y) gives a number, or a dict of numbers by name
+    splits: list[tuple[Array, Array]]  # training rows, test rows
+    scorers: Any  # scorer(estimator, X, y) returns a number, or a dict of numbers by name
     error_score: Any  # score of a candidate that cannot be fitted; "raise" raises its error
     return_train_score: bool
     n_jobs: int | None
-    memory: float = 1.0  # share of an estimator's memory that its fits may use together
+    memory: float = 1.0  # fraction of the estimator's memory that all of its fits may use together
 
     def configured(self, candidate: int) -> Any:
         """Return an unfitted estimator with the parameters of a candidate."""
-        # Parameters may be estimators themselves, which a fit must not share.
+        # Parameters may be estimators themselves, which fits must not share.
         parameters = clone(self.candidates[candidate], safe=False)
         return clone(self.estimator).set_params(**parameters)
 
-    def failed_scores(self) -> Scores:
-        """Scores of a candidate that cannot be fitted."""
+    def failure(self, candidate: int, split: int, seconds: float, error: str) -> "FoldResult":
+        """Return the result of a candidate that cannot be fitted."""
+        scores: Scores
         if isinstance(self.scorers, _MultimetricScorer):
-            return dict.fromkeys(self.scorers._scorers, self.error_score)
-        return float(self.error_score)
+            scores = dict.fromkeys(self.scorers._scorers, self.error_score)
+        else:
+            scores = float(self.error_score)
+        train_scores = scores if self.return_train_score else None
+        return FoldResult(candidate, split, scores, train_scores, seconds, 0.0, error)
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """One candidate on one split."""
+class FoldResult:
+    """Scores and times of one candidate on one split."""
 
     candidate: int
     split: int
     test_scores: Scores
-    train_scores: Scores | None  # None where nobody asked
+    train_scores: Scores | None  # None unless requested
     fit_seconds: float
     score_seconds: float
-    error: str | None = None  # the trace, where the candidate could not be fitted
-    decision: Array | None = None  # of the rows to score, where the worker had them at hand
-    right: Array | None = None  # whether each row is answered rightly, where that is the score
+    error: str | None = None  # traceback, if the candidate could not be fitted
+    decision: Array | None = None  # (n_test, n_tasks), if the backend computed it
+    correct: Array | None = None  # bool (n_test,), if the score is the accuracy
 
     def score(self, metric: str | None) -> float:
-        """Return the score on the held-out rows by one of several metrics, else the first."""
+        """Return the test score by one of several metrics, the first one by default."""
         scores = self.test_scores
         if not isinstance(scores, dict):
             return scores
         return scores[metric] if metric in scores else next(iter(scores.values()))
 
 
-# For each candidate of a line, its cells of all splits; closed where the rest is not wanted.
-Cells = Generator[list[Cell], None, None]
+# One item per candidate: its results on all splits. Closed early if the rest is not needed.
+FoldResults = Generator[list[FoldResult], None, None]
 
 
-def mean_score(cells: Sequence[Cell], metric: str | None) -> float:
-    """Mean of the scores of a candidate over its splits."""
-    return fmean(cell.score(metric) for cell in cells)
+def mean_score(fold_results: Sequence[FoldResult], metric: str | None = None) -> float:
+    """Return the mean test score of a candidate over its splits."""
+    return fmean(result.score(metric) for result in fold_results)
 
 
-class Worker(ABC):
-    """Computes cells. It lives for one search, and may keep what its lines share.
+def standard_error(scores: Any) -> float:
+    """Return the standard error of the mean of fold scores, array-like of shape (n_folds,)."""
+    return float(np.std(scores) / np.sqrt(len(scores)))
+
+
+class FitBackend(ABC):
+    """A way to fit and score candidates. It lasts for one search and may cache shared work.
 
     Attributes
     ----------
-    takes_threads : bool
-        Whether it computes in the threads that it is given; else ``n_jobs`` decides.
+    uses_given_threads : bool
+        Whether `run` computes in the threads that it is given; otherwise ``n_jobs`` applies.
     """
 
-    takes_threads: ClassVar[bool] = False
+    uses_given_threads: ClassVar[bool] = False
 
     @abstractmethod
-    def takes(self, task: Task, candidate: int) -> bool:
-        """Whether the worker can compute a candidate."""
+    def supports(self, task: SearchTask, candidate: int) -> bool:
+        """Whether the backend can compute a candidate."""
 
     @abstractmethod
-    def lines(self, task: Task, candidates: list[int]) -> list[list[int]]:
-        """Divide candidates that it takes into lines, which share work.
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        """Divide supported candidates into groups that share work.
 
-        Each line is in the order in which its candidates are computed. The search may ask for any
-        part of a line, in the same order.
+        Each group is in the order in which its candidates are computed. The search may request any
+        part of a group, in the same order.
         """
 
-    def tells_rows(self, task: Task, candidate: int) -> bool:
-        """Whether the cells of a candidate tell which rows are answered rightly."""
+    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
+        """Whether results state which test rows are predicted correctly."""
         return False
 
-    def lines_at_once(self, task: Task, line: list[int]) -> int:
-        """How many lines like this one may run at the same time, each in a thread of its own."""
+    def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
+        """Return how many groups like this one may run at the same time, one thread each."""
         return 1
 
     @abstractmethod
-    def run(self, task: Task, line: list[int], threads: int) -> Cells:
-        """Yield, for each candidate of a line, its cells of all splits.
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
+        """Yield the results of each candidate of a group on all splits.
 
-        Whoever iterates may stop: nothing is then begun any more. `threads` are those that a line
-        may use, of a worker that takes them.
+        The caller may close the generator; no further fit is started then. `threads` applies to
+        backends with `uses_given_threads`.
         """
 
 
-class _Judged(BaseEstimator):
-    """Answers for samples whose decisions are known already.
+class _KnownDecisions(BaseEstimator):
+    """Stand-in for a fitted estimator whose decisions about `X` were computed before.
 
     Parameters
     ----------
     estimator : KernelEstimator
-        Configured, and with the attributes that targets tell, such as classes.
-    known : list of (samples, array of shape (n_samples, n_tasks))
-        Scorers hand over the very samples they are given, so that these are known by identity.
+        Configured, with the attributes that follow from the targets, such as ``classes_``.
+    X : samples
+        Scorers pass on the very object that they receive.
+    decision : array of shape (n_samples, n_tasks)
     """
 
-    def __init__(self, estimator: Any, known: list[tuple[Any, Array]]):
+    def __init__(self, estimator: Any, X: Any, decision: Array):
         self.estimator = estimator
-        self.known = known
-
-    def decisions(self, X: Any) -> Array:
-        """Decisions about samples, (n_samples, n_tasks)."""
-        return next(decision for samples, decision in self.known if samples is X)
+        self.X = X
+        self.decision = decision
 
     def predict(self, X: Any) -> Array:
-        return np.asarray(self.estimator._decode(self.decisions(X)))
+        return np.asarray(self.estimator._decode(self._decision(X)))
+
+    def _decision(self, X: Any) -> Array:
+        assert X is self.X
+        return self.decision
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
 
-class _JudgedClassifier(ClassifierMixin, _Judged):
-    """Adds what scorers ask of classifiers."""
-
+class _KnownDecisionsClassifier(ClassifierMixin, _KnownDecisions):
     @property
     def classes_(self) -> Array:
         return np.asarray(self.estimator.classes_)
 
     def decision_function(self, X: Any) -> Array:
-        decision = self.decisions(X)
+        decision = self._decision(X)
         return decision[:, 0] if self.estimator._is_flat() else decision
 
 
-class _JudgedRegressor(RegressorMixin, _Judged):
-    """Adds what scorers ask of regressors."""
+class _KnownDecisionsRegressor(RegressorMixin, _KnownDecisions):
+    pass
 
 
-def judged(estimator: Any, known: list[tuple[Any, Array]]) -> Any:
-    """Return a stand-in for an estimator that has decided about some samples."""
+def with_known_decisions(estimator: Any, X: Any, decision: Array) -> Any:
+    """Return a stand-in for `estimator` that scorers may query about `X` only."""
     is_classifier = isinstance(estimator, ClassifierMixin)
-    return (_JudgedClassifier if is_classifier else _JudgedRegressor)(estimator, known)
+    kind = _KnownDecisionsClassifier if is_classifier else _KnownDecisionsRegressor
+    return kind(estimator, X, decision)
 
 
-def sees_predictions_only(scorers: Any) -> bool:
-    """Whether scorers ask for predictions and decisions alone; a function may look inside."""
+def uses_predictions_only(scorers: Any) -> bool:
+    """Whether scorers use only predictions and decisions; other functions may inspect the model."""
     each = scorers._scorers.values() if isinstance(scorers, _MultimetricScorer) else [scorers]
     return all(isinstance(scorer, _BaseScorer | _PassthroughScorer) for scorer in each)
 
 
-def is_accuracy(task: Task, estimator: Any) -> bool:
-    """Whether the score is the share of right answers, which needs no scorer."""
+def is_accuracy(task: SearchTask, estimator: Any) -> bool:
+    """Whether the score is the unweighted accuracy, which can be computed without a scorer."""
     if task.score_params or np.ndim(task.y) != 1 or not isinstance(estimator, ClassifierMixin):
         return False
     scorer = task.scorers
@@ -285,45 +314,45 @@ def is_accuracy(task: Task, estimator: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """Candidates that a worker computes together, in their order."""
+class CandidateGroup:
+    """Candidates that a backend computes together, in their order."""
 
-    worker: Worker
-    task: Task
+    backend: FitBackend
+    task: SearchTask
     candidates: list[int]
 
-    def run(self, candidates: list[int], threads: int) -> Cells:
-        """Yield the cells of some of the candidates."""
-        return self.worker.run(self.task, candidates, threads)
+    def run(self, candidates: list[int], threads: int) -> FoldResults:
+        """Yield the results of some of the candidates."""
+        return self.backend.run(self.task, candidates, threads)
 
     @property
-    def tells_rows(self) -> bool:
-        """Whether cells of the line tell which rows are answered rightly."""
-        return self.worker.tells_rows(self.task, self.candidates[0])
+    def reports_correctness(self) -> bool:
+        return self.backend.reports_correctness(self.task, self.candidates[0])
 
     @property
-    def at_once(self) -> int:
-        """How many lines like this one may run at the same time."""
-        return self.worker.lines_at_once(self.task, self.candidates)
+    def max_concurrent(self) -> int:
+        """Number of groups like this one that may run at the same time."""
+        return self.backend.max_concurrent_groups(self.task, self.candidates)
 
-    def by_cost(self) -> "list[Line]":
-        """Divide the line into lines that differ in nothing but `C`, in ascending order."""
-        every = self.task.candidates
-        parts = group(every, self.candidates, apart_from=("C",))
-        return [replace(self, candidates=by_cost(every, part)) for part in parts]
-
-
-def who_takes(task: Task, workers: Sequence[Worker], candidate: int) -> Worker:
-    """Return the first worker that takes a candidate; the last takes all."""
-    return next(worker for worker in workers if worker.takes(task, candidate))
+    def cost_paths(self) -> "list[CandidateGroup]":
+        """Divide the group into groups that differ only in `C`, in ascending order."""
+        paths = cost_paths(self.task.candidates, self.candidates, ("C",))
+        return [replace(self, candidates=path) for path in paths]
 
 
-def assign(task: Task, workers: Sequence[Worker], candidates: Sequence[int]) -> list[Line]:
-    """Give each candidate to the first worker that takes it, and divide them into its lines."""
-    takers = [who_takes(task, workers, candidate) for candidate in candidates]
-    lines = []
-    for worker in workers:
-        pairs = zip(candidates, takers, strict=True)
-        own = [candidate for candidate, taker in pairs if taker is worker]
-        lines += [Line(worker, task, line) for line in worker.lines(task, own)]
-    return lines
+def choose_backend(task: SearchTask, backends: Sequence[FitBackend], candidate: int) -> FitBackend:
+    """Return the first backend that supports a candidate; the last one supports all."""
+    return next(backend for backend in backends if backend.supports(task, candidate))
+
+
+def group_by_backend(
+    task: SearchTask, backends: Sequence[FitBackend], candidates: Sequence[int]
+) -> list[CandidateGroup]:
+    """Assign each candidate to the first backend that supports it, and divide them into groups."""
+    chosen = [choose_backend(task, backends, candidate) for candidate in candidates]
+    groups = []
+    for backend in backends:
+        pairs = zip(candidates, chosen, strict=True)
+        supported = [candidate for candidate, choice in pairs if choice is backend]
+        groups += [CandidateGroup(backend, task, g) for g in backend.groups(task, supported)]
+    return groups

@@ -30,10 +30,10 @@ from lokl._methods import METHODS, Method
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.search import KernelSearchCV
-from lokl.search.auto_search import CENTRED, Kernels, View, some_rows, views_of
+from lokl.search.auto_search import CENTRED, Kernels, ViewKernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
 from lokl.search.columns import PrepareColumns
-from lokl.search.cross_validation import class_splits
+from lokl.search.cross_validation import make_folds
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -119,7 +119,7 @@ class TableSamples:
         if len(self.y) <= TUNING_LIMIT:
             return np.arange(len(self.y))
         rng = np.random.RandomState(self.seed)
-        return some_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
+        return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
 
     def folds(self, n_folds: int, rows: Array) -> list[Fold]:
         """Return folds of a subset of the samples, as indices into `rows`."""
@@ -162,7 +162,7 @@ def make_folds(
     if is_regression:
         folds = list(KFold(max(2, min(n_folds, len(y) // 2))).split(order))
     else:
-        folds = class_splits(n_folds, y[order])
+        folds = make_folds(n_folds, y[order], classification=True)
     return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
 
 
@@ -281,7 +281,7 @@ class TunedMethod(StudyCandidate):
     def _grid(self, columns: Mapping[str, Sequence[int]]) -> tuple[list[Kernels], Sequence[int]]:
         """Return kernels and costs to try: fewer for methods that learn more than an SVM."""
         widths = [len(indices) for indices in columns.values()]
-        views = views_of(list(columns), widths, [True] * len(widths))
+        views = adjacent_views(list(columns), widths, [True] * len(widths))
         many = self._learns_nothing
         if self.view is not None:
             (view,) = views
@@ -296,9 +296,9 @@ class TunedMethod(StudyCandidate):
         return [*mixes, linear, both], _COSTS
 
 
-def _single_table_kernels(view: View, many: bool) -> list[Kernels]:
+def _single_table_kernels(view: ViewKernels, many: bool) -> list[Kernels]:
     if not many:
-        return [view.ladder(CENTRED)]
+        return [view.dictionary(CENTRED)]
     return [
         {**view.linear(), **view.quadratic(), **view.rbf(power)} for power in _SINGLE_VIEW_WIDTHS
     ]

@@ -7,8 +7,9 @@ import numpy as np
 from scipy.special import softmax
 
 from lokl._arrays import Array
-from lokl.methods.trusted_vote.calibration import ExpertCalibration, minimize_in_box
+from lokl.methods.trusted_vote.calibration import ExpertCalibration
 from lokl.methods.trusted_vote.outcomes import Outcomes
+from lokl.optimizers.newton import minimize_in_box
 
 # Least argument of a logarithm.
 _LEAST = 1e-30

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from lokl import UniformMKLClassifier
 from lokl.search import KernelSearchCV
-from lokl.search.backends import LastSteps
+from lokl.search.backends import PipelineBackend
 
 
 def test_transformers_learn_from_the_weights_of_their_fold(monkeypatch):
@@ -18,8 +18,8 @@ def test_transformers_learn_from_the_weights_of_their_fold(monkeypatch):
     grid, folds = {"model__C": [0.1, 10.0]}, StratifiedKFold(3)
     weights = {"scale__sample_weight": weight, "model__sample_weight": weight}
     taken = []
-    known = LastSteps.run
-    monkeypatch.setattr(LastSteps, "run", lambda *args: taken.append(1) or known(*args))
+    known = PipelineBackend.run
+    monkeypatch.setattr(PipelineBackend, "run", lambda *args: taken.append(1) or known(*args))
     shared = KernelSearchCV(pipeline, grid, cv=folds).fit(X, y, **weights)
     assert taken
     plain = GridSearchCV(pipeline, grid, cv=folds).fit(X, y, **weights)

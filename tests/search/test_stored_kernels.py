@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from selection_cases import check_like_grid_search, data, targets
+from search_cases import check_like_grid_search, data, targets
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 
 from lokl import LDMKLClassifier, LDMKLRegressor, LpMKLClassifier, SwMKLClassifier, SwMKLRegressor
 from lokl.kernels import RBF, Linear, Polynomial
 from lokl.search import KernelSearchCV
-from lokl.search.backends import COSTS, with_stored_kernels
-from lokl.search.tasks import Task
+from lokl.search.backends import with_stored_kernels
+from lokl.search.tasks import SearchTask
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the best .* of the grid"),
@@ -31,7 +31,7 @@ KERNELS = [
 
 
 def task(model, X, y, **changes):
-    made = Task(
+    made = SearchTask(
         estimator=model,
         candidates=[{"C": 0.5, "tol": 1e-3}, {"C": 5.0, "tol": 1e-3}],
         X=X,
@@ -86,7 +86,7 @@ def test_regressors(kind):
 
 def test_samples_become_numbers_of_rows():
     X, y = data(30)
-    stored = with_stored_kernels(task(LDMKLClassifier(KERNELS), X, y), [0, 1], COSTS)
+    stored = with_stored_kernels(task(LDMKLClassifier(KERNELS), X, y), 0)
     assert stored is not None
     np.testing.assert_array_equal(stored.X[:, 0], np.arange(30))
     assert stored.candidates == [{"C": 0.5}, {"C": 5.0}]
@@ -118,11 +118,11 @@ def looks_inside(estimator, X, y):
 )
 def test_other_searches_are_left_alone(model, changes):
     X, y = data(60)
-    assert with_stored_kernels(task(model, X, y, **changes), [0], COSTS) is None
+    assert with_stored_kernels(task(model, X, y, **changes), 0) is None
 
 
 def test_samples_that_lack_a_view():
     X, y = data(30)
     X[:4, 0] = np.nan
     views = {"first": Linear().on([0]), "others": RBF(0.5).on([1, 2])}
-    assert with_stored_kernels(task(LDMKLClassifier(views), X, y), [0], COSTS) is None
+    assert with_stored_kernels(task(LDMKLClassifier(views), X, y), 0) is None

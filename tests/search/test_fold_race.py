@@ -7,79 +7,80 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
-from selection_cases import data
+from search_cases import data
 from sklearn.datasets import load_breast_cancer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lokl import LMKLClassifier, UniformMKLClassifier
+from lokl._deadline import Deadline
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
 from lokl.search.evaluation import (
-    Clock,
-    Evaluation,
-    errors_behind,
-    evaluate_by_folds,
+    FoldRace,
+    SearchRound,
     far_behind,
+    paired_z_score,
     rounds_of_folds,
 )
-from lokl.search.tasks import Cell, Line, Task, Worker
+from lokl.search.tasks import CandidateGroup, FitBackend, FoldResult, SearchTask
 
 COSTS, FOLDS, ROWS = 8, 5, 60
 
 
-class Table(Worker):
-    """Knows beforehand which rows each candidate will answer rightly, fold by fold."""
+class Table(FitBackend):
+    """Backend that returns given results, fold by fold."""
 
-    def __init__(self, right):
-        self.right = right
-        self.asked = []
+    def __init__(self, correct):
+        self.correct = correct
+        self.requested = []
 
-    def takes(self, task, candidate):
+    def supports(self, task, candidate):
         return True
 
-    def lines(self, task, candidates):
+    def groups(self, task, candidates):
         return [candidates]
 
-    def run(self, task, line, threads):
-        for candidate in line:
-            cells = []
-            for place, (fold, _) in enumerate(task.splits):
-                right = self.right[candidate, fold]
-                self.asked.append((candidate, fold))
-                cells.append(Cell(candidate, place, right.mean(), None, 0.0, 0.0, right=right))
-            yield cells
+    def run(self, task, candidates, threads):
+        for candidate in candidates:
+            results = []
+            for split, (fold, _) in enumerate(task.splits):
+                correct = self.correct[candidate, fold]
+                self.requested.append((candidate, fold))
+                score = correct.mean()
+                results.append(FoldResult(candidate, split, score, None, 0, 0, correct=correct))
+            yield results
 
 
-def race(right, n_lines, limit=None):
+def race(correct, n_paths, limit=None):
     """Run a race over a table of shape (candidates, folds, rows), costs changing first."""
-    costs = len(right) // n_lines
-    candidates = [{"C": i % costs, "width": i // costs} for i in range(len(right))]
-    splits = [(fold, None) for fold in range(right.shape[1])]
-    task = Task(None, candidates, None, None, {}, {}, splits, None, 0.0, False, 1)
-    evaluation = Evaluation(task, Clock(limit), None, None, 0, len(right))
-    worker = Table(right)
-    every = np.arange(len(right)).reshape(n_lines, costs)
-    evaluate_by_folds(evaluation, [Line(worker, task, [*map(int, line)]) for line in every])
-    return evaluation, worker
+    costs = len(correct) // n_paths
+    candidates = [{"C": i % costs, "width": i // costs} for i in range(len(correct))]
+    splits = [(fold, None) for fold in range(correct.shape[1])]
+    task = SearchTask(None, candidates, None, None, {}, {}, splits, None, 0.0, False, 1)
+    round_ = SearchRound(task, Deadline(limit), None, None, 0, len(correct))
+    backend = Table(correct)
+    paths = np.arange(len(correct)).reshape(n_paths, costs)
+    FoldRace(round_, [CandidateGroup(backend, task, [*map(int, path)]) for path in paths]).run()
+    return round_, backend
 
 
 def hills(seed):
-    """Right answers of candidates whose chances have one summit along costs, as real ones have.
+    """Correct predictions of candidates whose accuracy has one maximum along costs.
 
-    Candidates of similar settings are right about the same rows.
+    Candidates with similar settings are correct on the same rows.
     """
     rng = np.random.RandomState(seed)
-    n_lines = 6
-    cost, width = np.arange(COSTS), np.arange(n_lines)[:, np.newaxis]
-    summit = rng.uniform(0, COSTS, size=(n_lines, 1))
+    n_paths = 6
+    cost, width = np.arange(COSTS), np.arange(n_paths)[:, np.newaxis]
+    summit = rng.uniform(0, COSTS, size=(n_paths, 1))
     steep = rng.choice([0.003, 0.01, 0.03])
     chance = rng.uniform(0.6, 0.95) - steep * (
-        np.abs(cost - summit) + np.abs(width - rng.uniform(0, n_lines))
+        np.abs(cost - summit) + np.abs(width - rng.uniform(0, n_paths))
     )
     hardness = rng.uniform(size=(1, FOLDS, ROWS))
-    noise = 0.1 * rng.normal(size=(n_lines * COSTS, FOLDS, ROWS))
-    return chance.reshape(-1, 1, 1) > hardness + noise, n_lines
+    noise = 0.1 * rng.normal(size=(n_paths * COSTS, FOLDS, ROWS))
+    return chance.reshape(-1, 1, 1) > hardness + noise, n_paths
 
 
 @given(arrays(bool, (6, 30)))
@@ -88,15 +89,15 @@ def test_the_best_never_leaves_and_rows_have_no_order(right):
     left = far_behind(known)
     assert int(right.sum(axis=1).argmax()) not in left
     assert far_behind({key: rows[::-1] for key, rows in known.items()}) == left
-    behind = errors_behind(right, right[0])
+    behind = paired_z_score(right, right[0])
     assert behind[0] == 0
-    np.testing.assert_allclose(behind, [-errors_behind(right[0], other) for other in right])
+    np.testing.assert_allclose(behind, [-paired_z_score(right[0], other) for other in right])
     assert (np.sign(behind) == np.sign(right[0].sum() - right.sum(axis=1))).all()
 
 
 def test_few_rows_tell_nothing():
     best = np.ones(6, dtype=bool)
-    assert errors_behind(~best, best) < 2.5
+    assert paired_z_score(~best, best) < 2.5
     assert far_behind({0: best, 1: ~best}) == set()
     assert far_behind({0: np.ones(7, bool), 1: np.zeros(7, bool)}) == {1}
     assert far_behind({}) == set()
@@ -110,44 +111,44 @@ def test_rounds_have_every_fold_once(n_folds):
 
 
 def test_who_wins_a_race_is_the_best_of_all_or_as_good():
-    same, asked = 0, 0.0
+    same, requested = 0, 0.0
     for seed in range(150):
-        right, n_lines = hills(seed)
+        right, n_paths = hills(seed)
         scores = right.mean(axis=2)
         means = scores.mean(axis=1)
         best = means.argmax()
-        evaluation, worker = race(right, n_lines)
+        round_, backend = race(right, n_paths)
         error = np.sqrt(means[best] * (1 - means[best]) / (FOLDS * ROWS))
-        assert means[evaluation.best] >= means[best] - error
-        same += means[evaluation.best] == means[best]
-        asked += len(worker.asked) / scores.size
-        assert set(evaluation.cells) | set(evaluation.skipped) == set(range(len(right)))
-        assert not set(evaluation.cells) & set(evaluation.skipped)
+        assert means[round_.best] >= means[best] - error
+        same += means[round_.best] == means[best]
+        requested += len(backend.requested) / scores.size
+        assert set(round_.fold_results) | set(round_.skipped) == set(range(len(right)))
+        assert not set(round_.fold_results) & set(round_.skipped)
     assert same >= 135
-    assert asked < 150 * 0.85
+    assert requested < 150 * 0.85
 
 
 def test_hopeless_candidates_see_one_fold_and_costs_beyond_a_fall_none():
     right = np.ones((2 * 4, FOLDS, ROWS), dtype=bool)
     right[4:, :, ::3] = False  # a line far behind
     right[2:4, :, ::5] = False  # clearly below smaller costs
-    evaluation, worker = race(right, 2)
-    asked = [[fold for who, fold in worker.asked if who == i] for i in range(8)]
-    assert asked == [[*range(FOLDS)]] * 2 + [[0]] + [[]] + [[0]] * 4
-    reasons = set(evaluation.skipped.values())
-    assert reasons == {
-        "2.5 standard errors behind the best after 1 of 5 folds",
-        "the score fell 2 standard errors along C",
-    }
-    assert [[cell.split for cell in evaluation.cells[i]] for i in (0, 1)] == [[*range(FOLDS)]] * 2
+    round_, backend = race(right, 2)
+    requested = [[fold for who, fold in backend.requested if who == i] for i in range(8)]
+    assert requested == [[*range(FOLDS)]] * 2 + [[0]] + [[]] + [[0]] * 4
+    reasons = " ".join(set(round_.skipped.values()))
+    for fact in ("2.5 standard errors", "after 1 of 5 folds", "by 2 standard errors along C"):
+        assert fact in reasons
+    assert [[result.split for result in round_.fold_results[i]] for i in (0, 1)] == [
+        [*range(FOLDS)]
+    ] * 2
 
 
 def test_out_of_time_the_best_so_far_is_finished():
     right = hills(0)[0]
-    evaluation, worker = race(right, 6, limit=0.0)
-    assert worker.asked == [(0, fold) for fold in range(FOLDS)]
-    assert list(evaluation.cells) == [0]
-    assert len(evaluation.cells[0]) == FOLDS
+    round_, backend = race(right, 6, limit=0.0)
+    assert backend.requested == [(0, fold) for fold in range(FOLDS)]
+    assert list(round_.fold_results) == [0]
+    assert len(round_.fold_results[0]) == FOLDS
 
 
 @pytest.fixture(scope="module")

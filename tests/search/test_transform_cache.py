@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lokl import AutoMKLClassifier
-from lokl.search import backends as transformed
-from lokl.search.backends import Transformed
+from lokl.search import backends
+from lokl.search.backends import TransformCache
 from lokl.search.columns import PrepareColumns
 
 RNG = np.random.RandomState(0)
@@ -40,21 +40,21 @@ def _none_fitted():
 
 
 def test_rows_are_what_the_steps_make_of_them():
-    made = Transformed()
+    cache = TransformCache()
     steps = make_pipeline(StandardScaler())
-    made.come_from(steps, X, y, {})
-    found = made.rows(TRAIN, TEST)
+    cache.set_source(steps, X, y, {})
+    found = cache.transform(TRAIN, TEST)
     own = StandardScaler().fit(X[TRAIN])
     np.testing.assert_allclose(found, own.transform(X))
     assert not hasattr(steps[0], "mean_")
 
 
 def test_equal_steps_on_the_same_samples_are_fitted_once_a_fold():
-    made = Transformed()
+    cache = TransformCache()
     for _ in range(3):
-        made.come_from(make_pipeline(Counted(2.0)), X, y, {})
-        assert made.rows(TRAIN, TEST) is made.rows(TRAIN, TEST)
-        made.rows(TEST, TRAIN)
+        cache.set_source(make_pipeline(Counted(2.0)), X, y, {})
+        assert cache.transform(TRAIN, TEST) is cache.transform(TRAIN, TEST)
+        cache.transform(TEST, TRAIN)
     assert Counted.fits == 2
 
 
@@ -64,30 +64,30 @@ def test_equal_steps_on_the_same_samples_are_fitted_once_a_fold():
         {"steps": make_pipeline(Counted(3.0))},
         {"X": X.copy()},
         {"y": y.copy()},
-        {"weights": {"counted__sample_weight": np.ones(60)}},
+        {"fit_params": {"counted__sample_weight": np.ones(60)}},
     ],
     ids=["steps", "samples", "labels", "weights"],
 )
 def test_what_comes_from_something_else_is_made_anew(other):
-    made = Transformed()
-    first = {"steps": make_pipeline(Counted(2.0)), "X": X, "y": y, "weights": {}}
-    made.come_from(**first)
-    made.rows(TRAIN, TEST)
-    made.come_from(**{**first, **other})
-    made.rows(TRAIN, TEST)
+    cache = TransformCache()
+    first = {"steps": make_pipeline(Counted(2.0)), "X": X, "y": y, "fit_params": {}}
+    cache.set_source(**first)
+    cache.transform(TRAIN, TEST)
+    cache.set_source(**{**first, **other})
+    cache.transform(TRAIN, TEST)
     assert Counted.fits == 2
     # Equal numbers of other arrays are other rows.
-    made.rows(TRAIN.copy(), TEST)
+    cache.transform(TRAIN.copy(), TEST)
     assert Counted.fits == 3
 
 
 @pytest.mark.parametrize("samples", [X, sparse.csr_matrix(X)], ids=["dense", "sparse"])
 def test_no_more_is_kept_than_there_is_memory_for(samples, monkeypatch):
-    monkeypatch.setattr(transformed, "_KEPT", 10)
-    made = Transformed()
-    made.come_from(make_pipeline(Counted()), samples, y, {})
+    monkeypatch.setattr(backends, "_KEPT_BYTES", 10)
+    cache = TransformCache()
+    cache.set_source(make_pipeline(Counted()), samples, y, {})
     for _ in range(2):
-        made.rows(TRAIN, TEST)
+        cache.transform(TRAIN, TEST)
     assert Counted.fits == 2
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lokl.search.lockstep import in_step
+from lokl.search.lockstep import run_folds_in_lockstep
 
 
 class _Folds:
@@ -38,14 +38,14 @@ class _Folds:
 @pytest.mark.parametrize("jobs", [1, 2, 3, 8])
 def test_all_folds_do_every_step(jobs, leads):
     made = _Folds(5, 4, seed=jobs)
-    found = list(in_step(made.folds, 4, jobs, first_leads=leads))
+    found = list(run_folds_in_lockstep(made.folds, 4, jobs, first_leads=leads))
     assert found == [[(fold, step) for fold in range(5)] for step in range(4)]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_others_begin_a_step_when_the_first_has_done_it(seed):
     made = _Folds(4, 5, seed)
-    list(in_step(made.folds, 5, 3, first_leads=True))
+    list(run_folds_in_lockstep(made.folds, 5, 3, first_leads=True))
     for step in range(5):
         for fold in range(1, 4):
             assert made.when("end", 0, step) < made.when("begin", fold, step)
@@ -54,7 +54,7 @@ def test_others_begin_a_step_when_the_first_has_done_it(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_no_fold_is_more_than_a_step_ahead_of_what_is_asked_for(seed):
     made = _Folds(4, 6, seed)
-    steps = in_step(made.folds, 6, 3)
+    steps = run_folds_in_lockstep(made.folds, 6, 3)
     for asked in range(3):
         next(steps)
         time.sleep(0.01)
@@ -70,5 +70,5 @@ def test_no_fold_is_more_than_a_step_ahead_of_what_is_asked_for(seed):
 def test_the_error_of_a_fold_is_told_and_ends_all():
     made = _Folds(3, 4, 0, fails=(1, 2))
     with pytest.raises(ValueError, match="this step fails"):
-        list(in_step(made.folds, 4, 2))
+        list(run_folds_in_lockstep(made.folds, 4, 2))
     assert not [t for t in threading.enumerate() if t.name.startswith("lokl-folds")]

@@ -6,7 +6,7 @@ import sklearn
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from selection_cases import check_like_grid_search, data, targets
+from search_cases import check_like_grid_search, data, targets
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SelectKBest

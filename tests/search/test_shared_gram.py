@@ -20,8 +20,9 @@ from lokl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.gram import mixing
 from lokl.kernels import RBF, Linear, Sigmoid
 from lokl.search import KernelSearchCV, expected_calibration_error
-from lokl.search.shared_gram import Matrices, SharedMachines, bound_in_folds
-from lokl.search.tasks import Task
+from lokl.search.backends import bind_by_fold
+from lokl.search.shared_gram import GramPool, SharedGramBackend
+from lokl.search.tasks import SearchTask
 from lokl.solvers import Exact
 
 # Decisions of two machines that are each optimal up to the default tolerance of 1e-3.
@@ -45,26 +46,26 @@ def task(model, grid, X, y, splits, weight=None):
     fit_params = {} if weight is None else {"sample_weight": weight}
     scorers = search._get_scorers()[0]
     candidates = list(ParameterGrid(grid))
-    return Task(model, candidates, X, y, fit_params, {}, splits, scorers, np.nan, True, 1)
+    return SearchTask(model, candidates, X, y, fit_params, {}, splits, scorers, np.nan, True, 1)
 
 
 def check(model, grid, X, y, weight=None, close=CLOSE):
     splits = list(KFold(3, shuffle=True, random_state=1).split(X))
-    asked, worker = task(model, grid, X, y, splits, weight), SharedMachines()
+    asked, backend = task(model, grid, X, y, splits, weight), SharedGramBackend()
     places = list(range(len(asked.candidates)))
-    assert all(worker.takes(asked, place) for place in places)
+    assert all(backend.supports(asked, place) for place in places)
     seen = []
-    for line in worker.lines(asked, places):
-        for cells in worker.run(asked, line, 1):
-            for cell in cells:
-                train, test = asked.splits[cell.split]
-                own = clone(model).set_params(**asked.candidates[cell.candidate])
+    for group in backend.groups(asked, places):
+        for results in backend.run(asked, group, 1):
+            for result in results:
+                train, test = asked.splits[result.split]
+                own = clone(model).set_params(**asked.candidates[result.candidate])
                 own.fit(X[train], y[train], None if weight is None else weight[train])
                 expected = own._decisions(X[test])
                 scale = max(1.0, float(np.abs(expected).max()))
-                np.testing.assert_allclose(cell.decision, expected, atol=close * scale)
-                assert cell.error is None
-                seen.append((cell.candidate, cell.split))
+                np.testing.assert_allclose(result.decision, expected, atol=close * scale)
+                assert result.error is None
+                seen.append((result.candidate, result.split))
     assert sorted(seen) == [(place, split) for place in places for split in range(3)]
 
 
@@ -197,31 +198,32 @@ def test_memory_counts_bytes_and_lines_that_run_side_by_side():
     room = 2.5 * 100**2 * 4 / 2**20
     for dtype, at_once in (("float32", [2, 2, 1]), ("float64", [1, 1, 1])):
         model = UniformMKLClassifier(solver=Exact(cache_size=room, dtype=dtype))
-        asked, worker = replace(task(model, grid, X, y, splits), n_jobs=8), SharedMachines()
-        found = [worker.lines_at_once(asked, [candidate]) for candidate in range(3)]
+        asked, backend = replace(task(model, grid, X, y, splits), n_jobs=8), SharedGramBackend()
+        found = [backend.max_concurrent_groups(asked, [candidate]) for candidate in range(3)]
         assert found == at_once
-        worker.lines_at_once(asked, [0])
-        _, grams = worker._prepared(asked, [0])
+        backend.max_concurrent_groups(asked, [0])
+        _, grams = backend._prepare(asked, [0])
         assert all(gram.fits for gram in grams)
         distinct = {id(gram): gram.inner.cache_size for gram in grams}
         assert sum(distinct.values()) * at_once[0] <= room
 
 
 def test_memory_is_handed_on_and_not_kept_for_samples_of_the_past():
-    model, matrices = UniformMKLClassifier([RBF(0.3)]), Matrices()
+    model, pool = UniformMKLClassifier([RBF(0.3)]), GramPool()
 
     def gram(X, y):
         checked = clone(model)._validate(X, y, None)
-        (found,) = matrices.of_folds(model, checked, bound_in_folds(checked, [np.arange(60)]), 1)
+        bound = bind_by_fold(checked, list(checked.kernels.values()), [np.arange(60)])
+        (found,) = pool.by_fold(model, checked, bound, 1)
         assert found.fits
         _ = found.whole
         return found
 
     first = gram(*data(60))
-    matrices.give_back([first])
+    pool.release([first])
     again = gram(*data(60))
     assert again.inner is first.inner
-    matrices.give_back([again])
+    pool.release([again])
     past = weakref.ref(first.inner)
     del first, again
     gram(*data(60, seed=1))
@@ -280,7 +282,7 @@ def test_what_must_be_fine_is_left_to_others():
     splits = list(KFold(3).split(X))
     for settings_ in ({"tol": 1e-6}, {"solver": "libsvm"}, {"max_iter": 5}):
         asked = task(UniformMKLClassifier(**settings_), {"C": [1.0]}, X, y, splits)
-        assert not SharedMachines().takes(asked, 0)
+        assert not SharedGramBackend().supports(asked, 0)
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
