@@ -152,14 +152,7 @@ def held_out(
     # A weight of zero is equivalent to omitting the row.
     folds = [(train[weight[train] > 0], test[weight[test] > 0]) for train, test in folds]
     check_any_left(folds)
-    fit = partial(_fit_rows, estimator, X, y, None if sample_weight is None else weight)
-    if is_classifier(estimator):
-        classes, codes = np.unique(y, return_inverse=True)
-        n_tasks = 1 if len(classes) == 2 else len(classes)
-        decide = partial(_class_decisions, fit, X, codes, len(classes))
-    else:
-        n_tasks = 1 if np.ndim(y) < 2 else np.shape(y)[1]
-        decide = partial(_predictions, fit, X)
+    decide, n_tasks = _fold_decisions(estimator, X, y, None if sample_weight is None else weight)
 
     def decisions() -> Iterator[Fold]:
         for train, test in folds:
@@ -169,6 +162,18 @@ def held_out(
 
     with DeferredWarnings():
         return mean_decisions(decisions(), len(weight), n_tasks)
+
+
+def _fold_decisions(
+    estimator: Any, X: Any, y: Any, weight: Array | None
+) -> tuple[Callable[[Array, Array], Array], int]:
+    """Return a function of training and test rows, and the number of columns of its result."""
+    fit = partial(_fit_rows, estimator, X, y, weight)
+    if is_classifier(estimator):
+        classes, codes = np.unique(y, return_inverse=True)
+        n_tasks = 1 if len(classes) == 2 else len(classes)
+        return partial(_class_decisions, fit, X, codes, len(classes)), n_tasks
+    return partial(_predictions, fit, X), 1 if np.ndim(y) < 2 else np.shape(y)[1]
 
 
 def _fit_rows(estimator: Any, X: Any, y: Any, weight: Array | None, rows: Array) -> Any:

@@ -565,29 +565,16 @@ def evaluate_candidates(
         One for each candidate of each round.
     """
     n_rows, started = _num_samples(task.X), time.monotonic()
-    deadline = Deadline(time_limit)
+    deadline, backends = Deadline(time_limit), backends or new_backends()
     candidates = list(range(len(task.candidates)))
     rows: list[SearchRow] = []
     for iteration, count in enumerate(rows_by_round(n_rows) if halving else [n_rows]):
         part = subsample(task, count, n_rows, is_classifier(task.estimator))
+        is_first = iteration == 0
         round_ = SearchRound(
-            part,
-            deadline,
-            metric,
-            callback,
-            verbose,
-            n_candidates=len(candidates),
-            require_one=iteration == 0,
-            started=started,
+            part, deadline, metric, callback, verbose, len(candidates), is_first, started
         )
-        groups = group_by_backend(part, backends or new_backends(), candidates)
-        if adaptive:
-            racing = [group for group in groups if group.reports_correctness]
-            FoldRace(round_, racing).run()
-            evaluate_outwards(round_, [group for group in groups if group not in racing])
-        else:
-            evaluate_all(round_, groups)
-        _log_skipped(round_)
+        _evaluate_round(round_, group_by_backend(part, backends, candidates), adaptive)
         _warn_about_time_limit(round_, time_limit, iteration)
         rows += [
             SearchRow(
@@ -604,6 +591,16 @@ def evaluate_candidates(
         if deadline.passed:
             break
     return rows
+
+
+def _evaluate_round(round_: SearchRound, groups: list[CandidateGroup], adaptive: bool) -> None:
+    if not adaptive:
+        evaluate_all(round_, groups)
+        return
+    racing = [group for group in groups if group.reports_correctness]
+    FoldRace(round_, racing).run()
+    evaluate_outwards(round_, [group for group in groups if group not in racing])
+    _log_skipped(round_)
 
 
 def _log_skipped(round_: SearchRound) -> None:
