@@ -147,7 +147,7 @@ def solver_of(model: Any) -> Solver | None:
 
 
 def bind_by_fold(
-    data: Any, kernels: Sequence[Kernel], trains: Sequence[Array]
+    data: Any, trains: Sequence[Array], kernels: Sequence[Kernel] | None = None
 ) -> list[list[Kernel]]:
     """Bind kernels to the training samples of each fold that have a weight.
 
@@ -157,9 +157,10 @@ def bind_by_fold(
     Parameters
     ----------
     data : validated data of an estimator
-    kernels : sequence of Kernel
     trains : sequence of int arrays
         Training rows of each fold.
+    kernels : sequence of Kernel, optional
+        Default: the kernels of the data.
     """
     bound: list[list[Kernel]] = []
     for train in trains:
@@ -332,7 +333,7 @@ def _store_kernels(task: SearchTask, model: Any, data: Any) -> dict[str, Kernel]
         return None
     trains = [train for train, _ in task.splits]
     pairs = [_split_scale(kernel) for kernel in data.kernels.values()]
-    folds = bind_by_fold(data, [kernel for kernel, _ in pairs], trains)
+    folds = bind_by_fold(data, trains, [kernel for kernel, _ in pairs])
     if any(kernels is not folds[0] for kernels in folds):
         return None
     dtype = data.solver.inner_products(data.X[trains[0]]).dtype

@@ -196,8 +196,7 @@ class SharedGramBackend(FitBackend):
         """Return the validated data of a group, and the matrix of each fold, not yet computed."""
         model = self._model(task, candidates[0])
         data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
-        trains = [train for train, _ in task.splits]
-        kernels = bind_by_fold(data, list(data.kernels.values()), trains)
+        kernels = bind_by_fold(data, [train for train, _ in task.splits])
         megabytes = _megabytes(task, model) / self._n_concurrent
         return data, self._pool.by_fold(model, data, kernels, megabytes)
 

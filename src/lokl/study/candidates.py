@@ -29,11 +29,10 @@ from lokl._arrays import Array
 from lokl._methods import METHODS, Method
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
-from lokl.search import KernelSearchCV
+from lokl.search import KernelSearchCV, cross_validation
 from lokl.search.auto_search import CENTRED, Kernels, ViewKernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
 from lokl.search.columns import PrepareColumns
-from lokl.search.cross_validation import make_folds
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -162,7 +161,7 @@ def make_folds(
     if is_regression:
         folds = list(KFold(max(2, min(n_folds, len(y) // 2))).split(order))
     else:
-        folds = make_folds(n_folds, y[order], classification=True)
+        folds = cross_validation.make_folds(n_folds, y[order], classification=True)
     return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
 
 
