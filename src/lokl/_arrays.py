@@ -1,7 +1,4 @@
-"""Arrays and sparse matrices, as all parts take them.
-
-Samples as every part takes them: made once, when data enters the library.
-"""
+"""Dense and sparse arrays, and `Samples`, the validated form of all data in the library."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,28 +11,28 @@ Array = NDArray[Any]
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether `X` is a sparse matrix or array."""
+    """Return whether `X` is a sparse matrix or array."""
     return bool(sparse.issparse(X))
 
 
 def as_samples(X: Any) -> Any:
-    """Rows in float64: CSR for sparse input, a 2-D array otherwise.
+    """Return rows in float64: CSR for sparse input, a 2-D array otherwise.
 
-    Distances are differences of large numbers, so values of a kernel are computed in float64
-    whatever the samples are; only Gram rows of many samples are worth float32.
+    Distances are differences of large numbers, so kernel values are computed in float64 whatever
+    the precision of the samples. Only Gram rows of many samples are stored in float32.
     """
     if is_sparse(X):
         return narrow_indices(X.tocsr().astype(np.float64, copy=False))
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
-        raise ValueError(f"samples are rows of a 2-D array, got shape {X.shape}")
+        raise ValueError(f"samples must be rows of a 2-D array, got shape {X.shape}")
     return X
 
 
 def narrow_indices(X: Any) -> Any:
-    """Return a CSR matrix with indices of 32 bits where they fit.
+    """Return a CSR matrix with 32-bit indices if they fit; `X` itself is not changed.
 
-    Some compiled loops know no other. The matrix that was given is left as it is.
+    Some compiled loops only accept 32-bit indices.
     """
     largest = np.iinfo(np.int32).max
     if X.indices.dtype == X.indptr.dtype == np.int32 or max(X.nnz, *X.shape) > largest:
@@ -45,7 +42,7 @@ def narrow_indices(X: Any) -> Any:
 
 
 def squared_norms(X: Any) -> Array:
-    """Squared norms of the rows, in float64 whatever the samples are."""
+    """Return the squared norms of the rows in float64, (n_samples,)."""
     if is_sparse(X):
         values = X.data.astype(np.float64, copy=False)
         squares = sparse.csr_matrix((values**2, X.indices, X.indptr), shape=X.shape)
@@ -59,14 +56,14 @@ def as_dense(X: Any) -> Array:
 
 
 def column(values: Array) -> Array:
-    """Return coefficients as columns: (n,) becomes (n, 1)."""
+    """Return values as columns: shape (n,) becomes (n, 1)."""
     return values if values.ndim == 2 else values[:, np.newaxis]
 
 
 def read_only(values: Array) -> Array:
-    """Return the same memory as an array that must not be written.
+    """Return a read-only view of an array.
 
-    Loops are compiled anew for arrays that are locked: where some are, all had better be.
+    Numba compiles a separate version for read-only arrays; pass all of them read-only, or none.
     """
     view = values.view()
     view.flags.writeable = False
@@ -75,23 +72,31 @@ def read_only(values: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Rows of data, and which kernels can look at which of them.
+    """Rows of data, and the views that each of them has.
 
-    A view that a sample lacks is NaN in all its columns as `given`, which gates look at; kernels
-    look at the same rows `filled` with 0 for NaN.
+    Attributes
+    ----------
+    given : {array, CSR matrix} of shape (n_samples, n_features)
+        Input of gates. All columns of a missing view are NaN.
+    filled : {array, CSR matrix} of shape (n_samples, n_features)
+        Input of kernels: the same rows with 0 for NaN.
+    present : array of shape (n_samples, n_kernels) or None
+        Whether a sample has the view of a kernel; None if no view is missing.
+    weight : array of shape (n_samples,) or None
+        Sample weights in training.
+    frame : DataFrame or None
+        The user's table, for the selection of columns by name.
     """
 
-    given: Any  # {array, CSR matrix} of shape (n_samples, n_features)
+    given: Any
     filled: Any
-    present: Array | None = (
-        None  # (n_samples, n_kernels), False where a view is missing; None: nowhere
-    )
-    weight: Array | None = None  # (n_samples,), how much each sample counts in training
-    frame: Any = None  # as the user gave them, for selections of columns by name
+    present: Array | None = None
+    weight: Array | None = None
+    frame: Any = None
 
     @classmethod
     def of(cls, X: Any, present: Array | None = None) -> "Samples":
-        """Return rows as samples, NaN filled with 0."""
+        """Return rows as samples, with NaN filled with 0."""
         if is_sparse(X) or not np.isnan(X).any():
             return cls(X, X, present)
         return cls(X, np.where(np.isnan(X), 0.0, X), present)
@@ -105,7 +110,7 @@ class Samples:
         return int(self.given.shape[1])
 
     def take(self, rows: Array) -> "Samples":
-        """Return some of the samples; all of them in their order are returned as they are."""
+        """Return some of the samples, or this object if they are all samples in order."""
         if len(rows) == self.n_samples and (rows == np.arange(self.n_samples)).all():
             return self
         given = self.given[rows]
@@ -118,19 +123,19 @@ class Samples:
         )
 
     def rows_seen_by(self, kernel: int) -> Array:
-        """Numbers of the samples that have the view of a kernel."""
+        """Return the indices of the samples that have the view of a kernel."""
         if self.present is None:
             return np.arange(self.n_samples)
         return np.flatnonzero(self.present[:, kernel])
 
     def seen_by(self, kernel: int) -> "Samples":
-        """Return the samples that have the view of a kernel, for that kernel alone."""
+        """Return the samples that have the view of a kernel, for this kernel only."""
         if self.present is None:
             return self
-        part = self.take(self.rows_seen_by(kernel))
-        return Samples(part.filled, part.filled, None, part.weight, part.frame)
+        samples = self.take(self.rows_seen_by(kernel))
+        return Samples(samples.filled, samples.filled, None, samples.weight, samples.frame)
 
 
 def sample_weight(samples: Samples) -> Array:
-    """Return the weights of training samples, one each where none were given."""
+    """Return the weights of training samples, (n_samples,), 1 by default."""
     return np.ones(samples.n_samples) if samples.weight is None else samples.weight

@@ -5,9 +5,10 @@ gradient of all samples with the rows of the samples that moved. A problem of up
 is one working set. Its optimum is then polished to machine precision, and interior point steps
 take over if pair moves converge slowly (see :mod:`lokl.solvers.free_set`).
 
-This driver computes rows by matrix products between compiled calls. A matrix that is stored as a
-whole has a compiled driver of its own (:mod:`lokl.solvers._stored`): there a round takes less time
-than the Python code between two rounds here, and threads solve several problems at once.
+Block SMO has two drivers. This one computes rows by matrix products between compiled calls. A
+matrix that is stored as a whole has a compiled driver (:mod:`lokl.solvers._stored`): on paths of 7
+to 11 costs with 1,100 to 4,000 samples, the driver on rows takes 1.5 to 3.7 times as long even if
+all rows are stored, and it does not release the GIL.
 """
 
 import logging
