@@ -157,8 +157,55 @@ def _check_class_weight(name: str, value: Any) -> None:
             check_not_negative(f"{name} of class {label!r}", factor)
 
 
+class ClassDecisionMixin(ClassifierMixin):
+    """Decision values and predicted classes of a classifier with ``_decisions(X)``."""
+
+    classes_: Array
+    _tie: int  # index of the class for decisions of zero
+    _decisions: Any  # new samples to decisions, (n_samples, n_tasks)
+
+    def _is_flat(self) -> bool:
+        return len(self.classes_) == 2
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "class", self.classes_.tolist()
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the decision values.
+
+        For one SVM, they are signed distances from the boundary in units of the margin.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
+            Positive values predict ``classes_[1]``, or the class of the column.
+        """
+        decision = self._decisions(X)
+        return decision[:, 0] if self._is_flat() else decision
+
+    def predict(self, X: Any) -> Array:
+        """Predict the class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        return self._decode(self._decisions(X))
+
+    def _decode(self, decision: Array) -> Array:
+        return decided_classes(decision, self.classes_, self._tie)
+
+
 @settings
-class Classifier(ClassifierMixin, KernelEstimator):
+class Classifier(ClassDecisionMixin, KernelEstimator):
     """One SVM for two classes; for more classes, one SVM for each class against the rest."""
 
     loss: str = setting(
@@ -240,40 +287,3 @@ class Classifier(ClassifierMixin, KernelEstimator):
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         self._loss(solver)
-
-    def _is_flat(self) -> bool:
-        return len(self.classes_) == 2
-
-    def _tasks(self) -> tuple[str, Sequence[Any]]:
-        return "class", self.classes_.tolist()
-
-    def decision_function(self, X: Any) -> Array:
-        """Signed distance from the boundary, in units of the margin.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
-            Positive values predict ``classes_[1]``, or the class of the column.
-        """
-        decision = self._decisions(X)
-        return decision[:, 0] if self._is_flat() else decision
-
-    def predict(self, X: Any) -> Array:
-        """Class of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return self._decode(self._decisions(X))
-
-    def _decode(self, decision: Array) -> Array:
-        return decided_classes(decision, self.classes_, self._tie)

@@ -15,8 +15,40 @@ from lokl.solvers import Problem, Solver, epsilon_insensitive
 from lokl.solvers.solve import check_regression
 
 
+class TargetDecisionMixin(RegressorMixin):
+    """Predicted targets of a regressor with ``_decisions(X)``."""
+
+    _one_target: bool  # whether y was given without an axis of targets
+    _decisions: Any  # new samples to targets, (n_samples, n_targets)
+
+    def _is_flat(self) -> bool:
+        return self._one_target
+
+    def predict(self, X: Any) -> Array:
+        """Predict the targets of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
+        """
+        return self._decode(self._decisions(X))
+
+    def _decode(self, decision: Array) -> Array:
+        return decision[:, 0] if self._one_target else decision
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
 @settings
-class Regressor(RegressorMixin, KernelEstimator):
+class Regressor(TargetDecisionMixin, KernelEstimator):
     """Epsilon-insensitive regression, one SVM for each target."""
 
     epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
@@ -53,30 +85,5 @@ class Regressor(RegressorMixin, KernelEstimator):
     def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
         return epsilon_insensitive(target, cost, self.epsilon)
 
-    def _is_flat(self) -> bool:
-        return self._one_target
-
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         return "target", range(len(self.intercept_))
-
-    def predict(self, X: Any) -> Array:
-        """Value of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
-        """
-        return self._decode(self._decisions(X))
-
-    def _decode(self, decision: Array) -> Array:
-        return decision[:, 0] if self._one_target else decision
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags

@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
-    ClassifierMixin,
     MetaEstimatorMixin,
-    RegressorMixin,
     is_classifier,
     is_regressor,
 )
@@ -19,14 +17,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array, column
+from lokl._arrays import Array
 from lokl._frames import labelled
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
-from lokl.base.classifier import ProbabilityMixin, decided_classes, learned_classes
+from lokl.base.classifier import ClassDecisionMixin, ProbabilityMixin, learned_classes
 from lokl.base.delegation import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
+from lokl.base.regressor import TargetDecisionMixin
 from lokl.base.settings import (
     JOBS,
     SEED,
@@ -177,7 +176,9 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         """Whether an estimator is of the required kind."""
 
     @abstractmethod
-    def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
+    def _encode_targets(
+        self, y: Array, weight: Array
+    ) -> tuple[Array, Array | None, dict[str, Any]]:
         """Return targets, class indices (None for regression) and the attributes they define."""
 
     @abstractmethod
@@ -209,7 +210,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         frame = X if hasattr(X, "iloc") else None
         X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
         weight = check_weights(sample_weight, X)
-        y, codes, attributes = self._stated(y, weight)
+        y, codes, attributes = self._encode_targets(y, weight)
         counted = np.flatnonzero(weight > 0)
         X, samples = take(X, counted), take(X if frame is None else frame, counted)
         data = RegionData(
@@ -342,11 +343,13 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         return X, X if frame is None else frame
 
     def _compute(self, output: Output, X: Any) -> Array:
-        """Compute an output for new samples, without the axis of tasks if there is only one."""
+        """Compute an output for new samples."""
         X, samples = self._validate_for_predict(X)
-        values = self._model.compute(output, X, samples, threads_for(self.n_jobs))
-        has_tasks = output in (Output.DECISION, Output.CONTRIBUTIONS)
-        return np.asarray(values[:, 0] if has_tasks and self._is_flat() else values)
+        return self._model.compute(output, X, samples, threads_for(self.n_jobs))
+
+    def _decisions(self, X: Any) -> Array:
+        """Return decisions about new samples, (n_samples, n_tasks)."""
+        return self._compute(Output.DECISION, X)
 
     def region(self, X: Any) -> Array:
         """Return the index of the region of each sample.
@@ -370,7 +373,10 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         return supported and hasattr(self._region_estimator(), question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        values = self._compute(Output(question), X)
+        output = Output(question)
+        values = self._compute(output, X)
+        if output is Output.CONTRIBUTIONS and self._is_flat():
+            values = values[:, 0]
         return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
 
     def __sklearn_tags__(self) -> Any:
@@ -401,7 +407,7 @@ def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
 
 
 @settings
-class RegionClassifier(ProbabilityMixin, ClassifierMixin, RegionEstimator):
+class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     """Classifier for many samples, with one model in each region.
 
     A tree divides the samples into regions of bounded size; every split is found by 2-means. A copy
@@ -455,42 +461,11 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, RegionEstimator):
         make: Any = UniformMKLClassifier
         return make([RBF()], tol=_TOLERANCE) if self.estimator is None else self.estimator
 
-    def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
+    def _encode_targets(
+        self, y: Array, weight: Array
+    ) -> tuple[Array, Array | None, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         return y, codes, {"classes_": classes, "_tie": tie}
-
-    def _is_flat(self) -> bool:
-        return len(self.classes_) == 2
-
-    def _tasks(self) -> tuple[str, Sequence[Any]]:
-        return "class", self.classes_.tolist()
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the decision value of each sample in its region.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
-            Positive values favour ``classes_[1]``, or the class of the column.
-        """
-        return self._compute(Output.DECISION, X)
-
-    def predict(self, X: Any) -> Array:
-        """Predict the class of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return decided_classes(column(self.decision_function(X)), self.classes_, self._tie)
 
     def _has_probabilities(self) -> bool:
         return hasattr(self._region_estimator(), "predict_proba")
@@ -504,7 +479,7 @@ class RegionClassifier(ProbabilityMixin, ClassifierMixin, RegionEstimator):
 
 
 @settings
-class RegionRegressor(RegressorMixin, RegionEstimator):
+class RegionRegressor(TargetDecisionMixin, RegionEstimator):
     """Regressor for many samples, with one model in each region.
 
     A tree divides the samples into regions of bounded size; every split is found by 2-means. A copy
@@ -538,31 +513,11 @@ class RegionRegressor(RegressorMixin, RegionEstimator):
         unit = spread or 1.0
         return make([RBF()], C=unit, epsilon=_EPSILON * unit, tol=_TOLERANCE * unit)
 
-    def _stated(self, y: Array, weight: Array) -> tuple[Array, Array | None, dict[str, Any]]:
+    def _encode_targets(
+        self, y: Array, weight: Array
+    ) -> tuple[Array, Array | None, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
         return y, None, {"_one_target": y.ndim == 1}
 
-    def _is_flat(self) -> bool:
-        return bool(self._one_target)
-
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         return "target", range(self._model.n_targets)
-
-    def predict(self, X: Any) -> Array:
-        """Predict the targets of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
-        """
-        return self._compute(Output.DECISION, X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags

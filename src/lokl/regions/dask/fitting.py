@@ -97,7 +97,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
         seed = model._draw_seed()
         subsample = model._grower(seed, 0).subsample(blocks.n_counted)
         summary = first_pass(cluster, model, blocks, subsample, is_regression)
-        attributes, spread = _encode_targets(model, summary, blocks.y.width)
+        attributes, spread = _target_attributes(model, summary, blocks.y.width)
         classes = attributes.get("classes_")
         divide = partial(DaskRegions, cluster, model, blocks, summary, classes)
         learned = model._learn(divide, seed, spread, len(summary.labels), blocks.y.width)
@@ -159,16 +159,16 @@ def _count_positive(weight: Any) -> int:
     return int(np.count_nonzero(np.asarray(weight) > 0))
 
 
-def _encode_targets(
+def _target_attributes(
     model: RegionEstimator, summary: DataSummary, width: tuple[int, ...]
 ) -> tuple[dict[str, Any], float]:
     """Return the attributes that targets define, and the standard deviation of targets."""
     if summary.moments is not None:
         spread = rounded_spread(summary.moments.squares / summary.moments.weight)
-        return model._stated(np.empty((0, *width)), np.empty(0))[2], spread
+        return model._encode_targets(np.empty((0, *width)), np.empty(0))[2], spread
     # Every class twice: almost as many classes as samples would look like regression targets.
     weight = np.column_stack([summary.label_weights, np.zeros(len(summary.labels))]).ravel()
-    return model._stated(np.repeat(summary.labels, 2), weight)[2], 1.0
+    return model._encode_targets(np.repeat(summary.labels, 2), weight)[2], 1.0
 
 
 @dataclass(frozen=True, eq=False)
