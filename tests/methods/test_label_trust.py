@@ -168,7 +168,7 @@ def test_where_columns_outnumber_samples_the_gate_looks_at_few_numbers_and_is_st
     # Weights count like repeated rows, here too.
     assert model().fit(X, y, np.full(60, 4.0)).kernel_.params.shape == (201, 2)
     # Who says what the gate shall look at is heard.
-    few = model(gate=model()._kind()[0].on([0, 1])).fit(X, y)
+    few = model(gate=model()._gate_and_columns()[0].on([0, 1])).fit(X, y)
     assert few.kernel_.params.shape == (3, 2)
 
 

@@ -1,4 +1,4 @@
-"""One file for each published method; what they share is in ``_base``."""
+"""Estimators, one module for each method; shared base classes are in ``lokl.base``."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,8 @@
 """C-LMKL: convex localized learning, one set of kernel weights for each region."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from lokl.base.settings import FLAG, NORM, POSITIVE, or_none
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
 from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
-from lokl.optimizers import NormBall, alternating
+from lokl.optimizers import NormBall, OptimizerStep, alternating
 
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
-    """The known part of the gate: how far a sample belongs to each cluster, for every kernel."""
+    """Fixed gates: membership of a sample in each cluster, the same for every kernel."""
 
     clusters: Clusters
     n_kernels: int
@@ -26,7 +27,7 @@ class Memberships:
         return self.of(self.clusters.memberships(samples), samples.present)
 
     def of(self, c: Array, present: Array | None) -> Array:
-        """Gates from memberships."""
+        """Return gates (n_samples, n_kernels, n_clusters) for memberships `c`."""
         return rescale_missing(np.repeat(c[:, np.newaxis, :], self.n_kernels, axis=1), present)
 
 
@@ -38,7 +39,7 @@ class _CLMKL(IterativeEstimator):
     clustering: str = CLUSTERING
     sample_size: int = SAMPLE_SIZE
     p: float = setting(
-        2.0, NORM, "Norm of the weights of a cluster: 1 is sparse, larger is more even."
+        2.0, NORM, "Norm of the weights of a cluster: 1 is sparse, larger values are more even."
     )
     sharpness: float | None = setting(
         None,
@@ -49,18 +50,18 @@ class _CLMKL(IterativeEstimator):
     hard: bool = setting(
         False,
         FLAG,
-        "Every sample belongs to one cluster alone. Kernels are then computed inside of clusters "
-        "only: with many of them, time and memory are those of the clusters.",
+        "Whether every sample belongs to one cluster. Kernels are then computed within clusters "
+        "only, which saves time and memory if there are many clusters.",
     )
     learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
+        1e-3, POSITIVE, "Relative duality gap of the weights at which the rounds stop."
     )
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
         "clusters_": (
             "Clusters",
-            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` of any samples.",
+            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
         ),
         "history_": FALLING,
         "duality_gap_": CERTIFIED,
@@ -70,33 +71,28 @@ class _CLMKL(IterativeEstimator):
         clusters, distances = find_clusters(self, training, np.inf if self.hard else self.sharpness)
         memberships = Memberships(clusters, training.n_kernels)
         base = memberships.of(clusters.shares(distances), training.samples.present)
-        objective = NormBall(
-            machines=training.machines(resume="weights"),
-            gram=training.gram(base, keep=True),
-            base=base,
-            by_rank=True,
-            p=float(self.p),
-            first=training.cache.warm_start("weights"),
-        )
-        trace = self._run(alternating(objective, self.learn_tol))
-        training.cache.store("weights", trace.last.params)
-        return training.model(
-            WeightedGate(memberships, by_rank=True),
-            trace.last.params,
-            trace.last.solution,
-            weights_=trace.last.params,
-            clusters_=clusters,
-            **trace.summary(),
-        )
+
+        def steps(**common: Any) -> Iterator[OptimizerStep]:
+            objective = NormBall(**common, by_rank=True, p=float(self.p))
+            return alternating(objective, self.learn_tol)
+
+        gate = WeightedGate(memberships, by_rank=True)
+        return self._learn_weights(training, steps, gate=gate, base=base, clusters_=clusters)
 
 
 @settings
 class CLMKLClassifier(_CLMKL, Classifier):
     """Convex localized multiple kernel learning: one set of kernel weights for each region.
 
-    ``k(x, z) = sum_l sum_i beta_li c_l(x) c_l(z) k_i(x, z)``: kernel k-means with the average
-    kernel gives memberships ``c_l(x)`` of clusters, and weights ``beta_l`` of norm at most one are
-    learned with the machine, in closed form, up to a certified gap.
+    ``k(x, z) = sum_l sum_i beta_li c_l(x) c_l(z) k_i(x, z)`` with memberships ``c_l(x)`` of
+    clusters, found by kernel k-means with the average kernel. The dual objective of the SVM is
+    minimised over the weights ``beta_l`` of each cluster, of norm at most one; weights in closed
+    form and SVMs are updated in turn until the certified duality gap is small.
+
+    References
+    ----------
+    .. [1] Y. Lei, A. Binder, U. Dogan, M. Kloft. Localized Multiple Kernel Learning - A Convex
+       Approach. Asian Conference on Machine Learning (ACML), 2016.
 
     Examples
     --------
@@ -115,6 +111,11 @@ class CLMKLClassifier(_CLMKL, Classifier):
 @settings
 class CLMKLRegressor(_CLMKL, Regressor):
     """Convex localized multiple kernel learning for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] Y. Lei, A. Binder, U. Dogan, M. Kloft. Localized Multiple Kernel Learning - A Convex
+       Approach. Asian Conference on Machine Learning (ACML), 2016.
 
     Examples
     --------

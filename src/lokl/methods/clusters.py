@@ -1,9 +1,4 @@
-"""Kernel k-means: Lloyd's iterations on inner products alone.
-
-Clusters in the feature space of the average kernel, for any sample.
-
-Settings of methods that divide the samples into clusters first.
-"""
+"""Clusters in the feature space of the average kernel, by kernel k-means."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,32 +23,33 @@ _ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
-    """A partition of the samples."""
+class KMeansResult:
+    """Labels and centres of kernel k-means."""
 
     labels: Array  # (n_samples,)
     centres: Array  # (n_landmarks, n_clusters), each centre as a combination of landmarks
     distances: Array  # (n_samples, n_clusters), squared, in feature space
-    inertia: float  # weighted sum of the distances to the own centres
+    inertia: float  # weighted sum of the distances to the nearest centres
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What Lloyd's iterations ask of a kernel."""
+    """Kernel values that Lloyd's iterations need."""
 
     diag: Array  # (n_samples,)
     column: Callable[[int], Array]  # kernel values of one sample with all
     combine: Multiply  # averages over samples (n_samples, L) -> combinations of landmarks
-    products: Callable[[Array], tuple[Array, Array]]  # of combinations with samples, and own norms
+    # Inner products of combinations with samples, and squared norms of combinations.
+    products: Callable[[Array], tuple[Array, Array]]
 
     def distances(self, centres: Array) -> Array:
-        """Squared distances of every sample to every centre."""
+        """Return squared distances (n_samples, n_clusters)."""
         products, norms = self.products(centres)
         return np.maximum(self.diag[:, np.newaxis] - 2.0 * products + norms, 0.0)
 
 
 def exact_geometry(diag: Array, multiply: Multiply, column: Callable[[int], Array]) -> Geometry:
-    """Every sample is a landmark: kernel k-means proper; `multiply` is ``K @ coef``."""
+    """Return the geometry of exact kernel k-means; `multiply` is ``K @ coef``."""
 
     def products(centres: Array) -> tuple[Array, Array]:
         values = multiply(centres)
@@ -63,7 +59,7 @@ def exact_geometry(diag: Array, multiply: Multiply, column: Callable[[int], Arra
 
 
 def landmark_geometry(diag: Array, block: Array, landmarks: Array) -> Geometry:
-    """Centres live in the span of some landmarks; `block` is ``K[landmarks]``."""
+    """Return the geometry with centres in the span of landmarks; `block` is ``K[landmarks]``."""
     own = block[:, landmarks]
     inverse = np.linalg.pinv(own, rcond=1e-10, hermitian=True)
 
@@ -82,28 +78,27 @@ def landmark_geometry(diag: Array, block: Array, landmarks: Array) -> Geometry:
 
 def kernel_kmeans(
     geometry: Geometry, weight: Array, n_clusters: int, rng: np.random.RandomState, n_init: int = 10
-) -> Partition:
-    """Best of several runs of Lloyd's iterations, each from k-means++ centres.
+) -> KMeansResult:
+    """Return the best of several runs of Lloyd's iterations, each from k-means++ centres.
 
-    All runs go on together: one product with the kernel matrix serves them all. A sample of weight
-    2 counts like one written twice, also in the random start: draws go through the samples in the
-    order of their distance from the common mean. Fewer clusters come back where there are fewer
-    distinct samples.
+    All runs share one product with the kernel matrix per round. A weight of 2 equals a repeated
+    row, also in the random start: samples are drawn in the order of their distance from the mean.
+    There are fewer clusters if there are fewer distinct samples.
     """
     share = weight / weight.sum()
     from_mean = geometry.distances(geometry.combine(share[:, np.newaxis]))[:, 0]
     order = np.argsort(from_mean, kind="stable")
     starts = [_spread_out(geometry, weight, n_clusters, order, rng) for _ in range(n_init)]
-    # Runs that find fewer distinct samples than others have fewer clusters: they are left out.
+    # Leave out runs with fewer clusters than others.
     most = max(int(labels.max()) for labels in starts) + 1
-    labels = np.array([found for found in starts if int(found.max()) + 1 == most])
+    labels = np.array([start for start in starts if int(start.max()) + 1 == most])
     return _lloyd(geometry, weight, labels, most)
 
 
 def _spread_out(
     geometry: Geometry, weight: Array, n_clusters: int, order: Array, rng: np.random.RandomState
 ) -> Array:
-    """Labels by the nearest of k-means++ centres: each new one is drawn far from those before."""
+    """Return labels of the nearest k-means++ centre; each centre is drawn far from the others."""
     draws = rng.uniform(size=n_clusters)
     floor = 1e-10 * max(float(np.abs(geometry.diag).max()), np.finfo(float).tiny)
     near = np.ones(len(weight))
@@ -111,8 +106,8 @@ def _spread_out(
     labels = np.zeros(len(weight), dtype=np.intp)
     for k, draw in enumerate(draws):
         mass = np.cumsum((weight * near)[order])
-        place = int(np.searchsorted(mass, draw * mass[-1], side="right"))
-        chosen = int(order[min(place, len(order) - 1)])
+        position = int(np.searchsorted(mass, draw * mass[-1], side="right"))
+        chosen = int(order[min(position, len(order) - 1)])
         distance = geometry.diag - 2.0 * geometry.column(chosen) + geometry.diag[chosen]
         closer = distance < nearest
         labels[closer] = k
@@ -123,48 +118,47 @@ def _spread_out(
     return np.asarray(np.unique(labels, return_inverse=True)[1])
 
 
-def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) -> Partition:
-    """Iterate all runs, (n_runs, n_samples) labels, until none changes; return the best."""
+def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) -> KMeansResult:
+    """Iterate all runs until no label changes, and return the best; labels (n_runs, n_samples)."""
     runs, n = labels.shape
-    labels, everyone = labels.copy(), np.arange(n)
-    found: list[Any] = [None] * runs
+    labels, rows = labels.copy(), np.arange(n)
+    results: list[Any] = [None] * runs
     active = np.arange(runs)
     for _ in range(_ROUNDS):
         mass = np.zeros((n, len(active), n_clusters))
-        for place, run in enumerate(active):
-            mass[everyone, place, labels[run]] = weight
+        for k, run in enumerate(active):
+            mass[rows, k, labels[run]] = weight
         shares = (mass / mass.sum(axis=0)).reshape(n, len(active) * n_clusters)
         centres = geometry.combine(shares)
         distances = geometry.distances(centres).reshape(n, len(active), n_clusters)
         centres = centres.reshape(len(centres), len(active), n_clusters)
         moving = []
-        for place, run in enumerate(active):
-            own = distances[:, place]
-            new = _fill_empty(own.argmin(axis=1), own, n_clusters)
-            found[run] = (new, centres[:, place], own)
+        for k, run in enumerate(active):
+            new = _fill_empty(distances[:, k].argmin(axis=1), distances[:, k], n_clusters)
+            results[run] = (new, centres[:, k], distances[:, k])
             if (new != labels[run]).any():
                 moving.append(run)
             labels[run] = new
         active = np.array(moving, dtype=np.intp)
         if not len(active):
             break
-    inertia = np.array([weight @ own[everyone, new] for new, _, own in found])
-    # Of runs that differ by rounding only, the first is taken.
+    inertia = np.array([weight @ distance[rows, new] for new, _, distance in results])
+    # The first of runs that differ by rounding only.
     best = int(np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0])
-    labels_found, centres_found, own = found[best]
-    return Partition(labels_found, centres_found, own, float(inertia[best]))
+    new, nearest, distance = results[best]
+    return KMeansResult(new, nearest, distance, float(inertia[best]))
 
 
 def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
-    """Give every empty cluster the sample that is farthest from its own centre."""
+    """Assign the sample farthest from its centre to every empty cluster."""
     counts = np.bincount(labels, minlength=n_clusters)
-    empty_ones = np.flatnonzero(counts == 0)
-    if not len(empty_ones):
+    empty_clusters = np.flatnonzero(counts == 0)
+    if not len(empty_clusters):
         return labels
     labels = labels.copy()
-    for empty in empty_ones:
-        own = distances[np.arange(len(labels)), labels]
-        movable = np.where(counts[labels] > 1, own, -np.inf)
+    for empty in empty_clusters:
+        distance = distances[np.arange(len(labels)), labels]
+        movable = np.where(counts[labels] > 1, distance, -np.inf)
         mover = int(movable.argmax())
         counts[labels[mover]] -= 1
         labels[mover] = empty
@@ -173,22 +167,22 @@ def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
 
 
 _WAYS = ("auto", "exact", "sample", "approximate")
-# The matrix of up to so many clustered samples is kept in memory.
+# Largest number of clustered samples whose matrix is kept in memory.
 _STORED = 4096
-# Up to so many samples are clustered in float64.
+# Largest number of samples that are clustered in float64.
 _EXACT = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Cluster centres, and how far a sample belongs to each.
+    """Cluster centres, and memberships of samples in the clusters.
 
     Attributes
     ----------
     centres : Expansion
         Inner products of the centres with a sample.
     square_norms : array of shape (n_clusters,)
-        Of the centres.
+        Squared norms of the centres.
     sharpness : float
         Memberships are ``softmax(-sharpness * distance)``; infinity makes them zero or one.
     """
@@ -202,16 +196,16 @@ class Clusters:
         return len(self.square_norms)
 
     def distances(self, X: Any) -> Array:
-        """Squared distances to the centres, without the sample's own norm: (n, n_clusters)."""
+        """Return squared distances to the centres minus the norm of the sample, (n, n_clusters)."""
         samples = X if isinstance(X, Samples) else self.centres.kernel.samples(X)
         return np.asarray(self.square_norms - 2.0 * self.centres(samples))
 
     def assign(self, X: Any) -> Array:
-        """Number of the nearest centre of every sample."""
+        """Return the index of the nearest centre of every sample, (n_samples,)."""
         return np.asarray(self.distances(X).argmin(axis=1))
 
     def memberships(self, X: Any) -> Array:
-        """How far every sample belongs to every cluster; rows sum to one."""
+        """Return memberships (n_samples, n_clusters); rows sum to one."""
         return self.shares(self.distances(X))
 
     def shares(self, distances: Array) -> Array:
@@ -223,9 +217,9 @@ class Clusters:
 
 @dataclass(frozen=True, eq=False)
 class NearestCentre:
-    """Number of the nearest centre of every sample.
+    """Index of the nearest centre of every sample.
 
-    An object, not a method: models that are stored in files hold no code.
+    An object instead of a method, because stored models contain no code.
     """
 
     clusters: Clusters
@@ -236,18 +230,18 @@ class NearestCentre:
 
 @dataclass(frozen=True)
 class Clustering:
-    """How samples are divided.
+    """Settings of the clustering.
 
     Attributes
     ----------
     n_clusters : int
     how : {"auto", "exact", "sample", "approximate"}
-        All samples; a random sample of them; or all samples with centres in the span of a random
-        sample. "auto" is "exact" up to `sample_size` samples, "sample" beyond.
+        Cluster all samples; a random subset; or all samples with centres in the span of a random
+        subset. "auto" is "exact" up to `sample_size` samples, "sample" for more.
     sample_size : int
     sharpness : float or None
-        Of the memberships; None is the reciprocal of the mean distance of the samples to their own
-        centre.
+        Of the memberships; None is one over the mean squared distance of the samples to their
+        centres.
     """
 
     n_clusters: int
@@ -267,21 +261,25 @@ class Clustering:
     ) -> tuple[Clusters, Array]:
         """Cluster samples by kernel k-means with the average of bound kernels.
 
-        Returns the clusters and the samples' distances to their centres.
+        Returns
+        -------
+        clusters : Clusters
+        distances : array of shape (n_samples, n_clusters)
+            Squared distances of the samples to the centres.
         """
         n, weight = samples.n_samples, sample_weight(samples)
-        # Where so many samples are averaged over, float32 is exact enough.
+        # Averages over many samples are accurate enough in float32.
         kernel = average_kernel(kernels, names)
         gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
         chosen, partition = self._partition(gram, weight, rng)
-        found = partition.centres.shape[1]
-        if found < self.n_clusters:
+        n_found = partition.centres.shape[1]
+        if n_found < self.n_clusters:
             warn_once(
                 "clusters",
-                f"there are only {found} distinct samples for {self.n_clusters} clusters; "
-                f"{found} clusters are used",
+                f"there are only {n_found} distinct samples for {self.n_clusters} clusters; "
+                f"{n_found} clusters are used",
             )
-        coef = np.zeros((n, found))
+        coef = np.zeros((n, n_found))
         coef[chosen] = partition.centres
         products = gram.dot(coef)
         square_norms = (coef * products).sum(axis=0)
@@ -290,13 +288,13 @@ class Clustering:
         if sharpness is None:
             mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
             sharpness = 1.0 / mean if mean > 0 else 1.0
-        centres = Expansion.make(kernel, gram, coef, np.zeros(found))
+        centres = Expansion.make(kernel, gram, coef, np.zeros(n_found))
         return Clusters(centres, square_norms, sharpness), distances
 
     def _partition(
         self, gram: GatedGram, weight: Array, rng: np.random.RandomState
-    ) -> tuple[Array, Partition]:
-        """Which samples are landmarks, and the clusters as combinations of them."""
+    ) -> tuple[Array, KMeansResult]:
+        """Return the landmarks, and the clusters as combinations of them."""
         n, chosen = gram.n_samples, np.arange(gram.n_samples)
         how = self.how
         if how == "auto":
@@ -308,37 +306,37 @@ class Clustering:
             block = gram.cross(chosen, np.arange(n))
             geometry = landmark_geometry(gram.diag(), block, chosen)
             return chosen, kernel_kmeans(geometry, weight, self.n_clusters, rng)
-        counted = weight if how == "exact" else np.ones(len(chosen))
-        return chosen, kernel_kmeans(_geometry(gram, chosen), counted, self.n_clusters, rng)
+        weight = weight if how == "exact" else np.ones(len(chosen))
+        return chosen, kernel_kmeans(_geometry(gram, chosen), weight, self.n_clusters, rng)
 
 
 def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
-    """Distances among the chosen samples in the feature space of a kernel."""
+    """Return the geometry of chosen samples in the feature space of a kernel."""
     diag = gram.diag()[chosen]
     if len(chosen) <= _STORED:
         K = gram.block(chosen)
         return exact_geometry(diag, lambda coef: multiply(K, coef.astype(K.dtype)), lambda j: K[j])
 
-    # Too large to keep: the matrix is computed anew in every round.
+    # Too large to keep: every round computes the matrix again.
     part = gram.inner.take(chosen).gated(gram.kernels, gram.gates[chosen])
-    everyone = np.arange(len(chosen))
-    return exact_geometry(diag, part.dot, lambda j: part.cross(everyone[j : j + 1], everyone)[0])
+    rows = np.arange(len(chosen))
+    return exact_geometry(diag, part.dot, lambda j: part.cross(rows[j : j + 1], rows)[0])
 
 
 N_CLUSTERS: Any = setting(3, count(), "Number of clusters.")
 CLUSTERING: Any = setting(
     "auto",
     one_of("auto", "exact", "sample", "approximate"),
-    "Cluster all samples; a random sample of them; or all with centres in the span of a random "
-    'sample. "auto" is "exact" up to `sample_size` samples, "sample" beyond.',
+    "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
+    '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
 )
-SAMPLE_SIZE: Any = setting(1000, count(), "Number of samples that are drawn for clustering.")
+SAMPLE_SIZE: Any = setting(1000, count(), "Number of samples drawn for clustering.")
 
 
 def find_clusters(
     learner: Any, training: Training, sharpness: float | None
 ) -> tuple[Clusters, Array]:
-    """Divide the training samples as the settings of a method say."""
+    """Cluster the training samples with the settings of a method."""
     how = Clustering(learner.n_clusters, learner.clustering, learner.sample_size, sharpness)
     rng = training.rng
     return training.cache.cached(

@@ -23,16 +23,22 @@ def _check_mixing(name: str, value: Any) -> None:
 
 @settings
 class EasyMKLClassifier(Classifier):
-    """EasyMKL: kernels weigh as much as they keep the classes apart. Two machines, no search.
+    """EasyMKL: weights by the distance of the classes under each kernel, without a search.
 
-    The two classes are distributions ``g`` that minimise ``(1 - lam) |sum_j y_j g_j phi(x_j)|^2 +
-    lam |g|^2`` under the sum of all kernels; a kernel's weight is the squared distance of the
-    classes in it, and the machine is trained on the weighted sum.
+    Distributions ``g`` over the samples of each class minimise ``(1 - lam) |sum_j y_j g_j
+    phi(x_j)|^2 + lam |g|^2`` under the sum of all kernels. The weight of a kernel is the squared
+    distance of the two distributions in its feature space. A second SVM is trained on the weighted
+    sum.
 
     Notes
     -----
-    With more than two classes the squared distances are added up over one machine a class. `loss`
-    is that of the machine on the weighted sum; the weights do not depend on it.
+    With more than two classes the squared distances of all one-versus-rest problems are added.
+    `loss` is the loss of the SVM on the weighted sum; the weights do not depend on it.
+
+    References
+    ----------
+    .. [1] F. Aiolli, M. Donini. EasyMKL: a Scalable Multiple Kernel Learning Algorithm.
+       Neurocomputing 169, 2015.
 
     Examples
     --------
@@ -50,25 +56,25 @@ class EasyMKLClassifier(Classifier):
     lam: float = setting(
         0.1,
         Rule("float", _check_mixing),
-        "Between 0 (the nearest points of the classes decide) and 1 (their means).",
+        "From 0 (distance of the nearest points of the classes) to 1 (distance of their means).",
     )
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
-        "duality_gap_": ("float", "Of the machine on the weighted sum, certified."),
+        "duality_gap_": ("float", "Certified, for the SVM on the weighted sum."),
     }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         if self.lam < 1.0:
-            # The distributions are those of a squared hinge, whatever loss the last machine has.
+            # The distributions solve a squared hinge problem, whatever the loss of the last SVM.
             classification_loss("squared_hinge", solver)
 
     def _learn(self, training: Training) -> GatedMachine:
         gate = WeightedGate(EqualGates(training.n_kernels))
         base = gate.base(training.samples)
         gram = training.gram(base)
-        # The weights do not depend on the cost of the machine.
+        # The weights do not depend on the cost.
         forms = training.cache.cached("forms", lambda: self._forms(training, gram))
         total = float(forms.sum())
         weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
@@ -79,20 +85,19 @@ class EasyMKLClassifier(Classifier):
         return training.model(gate, params, solution, weights_=weights)
 
     def _forms(self, training: Training, gram: GatedGram) -> Array:
-        """Squared distance of the classes in every kernel."""
+        """Return the squared distance of the classes under every kernel, (n_kernels,)."""
         forms = gram.kernel_forms(self._distributions(training, gram)).sum(axis=1)
         return np.maximum(forms, 0.0)
 
     def _distributions(self, training: Training, gram: GatedGram) -> Array:
-        """Signed distributions of the classes, one column for each machine."""
+        """Return signed distributions of the classes, (n_samples, n_tasks)."""
         signs = np.sign(training.targets)
         if self.lam == 1.0:
-            # Only the penalty on the distributions counts, and it is least where all samples weigh
-            # alike.
+            # Only the penalty remains, and uniform distributions minimise it.
             coef = signs * training.weight[:, np.newaxis]
         else:
-            # Up to their length these are coefficients of a squared hinge machine, whose ridge
-            # is lam / (1 - lam); a sample of weight 2 counts like two.
+            # Up to scale, the distributions are dual coefficients of a squared hinge SVM with
+            # ridge lam / (1 - lam).
             cost = (1.0 - self.lam) / self.lam * training.weight
             problems = [squared_hinge(sign, cost) for sign in signs.T]
             coef = training.machines(problems).solve(gram).coef

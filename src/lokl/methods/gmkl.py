@@ -8,7 +8,6 @@ from lokl._arrays import Array, as_dense
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, one_of
-from lokl.base.templates import learn_weights
 from lokl.gates import ConstantGate
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.optimizers import (
@@ -25,7 +24,7 @@ from lokl.solvers import Solver
 
 @settings
 class _GMKL(IterativeEstimator):
-    """Weights, or exponents, under a penalty."""
+    """Weights of a sum, or exponents of a product, with a penalty."""
 
     combine: str = setting(
         "sum",
@@ -49,8 +48,8 @@ class _GMKL(IterativeEstimator):
     learn_tol: float = setting(
         1e-3,
         POSITIVE,
-        "Relative duality gap that ends the search; for products the projected gradient, or the "
-        "fall of the objective in five rounds.",
+        "Relative duality gap at which the search stops; for products the projected gradient, or "
+        "the decrease of the objective in five rounds.",
     )
     max_iter: int = 2000
 
@@ -69,8 +68,8 @@ class _GMKL(IterativeEstimator):
             raise ValueError("p must be finite; use LpMKL for equal weights")
         if self.combine == "product" and solver.is_low_rank:
             raise ValueError(
-                "combine='product' follows the widths of kernels by gradient, which features of "
-                "low rank do not have; use combine='sum', or solver='exact'"
+                "combine='product' needs gradients in the widths of the kernels, which low-rank "
+                "features do not have; use combine='sum', or solver='exact'"
             )
         if self.regularizer == "entropy" and self.constraint == "orthant":
             raise ValueError(
@@ -86,7 +85,7 @@ class _GMKL(IterativeEstimator):
         return HalfSquaredNorm(simplex, 2.0 if self.regularizer == "l2" else float(self.p))
 
     def _accepts_missing_views(self) -> bool:
-        # A product has no part that a missing view could leave out.
+        # The product of the other factors is not the same kernel.
         return self.combine == "sum"
 
     def _default_kernels(self, X: Any) -> Any:
@@ -97,21 +96,20 @@ class _GMKL(IterativeEstimator):
             shaped = X if hasattr(X, "shape") else np.asarray(X)
             if len(shaped.shape) == 2 and shaped.shape[1] > 0:
                 return per_feature(RBF(), shaped)
-            # Data that is not a table is refused by the checks that follow.
+            # Later checks reject data that is not a table.
             return [RBF()]
         return self.kernels
 
     def _learn(self, training: Training) -> GatedMachine:
         if self.combine == "product":
             return self._learn_product(training)
-        return learn_weights(
-            self,
+        return self._learn_weights(
             training,
             lambda **common: spectral_gradient(
                 Penalised(**common, regularizer=self._penalty(), strength=float(self.lam)),
                 self.learn_tol,
             ),
-            # Its search follows rough machines and ends elsewhere from another start.
+            # The search uses loosely solved SVMs; another start leads to another solution.
             resume=False,
         )
 
@@ -126,7 +124,7 @@ class _GMKL(IterativeEstimator):
         )
         trace = self._run(spectral_gradient(objective, self.learn_tol))
         exponents = trace.last.params
-        # What was learned is one kernel; the factors are no parts of a decision.
+        # The learned kernel is one kernel; its factors have no contributions of their own.
         return training.model(
             ConstantGate(),
             np.ones(1),
@@ -138,14 +136,14 @@ class _GMKL(IterativeEstimator):
 
 
 def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
-    """Widths by factor and column, for kernels that are all Gaussian."""
+    """Return the gamma of each factor and column; raise ValueError if a kernel is not Gaussian."""
     gammas = np.zeros((len(kernels), n_features))
     for i, kernel in enumerate(kernels):
         term = kernel.term()
         if term is None or term.formula.operation != "gaussian" or term.normalizer is not None:
             raise ValueError(
                 f"combine='product' multiplies RBF kernels, got {names[i]!r}; leave kernels=None "
-                "for one RBF a column, or use combine='sum'"
+                "for one RBF per column, or use combine='sum'"
             )
         columns = range(n_features) if term.columns is None else term.columns
         scale = np.array(term.column_scale or np.ones(len(columns)))
@@ -157,16 +155,24 @@ def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
 class GMKLClassifier(_GMKL, Classifier):
     """Generalised multiple kernel learning: sums or products of kernels, any penalty.
 
-    Minimises the dual value of the machine on ``sum_i w_i k_i`` plus ``lam r(w)`` over ``w >= 0``
-    by spectral projected gradient, convex and up to a certified gap. With ``combine="product"``
-    the kernel is ``prod_i k_i^(w_i)`` of RBF kernels, by default one for each column: a width for
-    every feature is learned. That problem is not convex; it starts from equal exponents.
+    Minimises the dual objective of the SVM on ``sum_i w_i k_i`` plus ``lam r(w)`` over ``w >= 0``
+    by spectral projected gradient. The problem is convex, and the duality gap is certified. With
+    ``combine="product"`` the kernel is ``prod_i k_i^(w_i)`` of RBF kernels, by default one for each
+    column, which learns a width for every feature. That problem is not convex; it starts from
+    equal exponents.
 
     Notes
     -----
     With ``combine="product"`` the fitted model has one kernel, named "product". ``weights(X)`` is
     then one column of ones, and ``weights_`` has one entry per feature. Sparse samples are made
     dense.
+
+    References
+    ----------
+    .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
+       International Conference on Machine Learning (ICML), 2009.
+    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPG-GMKL: Generalized Multiple Kernel Learning
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
 
     Examples
     --------
@@ -185,6 +191,13 @@ class GMKLClassifier(_GMKL, Classifier):
 @settings
 class GMKLRegressor(_GMKL, Regressor):
     """Generalised multiple kernel learning for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
+       International Conference on Machine Learning (ICML), 2009.
+    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPG-GMKL: Generalized Multiple Kernel Learning
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
 
     Examples
     --------

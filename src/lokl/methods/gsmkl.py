@@ -1,4 +1,4 @@
-"""GS-MKL: groups of samples, each with its own shares of the kernels."""
+"""GS-MKL: groups of samples, each with its own weights of the kernels."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from lokl.optimizers import GateObjective, spectral_gradient
 
 @settings
 class _GSMKL(IterativeEstimator):
-    """Shares ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
+    """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
 
     n_clusters: int = N_CLUSTERS
     clustering: str = CLUSTERING
@@ -22,13 +22,16 @@ class _GSMKL(IterativeEstimator):
     learn_tol: float = setting(
         1e-3,
         POSITIVE,
-        "Projected gradient, or fall of the objective in five rounds, relative to the objective, "
-        "that ends the search.",
+        "Projected gradient, or decrease of the objective in five rounds, relative to the "
+        "objective, at which the search stops.",
     )
 
     _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": ("array of shape (n_clusters, n_kernels)", "Shares of the groups."),
-        "clusters_": ("Clusters", "``clusters_.assign(X)`` gives the groups of any samples."),
+        "weights_": (
+            "array of shape (n_clusters, n_kernels)",
+            "Weights of each group.",
+        ),
+        "clusters_": ("Clusters", "``clusters_.assign(X)`` returns the groups of any samples."),
         "history_": WAVERING,
         "duality_gap_": NOT_CONVEX,
     }
@@ -53,10 +56,16 @@ class _GSMKL(IterativeEstimator):
 
 @settings
 class GSMKLClassifier(_GSMKL, Classifier):
-    """Group-sensitive multiple kernel learning: every group has its shares of the kernels.
+    """Group-sensitive multiple kernel learning: one set of kernel weights for each group.
 
-    ``k(x, z) = sum_i w_{c(x), i} w_{c(z), i} k_i(x, z)``: kernel k-means divides the samples into
-    groups ``c(x)``, and the shares of a group, which sum to one, are learned by projected gradient.
+    ``k(x, z) = sum_i w_{c(x), i} w_{c(z), i} k_i(x, z)`` with groups ``c(x)`` from kernel k-means.
+    The optimal dual objective is minimised over the weights of each group, which sum to one, by
+    spectral projected gradient. The problem is not convex.
+
+    References
+    ----------
+    .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
+       Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
 
     Examples
     --------
@@ -73,6 +82,11 @@ class GSMKLClassifier(_GSMKL, Classifier):
 @settings
 class GSMKLRegressor(_GSMKL, Regressor):
     """Group-sensitive multiple kernel learning for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
+       Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
 
     Examples
     --------

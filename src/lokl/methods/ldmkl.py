@@ -1,4 +1,4 @@
-"""LD-MKL: one expert for each kernel, trained where it succeeds, and a gated vote."""
+"""LD-MKL: one expert for each kernel, trained on samples where it succeeds, and a gated vote."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,13 +14,13 @@ from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.success import (
     Expert,
-    JudgedKernel,
+    KernelSuccess,
     RegressedSuccess,
     SuccessEstimator,
     Vote,
-    at_training,
     learn_success,
-    softmax_trust,
+    softmax_weights,
+    success_at_training,
 )
 from lokl.solvers import Machines, Problem, Solution, Solver
 
@@ -30,83 +30,87 @@ _TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The samples that trust a kernel."""
+    """Training samples with a high weight for one kernel."""
 
-    rows: Array  # training samples
-    gate: Array  # (len(rows),)
-    scaled: Array  # gates times the number of kernels that share the trust of the sample
+    rows: Array  # positions of the samples
+    gate: Array  # (len(rows),), weights of the kernel
+    scaled: Array  # weights times the number of kernels that the sample has
 
 
 @settings
 class _LDMKL(SuccessEstimator):
-    """Experts where they succeed, weighed by where they shall succeed."""
+    """Experts trained where they succeed, weighted by their predicted success."""
 
     gating: str = setting(
         "kernel",
         one_of("kernel", "none", "weight", "literal"),
-        "What retraining makes of the gate: it scales the kernel, nothing, it scales the cost of "
-        "the samples, or it multiplies the finished coefficients. The last is the printed equation "
-        "and does badly.",
+        "Use of the gate when experts are retrained: it scales the kernel, is ignored, scales the "
+        "cost of the samples, or multiplies the final coefficients. The last is the published "
+        "equation and performs badly.",
     )
-    temperature: float = setting(1.0, POSITIVE, "Below 1 gates are sharper.")
+    temperature: float = setting(1.0, POSITIVE, "Of the softmax; below 1 weights are sharper.")
     margin: float = setting(
         0.05,
         NOT_NEGATIVE,
-        "An expert is trained on the samples where its gate is above ``1 / n_kernels - margin``. 0 "
-        "is the published rule, under which the noise of the regressions decides between kernels "
-        "that are equally good.",
+        "An expert is trained on samples with a weight above ``1 / n_kernels - margin``. 0 is the "
+        "published rule, under which noise of the regressions decides between kernels that are "
+        "equally good.",
     )
-    clip: bool = setting(False, FLAG, "Limit regressed success to [0, 1] before the softmax.")
-    intercept: str = setting("keep", one_of("keep", "drop"), 'Of experts under "literal" gating.')
+    clip: bool = setting(False, FLAG, "Whether success is clipped to [0, 1] before the softmax.")
+    intercept: str = setting(
+        "keep",
+        one_of("keep", "drop"),
+        'Whether experts keep their intercepts under "literal" gating.',
+    )
 
     _model_class: ClassVar[type[Model]] = Vote
 
     def _learn(self, training: Training) -> Vote:
-        judged = learn_success(self, training)
+        successes = learn_success(self, training)
         saturated = all_saturated(
-            (problem.take(own.alone.rows), dual, own.alone.gram.diag)
-            for own in judged
-            for problem, dual in zip(training.problems, own.alone.solution.duals, strict=True)
+            (problem.take(item.single.rows), dual, item.single.gram.diag)
+            for item in successes
+            for problem, dual in zip(training.problems, item.single.solution.duals, strict=True)
         )
-        success = at_training(judged, training.n_samples)
-        g = softmax_trust(success, self.temperature, self.clip)
-        # A sample that lacks views shares its trust among fewer kernels.
+        success = success_at_training(successes, training.n_samples)
+        g = softmax_weights(success, self.temperature, self.clip)
+        # The weights of a sample without some views are divided among fewer kernels.
         seen = np.isfinite(success).sum(axis=1)
         selected = (g > (1.0 / seen)[:, np.newaxis] - self.margin - _TIE) & (g > 0)
         experts, objective, steps = [], 0.0, 1
-        for i, own in enumerate(judged):
+        for i, item in enumerate(successes):
             rows = np.flatnonzero(selected[:, i])
             chosen = _Chosen(rows, g[rows, i], (seen * g[:, i])[rows])
-            expert, solution = self._retrain(training, own, chosen)
+            expert, solution = self._retrain(training, item, chosen)
             experts.append(expert)
             if solution is not None:
                 objective += solution.objective
                 steps = max(steps, solution.n_iter)
-        places = np.unique(np.concatenate([expert.support for expert in experts]))
+        positions = np.unique(np.concatenate([expert.support for expert in experts]))
         return Vote(
-            RegressedSuccess([own.regressor for own in judged]),
+            RegressedSuccess([item.regressor for item in successes]),
             self.temperature,
             self.clip,
             experts,
             np.tanh if training.is_classification else None,
-            SupportSet.at(places, training.samples, training.rows),
+            SupportSet.at(positions, training.samples, training.rows),
             objective,
             steps,
             FitDetails(g, saturated),
         )
 
     def _retrain(
-        self, training: Training, judged: JudgedKernel, chosen: _Chosen
+        self, training: Training, success: KernelSuccess, chosen: _Chosen
     ) -> tuple[Expert, Solution | None]:
-        """Train a kernel's machines on the samples that trust it."""
-        i = judged.alone.number
+        """Train the SVMs of a kernel on samples where its weight is high."""
+        i = success.single.index
         kernel, name, rows = training.kernels[i], training.names[i], chosen.rows
         problems = [problem.take(rows) for problem in training.problems]
         constant = _constant_decision(problems)
         if constant is not None:
-            nobody, none = np.empty(0, dtype=np.intp), np.empty((0, len(problems)))
-            return Expert(name, kernel, rows, nobody, none, constant, None, False), None
-        solution = self._solve(training.solver, judged, problems, chosen)
+            support, coef = np.empty(0, dtype=np.intp), np.empty((0, len(problems)))
+            return Expert(name, kernel, rows, support, coef, constant, None, False), None
+        solution = self._solve(training.solver, success, problems, chosen)
         coef, intercept = solution.coef, solution.intercept
         if self.gating == "literal":
             coef = coef * chosen.gate[:, np.newaxis]
@@ -130,25 +134,25 @@ class _LDMKL(SuccessEstimator):
         return expert, solution
 
     def _solve(
-        self, solver: Solver, judged: JudgedKernel, problems: list[Problem], chosen: _Chosen
+        self, solver: Solver, success: KernelSuccess, problems: list[Problem], chosen: _Chosen
     ) -> Solution:
-        alone = judged.alone
+        single = success.single
         gates = np.ones((len(chosen.rows), 1))
         if self.gating == "kernel":
             gates = chosen.scaled[:, np.newaxis]
         elif self.gating == "weight":
             problems = [problem.weighted(chosen.scaled) for problem in problems]
-        place = np.searchsorted(alone.rows, chosen.rows)
-        inner = alone.gram.inner
-        if alone.kept or len(place) < len(alone.rows):
-            inner = inner.take(place)
-        # The machine on all samples is a good guess at the one on its best samples.
-        start = [dual.coef[place] for dual in alone.solution.duals]
-        return Machines(solver, problems, start).solve(inner.gated(alone.gram.kernels, gates))
+        positions = np.searchsorted(single.rows, chosen.rows)
+        inner = single.gram.inner
+        if single.kept or len(positions) < len(single.rows):
+            inner = inner.take(positions)
+        # The SVMs on all samples are good warm starts.
+        start = [dual.coef[positions] for dual in single.solution.duals]
+        return Machines(solver, problems, start).solve(inner.gated(single.gram.kernels, gates))
 
 
 def _constant_decision(problems: list[Problem]) -> Array | None:
-    """Decision of an expert without two classes to tell apart: 0, or the one class it knows."""
+    """Return the decision of an expert with samples of one class or none, otherwise None."""
     if len(problems[0].target) == 0:
         return np.zeros(len(problems))
     if problems[0].is_classification:
@@ -160,16 +164,22 @@ def _constant_decision(problems: list[Problem]) -> Array | None:
 
 @settings
 class LDMKLClassifier(_LDMKL, Classifier):
-    """Localized decisions: one expert for each kernel, trained where it succeeds.
+    """Localized decisions: one expert for each kernel, trained on samples where it succeeds.
 
-    A machine is trained with every kernel alone and its success is regressed on the samples;
-    a softmax over the kernels makes gates ``g_i(x)`` of it. Every machine is then trained again on
-    the samples that trust it, and the decision is the gated vote ``sum_i g_i(x) tanh f_i(x)``.
+    SVMs are trained on every kernel alone, and their success is regressed on the samples. A softmax
+    over the kernels turns predicted success into weights ``g_i(x)``. The SVMs are then trained
+    again on samples where their weight is high. The decision is the weighted vote
+    ``sum_i g_i(x) tanh f_i(x)``.
 
     Notes
     -----
-    There is no final machine, and no kernel matrix of more than one kernel: the method suits large
-    data and views of very different kinds.
+    There is no SVM on a combined kernel matrix, so the method suits large data and views of very
+    different kinds.
+
+    References
+    ----------
+    .. [1] J. Moeller, S. Swaminathan, S. Venkatasubramanian. A Unified View of Localized Kernel
+       Learning. SIAM International Conference on Data Mining (SDM), 2016.
 
     Examples
     --------
@@ -188,6 +198,11 @@ class LDMKLClassifier(_LDMKL, Classifier):
 @settings
 class LDMKLRegressor(_LDMKL, Regressor):
     """Localized decisions for one or several numeric targets: the gated mean of the experts.
+
+    References
+    ----------
+    .. [1] J. Moeller, S. Swaminathan, S. Venkatasubramanian. A Unified View of Localized Kernel
+       Learning. SIAM International Conference on Data Mining (SDM), 2016.
 
     Examples
     --------

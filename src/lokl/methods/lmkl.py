@@ -1,4 +1,4 @@
-"""LMKL: a gate learned by gradient, together with the machine."""
+"""LMKL: a gate learned by gradient, together with the SVM."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from lokl.solvers import Solver
 
 _GATES: dict[str, Any] = {"softmax": SoftmaxGate, "sigmoid": SigmoidGate, "gaussian": GaussianGate}
 _GATINGS = ("auto", "input", "quadratic", "kernel_pca")
-# Trust below this counts as none, where `snap` is on.
+# With `snap`, smaller weights become 0.
 _SNAP = 1e-3
 # The smallest power of ten at which gates on kernel-PCA scores are the same for every seed and the
 # models about as accurate as the average of the kernels, on four multi-view sets with more columns
@@ -33,7 +33,7 @@ def _check_ridge(name: str, value: Any) -> None:
 
 @settings
 class _LMKL(IterativeEstimator):
-    """Minimise the optimal dual value over the parameters ``V`` of a gate."""
+    """Minimise the optimal dual objective over the parameters ``V`` of a gate."""
 
     gate: Any = setting(
         "softmax",
@@ -43,20 +43,20 @@ class _LMKL(IterativeEstimator):
     gating: Any = setting(
         "auto",
         anything('{"auto", "input", "quadratic", "kernel_pca"} or callable'),
-        "What the gate looks at: the standardised columns; these, their squares and products; or "
-        'leading kernel-PCA scores under the average kernel. "auto" is "input", and "kernel_pca" '
-        "where columns outnumber samples, or samples are row numbers of precomputed kernels. A "
-        "function is given the samples.",
+        "Input of the gate: the standardised columns; these with their squares and products; or "
+        'leading kernel-PCA scores under the average kernel. "auto" is "input", or "kernel_pca" '
+        "if columns outnumber samples or samples are row numbers of precomputed kernels. A "
+        "function receives the samples.",
     )
-    snap: bool = setting(True, FLAG, "Trust below 0.001 becomes none, trust above 0.999 full.")
+    snap: bool = setting(True, FLAG, "Whether weights below 0.001 become 0, above 0.999 one.")
     ridge: Any = setting(
         "auto",
         Rule('float or "auto"', _check_ridge),
-        'Penalty ``ridge / 2 |V|^2`` on the parameters of the gate. "auto" is 0, and 1000 for '
-        "kernel-PCA scores where columns outnumber samples: such a gate would learn the labels.",
+        'Penalty ``ridge / 2 |V|^2`` on the parameters of the gate. "auto" is 0, or 1000 for '
+        "kernel-PCA scores if columns outnumber samples: such a gate would memorise the labels.",
     )
     learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative fall of the objective that ends the search."
+        1e-3, POSITIVE, "Relative decrease of the objective at which the search stops."
     )
 
     _weights_use_labels = True
@@ -64,12 +64,12 @@ class _LMKL(IterativeEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        self._kind()
+        self._gate_and_columns()
         if not callable(self.gating):
             check_choice("gating", self.gating, _GATINGS)
 
-    def _kind(self) -> tuple[Gate, Any]:
-        """Return the gate and the columns it shall look at, None for the method's choice."""
+    def _gate_and_columns(self) -> tuple[Gate, Any]:
+        """Return the gate and the columns of its input, None for the default."""
         given = self.gate
         columns = None
         if isinstance(given, GateOn):
@@ -82,8 +82,8 @@ class _LMKL(IterativeEstimator):
         return given, columns
 
     def _learn(self, training: Training) -> GatedMachine:
-        kind, columns = self._kind()
-        gating, positions = self._looks_at(training, columns)
+        kind, columns = self._gate_and_columns()
+        gating, positions = self._gate_input(training, columns)
         representation = self._representation(training, gating, positions)
         gate = RepresentationGate(kind, representation, _SNAP if self.snap else 0.0)
         Z = representation(training.samples)
@@ -94,8 +94,8 @@ class _LMKL(IterativeEstimator):
         trace = self._run(line_search(objective, self.learn_tol))
         return training.model(gate, trace.last.params, trace.last.solution, **trace.summary())
 
-    def _looks_at(self, training: Training, columns: Any) -> tuple[Any, Array | None]:
-        """Return the kind of representation, never "auto", and positions of columns for it."""
+    def _gate_input(self, training: Training, columns: Any) -> tuple[Any, Array | None]:
+        """Return the kind of gate input, never "auto", and the positions of its columns."""
         samples, gating = training.samples, self.gating
         if callable(gating) or (gating == "kernel_pca" and columns is None):
             return gating, None
@@ -116,7 +116,7 @@ class _LMKL(IterativeEstimator):
         return gating, seen if stored else None
 
     def _representation(self, training: Training, gating: Any, positions: Array | None) -> Any:
-        """Return what the gate looks at, as a function of samples."""
+        """Return the input of the gate as a function of samples."""
         samples = training.samples
         if callable(gating):
             return OfGiven(gating)
@@ -126,7 +126,7 @@ class _LMKL(IterativeEstimator):
         return OfGiven(kind.learn(samples.given, training.weight, positions))
 
     def _penalty(self, training: Training, gating: Any) -> float:
-        """Return the ridge, where "auto" asks for one."""
+        """Return the ridge penalty."""
         if self.ridge != "auto":
             return float(self.ridge)
         few = gating == "kernel_pca" and _few(training, training.samples.n_features)
@@ -134,12 +134,12 @@ class _LMKL(IterativeEstimator):
 
 
 def _few(training: Training, n_columns: int) -> bool:
-    """Whether columns outnumber samples; a weight of 2 counts like the row written twice."""
+    """Return whether columns outnumber samples; a weight of 2 equals a repeated row."""
     return bool(n_columns > training.weight.sum())
 
 
 def _meaningful(n_features: int, stored: list[Any]) -> Array | None:
-    """Columns that are not row numbers of stored matrices, None where there are none."""
+    """Return columns that are not row numbers of stored matrices, None if there are none."""
     used = [kernel.columns_used() for kernel in stored]
     if any(columns is None for columns in used):
         return None
@@ -150,16 +150,23 @@ def _meaningful(n_features: int, stored: list[Any]) -> Array | None:
 
 @settings
 class LMKLClassifier(_LMKL, Classifier):
-    """Localized multiple kernel learning: a gate learned together with the machine.
+    """Localized multiple kernel learning: a gate learned together with the SVM.
 
-    ``f(x) = sum_j u_j sum_i h_i(x_j) h_i(x) k_i(x_j, x) + b``, where the gate ``h_i(x)`` says how
-    far kernel `i` is trusted at `x`. The optimal dual value is minimised over the parameters of the
-    gate by gradient; every step solves the machines again, from where they were.
+    ``f(x) = sum_j u_j sum_i h_i(x_j) h_i(x) k_i(x_j, x) + b``, where the gate ``h_i(x)`` weights
+    kernel `i` at `x`. The optimal dual objective is minimised over the parameters of the gate by
+    gradient descent with line search. Every step solves the SVMs again, from a warm start.
 
     Notes
     -----
-    The problem is not convex; another `random_state` may end elsewhere. With several classes or
-    targets all machines share one gate.
+    The problem is not convex; another `random_state` may lead to another solution. With several
+    classes or targets all SVMs share one gate.
+
+    References
+    ----------
+    .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
+       Machine Learning (ICML), 2008.
+    .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
+       Recognition 46, 2013.
 
     Examples
     --------
@@ -178,6 +185,13 @@ class LMKLClassifier(_LMKL, Classifier):
 @settings
 class LMKLRegressor(_LMKL, Regressor):
     """Localized multiple kernel learning for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
+       Machine Learning (ICML), 2008.
+    .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
+       Recognition 46, 2013.
 
     Examples
     --------

@@ -5,18 +5,17 @@ from typing import ClassVar
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE
-from lokl.base.templates import learn_weights
 from lokl.optimizers import NormBall, alternating
 
 
 @settings
 class _LpMKL(IterativeEstimator):
-    """Weights of norm at most one, alternating with the machines."""
+    """Weights of norm at most one, updated in turn with the SVMs."""
 
     p: float = setting(
         2.0,
         NORM,
-        "Norm of the weights, at least 1: 1 picks few kernels, infinity gives all the weight one.",
+        "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
     )
     learn_tol: float = setting(
         1e-3, POSITIVE, "Certified duality gap, relative to the objective, that ends the rounds."
@@ -30,8 +29,7 @@ class _LpMKL(IterativeEstimator):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        return learn_weights(
-            self,
+        return self._learn_weights(
             training,
             lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
         )
@@ -41,8 +39,14 @@ class _LpMKL(IterativeEstimator):
 class LpMKLClassifier(_LpMKL, Classifier):
     """l_p-norm multiple kernel learning: one weight for each kernel, of bounded norm.
 
-    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``|w|_p <= 1``: weights and machine are learned
-    together, in closed form, up to a certified gap. The problem is convex.
+    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``|w|_p <= 1``. The dual objective of the SVM is
+    minimised over the weights; weights in closed form and SVMs are updated in turn until the
+    certified duality gap is small. The problem is convex.
+
+    References
+    ----------
+    .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
+       of Machine Learning Research 12, 2011.
 
     Examples
     --------
@@ -61,6 +65,11 @@ class LpMKLClassifier(_LpMKL, Classifier):
 @settings
 class LpMKLRegressor(_LpMKL, Regressor):
     """l_p-norm multiple kernel learning for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
+       of Machine Learning Research 12, 2011.
 
     Examples
     --------

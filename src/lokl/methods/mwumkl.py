@@ -1,4 +1,4 @@
-"""MWUMKL: shares of the kernels by multiplicative weights."""
+"""MWUMKL: weights of the kernels by multiplicative updates."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -25,18 +25,24 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     """Multiple kernel learning by multiplicative weights: many kernels, little memory.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, squared hinge loss. Every round
-    puts more weight on one sample of each class and shifts shares between the kernels; rows of the
-    kernels are computed when they are needed, so memory grows with the number of samples, not with
-    its square. Stops at a certified relative gap.
+    increases the dual coefficient of one sample of each class and updates the weights of the
+    kernels. Rows of the kernels are computed when needed, so memory grows linearly with the number
+    of samples. The rounds stop at a certified relative gap.
 
     Notes
     -----
-    The weights are those of a squared hinge machine, which is the model itself. Another solver,
-    such as ``solver="exact"``, trains one more machine on the learned kernel, with the hinge or
-    with the `loss` asked for.
+    The weights belong to a squared hinge SVM, which is the model. Another solver, such as
+    ``solver="exact"``, trains one more SVM on the learned kernel, with the hinge or the given
+    `loss`.
 
-    With more than two classes each class against the rest has its own shares; the model uses their
-    mean, and the certified gap says how much that costs.
+    With more than two classes each one-versus-rest problem has its own weights. The model uses
+    their mean, and the certified gap includes the difference.
+
+    References
+    ----------
+    .. [1] J. Moeller, P. Raman, S. Venkatasubramanian, A. Saha. A Geometric Algorithm for Scalable
+       Multiple Kernel Learning. International Conference on Artificial Intelligence and Statistics
+       (AISTATS), 2014.
 
     Examples
     --------
@@ -57,8 +63,8 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     rate: str = setting(
         "scale_free",
         one_of(*RATES),
-        "Of learning: relative to the kernels' scale, or as published, for kernels of trace one "
-        "and with ``2 log(n) / epsilon^2`` rounds whatever the gap.",
+        "Learning rate: relative to the scale of the kernels, or as published, for kernels of "
+        "trace one and with ``2 log(n) / epsilon^2`` rounds whatever the gap.",
     )
     solver: Any = "mwu"
     max_iter: int = 1_000_000
@@ -67,11 +73,10 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     _stores_rows = True
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_SUM_ONE,
-        "history_": ("array", "Dual value over weights and machine at every certificate."),
+        "history_": ("array", "Dual objective over weights and SVM at every certificate."),
         "duality_gap_": (
             "float",
-            "Certified distance of the machine's primal value from the optimum over weights and "
-            "machine.",
+            "Certified distance of the primal objective from the optimum over weights and SVM.",
         ),
     }
 
@@ -85,7 +90,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         ]
         rounds = max(trace.last.solution.n_iter for trace in traces)
         is_squared = self._loss(training.solver) == "squared_hinge"
-        # A solver that knows the hinge as well trains machines of its own on the learned kernel.
+        # Solvers with other losses train SVMs of their own on the learned kernel.
         if len(traces) == 1 and "hinge" not in training.solver.losses:
             last = traces[0].last
             facts = {**traces[0].summary(), "rounds": rounds}
@@ -97,7 +102,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         if is_squared:
             solution, lower, gap = _squared_machines(training, shared, traces)
         else:
-            # Another loss: only the machines themselves are certified.
+            # Another loss: only the SVMs themselves are certified.
             solution = training.machines().solve(shared)
             lower, gap = solution.objective, solution.gap
         return training.model(
@@ -127,7 +132,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
 def _squared_machines(
     training: Training, gram: GatedGram, traces: list[OptimizationTrace]
 ) -> tuple[Solution, float, float]:
-    """Machines of all classes on the kernel of the mean shares, lower bound and gap."""
+    """Return SVMs of all classes on the kernel of the mean weights, lower bound and gap."""
     duals: list[Dual] = []
     for problem in training.problems:
         distinct = UniqueSamples.find(training.samples.filled, problem)

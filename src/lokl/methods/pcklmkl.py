@@ -1,4 +1,4 @@
-"""PCK-LMKL: pairs count where a kernel's class probabilities agree."""
+"""PCK-LMKL: a kernel counts for a pair of samples if its class probabilities agree."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,16 +17,16 @@ from lokl.kernels import Kernel
 from lokl.optimizers import NormBall, alternating
 from lokl.solvers import Solver
 
-# Of so many samples, evenly spaced, kernel values are looked at to see whether any is negative.
-_LOOKED_AT = 500
+# Number of evenly spaced samples among which negative kernel values are looked for.
+_SIGN_ROWS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class ClassProbabilities:
     """Class probabilities by a kernel density estimate with each kernel: rank = classes.
 
-    ``p_ic(x)`` is the mean similarity of kernel `i` to class `c`, over the sum of these means.
-    Kernels with negative values are turned into ``(1 + cosine) / 2`` first.
+    ``p_ic(x)`` is the mean similarity of `x` to class `c` under kernel `i`, divided by the sum over
+    all classes. Kernels with negative values are first replaced by ``(1 + cosine) / 2``.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ClassProbabilities:
         p = np.zeros((samples.n_samples, len(self.densities), n_classes))
         for i, density in enumerate(self.densities):
             means = density(samples.seen_by(i))
-            p[samples.rows_seen_by(i), i] = _shares(means, self.signed[i])
+            p[samples.rows_seen_by(i), i] = _normalized(means, self.signed[i])
         return rescale_missing(p, samples.present)
 
 
@@ -53,13 +53,18 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
     """Localized kernel learning with probability confidence kernels.
 
     ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
-    a density estimate with kernel `i`: a kernel counts for a pair where it finds both in the same
-    class. Weights of the kernels are learned as in l_p-norm MKL.
+    a density estimate with kernel `i`. A kernel counts for a pair if it assigns both samples to the
+    same class. Weights of the kernels are learned as in l_p-norm MKL.
 
     Notes
     -----
-    Training samples have no part in their own probabilities. Kernels with negative values are
-    turned into cosines between 0 and 1 for the densities.
+    Probabilities of training samples are leave-one-out estimates. For the densities, kernels with
+    negative values are replaced by cosines scaled to [0, 1].
+
+    References
+    ----------
+    .. [1] Y. Han, G. Liu. Probability-Confidence-Kernel-Based Localized Multiple Kernel Learning
+       With Lp Norm. IEEE Transactions on Systems, Man, and Cybernetics, Part B 42, 2012.
 
     Examples
     --------
@@ -72,9 +77,9 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
     True
     """
 
-    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger is more even.")
+    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger values are more even.")
     learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative duality gap of the weights that ends the rounds."
+        1e-3, POSITIVE, "Relative duality gap of the weights at which the rounds stop."
     )
 
     _weights_use_labels = True
@@ -85,38 +90,30 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        probabilities, own = training.cache.cached(
+        probabilities, left_out = training.cache.cached(
             "probabilities", lambda: _learn_probabilities(training)
         )
-        # A new sample has no part in its own density, so a training sample has none either.
-        base = rescale_missing(own, training.samples.present)
-        objective = NormBall(
-            machines=training.machines(resume="weights"),
-            gram=training.gram(base, keep=True),
+        # A new sample does not contribute to its density; training samples are treated the same.
+        base = rescale_missing(left_out, training.samples.present)
+        return self._learn_weights(
+            training,
+            lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
+            gate=WeightedGate(probabilities),
             base=base,
-            p=float(self.p),
-            first=training.cache.warm_start("weights"),
-        )
-        trace = self._run(alternating(objective, self.learn_tol))
-        params = trace.last.params
-        training.cache.store("weights", params)
-        return training.model(
-            WeightedGate(probabilities),
-            params,
-            trace.last.solution,
-            weights_=params[0],
-            **trace.summary(),
         )
 
 
 def _learn_probabilities(training: Training) -> tuple[ClassProbabilities, Array]:
-    """Densities of all kernels, and probabilities (n, n_kernels, n_classes) without oneself."""
+    """Return densities of all kernels, and leave-one-out probabilities of the training samples.
+
+    Probabilities are (n_samples, n_kernels, n_classes).
+    """
     targets = training.targets
     if targets.shape[1] == 1:
         targets = np.hstack([-targets, targets])
     # Weights of the samples in the column of their class.
     member = (targets > 0) * training.weight[:, np.newaxis]
-    own = np.zeros((training.n_samples, training.n_kernels, member.shape[1]))
+    left_out = np.zeros((training.n_samples, training.n_kernels, member.shape[1]))
     densities, signed = [], []
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
@@ -126,14 +123,14 @@ def _learn_probabilities(training: Training) -> tuple[ClassProbabilities, Array]
         )
         densities.append(density)
         signed.append(has_negative)
-        own[rows, i] = probabilities
-    return ClassProbabilities(densities, tuple(signed)), own
+        left_out[rows, i] = probabilities
+    return ClassProbabilities(densities, tuple(signed)), left_out
 
 
 def _density(
     kernel: Kernel, samples: Samples, member: Array, solver: Solver
 ) -> tuple[Expansion, bool, Array]:
-    """Density of every class under one kernel, and leave-one-out shares of its own samples."""
+    """Return densities of the classes under one kernel, and leave-one-out probabilities."""
     inner = solver.inner_products(samples.filled)
     gram = inner.gated([kernel])
     signed = _has_negative(gram.exact)
@@ -149,18 +146,18 @@ def _density(
     sums = gram.dot(coef) * totals - unit * gram.diag()[:, np.newaxis]
     rest = totals - unit
     means = np.divide(sums, rest, out=np.zeros_like(sums), where=rest > 1e-9)
-    return density, signed, _shares(means, signed)
+    return density, signed, _normalized(means, signed)
 
 
 def _has_negative(gram: GatedGram) -> bool:
-    """Whether a sample of the kernel's values has negative ones."""
-    count = min(gram.n_samples, _LOOKED_AT)
+    """Return whether a kernel has negative values among some samples."""
+    count = min(gram.n_samples, _SIGN_ROWS)
     some = np.linspace(0, gram.n_samples - 1, count).astype(np.intp)
     return bool((gram.block(some) < 0).any())
 
 
-def _shares(means: Array, signed: bool) -> Array:
-    """Class probabilities from mean similarities; equal where there is no density."""
+def _normalized(means: Array, signed: bool) -> Array:
+    """Return class probabilities from mean similarities; equal if all densities are zero."""
     means = 0.5 * (1.0 + means) if signed else np.maximum(means, 0.0)
     total = means.sum(axis=1, keepdims=True)
     even = np.full_like(means, 1.0 / means.shape[1])

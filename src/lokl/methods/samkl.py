@@ -1,10 +1,8 @@
-"""Which kernels a sample uses: the best choice under bounds on their number.
-
-SAMKL: every sample switches kernels on and off.
-"""
+"""SAMKL: every sample switches kernels on and off."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -28,15 +26,21 @@ from lokl.solvers.solve import check_regression
 def choose(gains: Array, least: int, most: int, present: Array | None = None) -> Array:
     """Switch on the kernels of largest gain, sample by sample.
 
-    Maximises ``sum_i h_i gain_i`` over ``h`` in {0, 1} with ``least <= sum h <= most``: all kernels
-    with a positive gain, at least and at most as many as allowed. Ties go to the earlier kernel.
+    Maximises ``sum_i h_i gain_i`` over ``h`` in {0, 1} with ``least <= sum h <= most``. Ties go to
+    the first kernel.
 
     Parameters
     ----------
     gains : array of shape (n_samples, n_kernels)
     least, most : int
+        Bounds on the number of kernels of a sample.
     present : boolean array of shape (n_samples, n_kernels), optional
-        Kernels whose view a sample lacks stay off, and the bounds follow what is left.
+        Kernels of missing views stay off; bounds are limited to the available kernels.
+
+    Returns
+    -------
+    switches : array of shape (n_samples, n_kernels)
+        0 or 1.
     """
     if present is not None:
         gains = np.where(present, gains, -np.inf)
@@ -50,22 +54,22 @@ def choose(gains: Array, least: int, most: int, present: Array | None = None) ->
 def choose_together(
     gains: Array, least: int, most: int, uses: int, present: Array | None = None
 ) -> Array:
-    """Like :func:`choose`, with every kernel used by at least `uses` samples: an integer program.
+    """Solve :func:`choose` with every kernel used by at least `uses` samples: an integer program.
 
     Raises
     ------
     ValueError
-        Where no choice satisfies all bounds.
+        If no choice satisfies all bounds.
     """
     n, m = gains.shape
-    there = np.ones((n, m), dtype=bool) if present is None else present
-    counts = there.sum(axis=1)
+    available = np.ones((n, m), dtype=bool) if present is None else present
+    counts = available.sum(axis=1)
     by_sample = sparse.kron(sparse.eye_array(n), np.ones((1, m)), format="csr")
     by_kernel = sparse.kron(np.ones((1, n)), sparse.eye_array(m), format="csr")
     result = milp(
         -gains.ravel(),
         integrality=np.ones(n * m),
-        bounds=Bounds(0, there.astype(float).ravel()),
+        bounds=Bounds(0, available.astype(float).ravel()),
         constraints=[
             LinearConstraint(by_sample, np.minimum(least, counts), np.minimum(most, counts)),
             LinearConstraint(by_kernel, np.full(m, uses), np.full(m, np.inf)),
@@ -81,49 +85,49 @@ def choose_together(
 
 # Rounds of the weights between two choices of kernels.
 _INNER_ROUNDS = 500
-# Choices without labels may go round in circles: the best machines of so many rounds are taken.
+# Choices without labels may cycle: the best SVMs of this many rounds are used.
 _CHOICES = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Part of every kernel in the decision of any sample, were it switched on."""
+class SwitchScores:
+    """Contribution of every kernel to the decision of any sample if it is switched on."""
 
-    machines: Expansion  # support samples under their own gates, and the coefficients
+    machines: Expansion  # SVMs with the gates of their support vectors
     weights: Array  # (n_kernels,)
 
     def __call__(self, samples: Samples) -> Array:
-        """Scores (n_samples, n_kernels, n_tasks)."""
+        """Return scores (n_samples, n_kernels, n_tasks)."""
         parts = self.machines.contributions(self.machines.prepare_ungated(samples))
         return np.asarray(parts * np.sqrt(self.weights)[:, np.newaxis])
 
 
 @dataclass(frozen=True)
 class SwitchRule:
-    """How a sample chooses, from scores and intercepts."""
+    """Choice of kernels from scores and intercepts."""
 
-    least: int  # number of kernels that are on
+    least: int  # bounds on the number of kernels
     most: int
     latent: str
 
     def __call__(self, scores: Array, intercept: Array, present: Array | None) -> Array:
-        """Choose without labels: the kernels that make the sample most confident of a class."""
+        """Choose without labels: the kernels of the most confident class."""
         _, choices, best = self._votes(scores, intercept, present)
         if self.latent == "structural":
-            # Each class has its best choice; the margin between two classes is that of a machine on
-            # the mean of their choices.
+            # Each class has its best choice; the margin between two classes equals the margin of an
+            # SVM on the mean of their choices.
             return np.asarray(np.mean(choices, axis=0))
         return np.asarray(choices[best, np.arange(len(best))])
 
     def gains(self, scores: Array, intercept: Array, present: Array | None) -> Array:
-        """Gain of every kernel towards the class of which the sample is most confident."""
+        """Return the gain of every kernel for the most confident class."""
         gains, _, best = self._votes(scores, intercept, present)
         return np.asarray(gains[best, np.arange(len(best))])
 
     def _votes(
         self, scores: Array, intercept: Array, present: Array | None
     ) -> tuple[Array, Array, Array]:
-        """Gains and choices for each class against the mean of the others, and the best class.
+        """Return gains and choices for each class against the mean of the others, and the best.
 
         Gains and choices are (n_classes, n_samples, n_kernels).
         """
@@ -135,28 +139,28 @@ class SwitchRule:
             rest = scores.sum(axis=2, keepdims=True) - scores
             gains = (scores - rest / others).transpose(2, 0, 1)
             offsets = intercept - (intercept.sum() - intercept) / others
-        choices = np.array([choose(own, self.least, self.most, present) for own in gains])
+        choices = np.array([choose(gain, self.least, self.most, present) for gain in gains])
         values = (choices * gains).sum(axis=2) + offsets[:, np.newaxis]
         return gains, choices, np.argmax(values, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """Choice of new samples: by the rule of training on scores, or by regressors of the choice."""
+class Switches:
+    """Switches of any samples: by the rule of training, or by regressors of the choices."""
 
-    scores: Scores
+    scores: SwitchScores
     rule: SwitchRule
     regressors: RegressedSuccess | None = None
 
     def __call__(self, samples: Samples) -> Array:
-        known = self.scores if self.regressors is None else self.regressors
-        return self.of(known(samples), samples.present)
+        evaluate = self.scores if self.regressors is None else self.regressors
+        return self.of(evaluate(samples), samples.present)
 
-    def of(self, known: Array, present: Array | None) -> Array:
-        """Choose by scores, or by regressed choices where there are regressors."""
+    def of(self, values: Array, present: Array | None) -> Array:
+        """Choose by scores, or by predicted switches if there are regressors."""
         if self.regressors is not None:
-            return choose(known - 0.5, self.rule.least, self.rule.most, present)
-        return self.rule(known, self.scores.machines.intercept, present)
+            return choose(values - 0.5, self.rule.least, self.rule.most, present)
+        return self.rule(values, self.scores.machines.intercept, present)
 
 
 @settings
@@ -164,7 +168,13 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     """Sample-adaptive multiple kernel learning: every sample switches kernels on and off.
 
     ``k(x, z) = sum_i w_i s_i(x) s_i(z) k_i(x, z)`` with switches ``s_i`` in {0, 1}. Weights and
-    machines (l_p-norm MKL) and switches are learned in turn.
+    SVMs (l_p-norm MKL) and the switches of all samples are updated in turn. The problem is not
+    convex.
+
+    References
+    ----------
+    .. [1] X. Liu, L. Wang, J. Zhang, J. Yin. Sample-Adaptive Multiple Kernel Learning. AAAI
+       Conference on Artificial Intelligence, 2014.
 
     Examples
     --------
@@ -177,34 +187,33 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     True
     """
 
-    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger is more even.")
+    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger values are more even.")
     min_kernels: int | None = setting(
         None,
         or_none(count()),
-        "Least number of kernels a sample uses; None is half of them, rounded up.",
+        "Least number of kernels of a sample; None is half of all kernels, rounded up.",
     )
     k_max: int | None = setting(
-        None, or_none(count()), "Largest number of kernels a sample uses; None is all of them."
+        None, or_none(count()), "Largest number of kernels of a sample; None is all kernels."
     )
     latent: str = setting(
         "confidence",
         one_of("confidence", "label", "structural"),
-        "A sample chooses the kernels that make it most confident of a class, as it does in "
-        "prediction; those that suit its label, which memorises labels; or the mean of the best "
-        "choices for each class.",
+        "Kernels of a training sample: those of its most confident class, as in prediction; those "
+        "of its label, which memorises labels; or the mean of the best choices for each class.",
     )
     assign: str = setting(
         "score",
         one_of("score", "regression"),
-        "New samples choose by their scores, or by regressors of the training samples' choices.",
+        "Kernels of new samples: by their scores, or by regressors of the training choices.",
     )
     least_uses: int = setting(
         0,
         count(0),
-        'Samples that must use every kernel, by an integer program ("confidence" and "label").',
+        'Least samples of every kernel, by an integer program ("confidence" and "label").',
     )
     learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative duality gap of the weights between two choices of kernels."
+        1e-3, POSITIVE, "Relative duality gap of the weights before the next choice of kernels."
     )
     max_iter: int = 20
 
@@ -213,10 +222,10 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         "weights_": WEIGHTS_OF_NORM_ONE,
         "choices_": (
             "array of shape (n_samples, n_kernels)",
-            "Which kernels the training samples that count have switched on.",
+            "Kernels of the training samples with a weight, 0 or 1.",
         ),
         "history_": ("array", "Best objective so far after every choice of kernels."),
-        "duality_gap_": ("float", "Of weights and machines, for the choices made."),
+        "duality_gap_": ("float", "Of weights and SVMs, for the final choices."),
     }
 
     def _check_combinations(self, solver: Solver) -> None:
@@ -226,12 +235,14 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
 
     def _rule(self, m: int) -> SwitchRule:
         most = m if self.k_max is None else check_count("k_max", self.k_max)
-        given = self.min_kernels
-        least = min(-(-m // 2), most) if given is None else check_count("min_kernels", given)
+        if self.min_kernels is None:
+            least = min(-(-m // 2), most)
+        else:
+            least = check_count("min_kernels", self.min_kernels)
         if not least <= most <= m:
             raise ValueError(
-                f"min_kernels <= k_max <= {m} (the number of kernels), got min_kernels={least}, "
-                f"k_max={most}"
+                f"min_kernels <= k_max <= {m} (the number of kernels) must hold, got "
+                f"min_kernels={least}, k_max={most}"
             )
         return SwitchRule(least, most, self.latent)
 
@@ -240,40 +251,40 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         path = _Alternation(self, training, rule)
         trace = self._run(path)
         params, choices = trace.last.params, path.best_choice
-        regressors, known = None, path.best_scores
+        regressors, values = None, path.best_scores
         if self.assign == "regression":
-            regressors, known = _regressors(training, choices)
-        chosen = Chosen(path.scores(trace.last), rule, regressors)
+            regressors, values = _regress_switches(training, choices)
+        switches = Switches(path.scores(trace.last), rule, regressors)
         return training.model(
-            WeightedGate(chosen),
+            WeightedGate(switches),
             params,
             trace.last.solution,
-            # The machines were trained on the choices before, or on those that labels made.
-            gates=apply_weights(chosen.of(known, training.samples.present), params),
+            # The SVMs were trained on the previous choices, or on choices by labels.
+            gates=apply_weights(switches.of(values, training.samples.present), params),
             weights_=params[0],
             choices_=choices,
             **trace.summary(),
         )
 
 
-def _regressors(training: Training, choices: Array) -> tuple[RegressedSuccess, Array]:
-    """Regress every kernel's switch on the samples, with the kernel itself.
+def _regress_switches(training: Training, choices: Array) -> tuple[RegressedSuccess, Array]:
+    """Regress the switches of every kernel on the samples, with the kernel itself.
 
-    Returns the regressors, and their values at the training samples.
+    Returns the regressors, and their values at the training samples, (n_samples, n_kernels).
     """
     regressors, regressed = [], np.full(choices.shape, -np.inf)
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
         machine = success_machine(training.solver, choices[rows, i], training.weight[rows])
-        regressed[rows, i], own = regress(machine, gram, training.names[i])
-        regressors.append(own)
+        regressed[rows, i], regressor = regress(machine, gram, training.names[i])
+        regressors.append(regressor)
         gram.release()
     return RegressedSuccess(regressors), regressed
 
 
 class _Alternation:
-    """The path of SAMKL: the best machines so far after every choice of kernels."""
+    """Steps of SAMKL: the best SVMs so far after every choice of kernels."""
 
     def __init__(self, learner: SAMKLClassifier, training: Training, rule: SwitchRule):
         self.learner = learner
@@ -283,7 +294,7 @@ class _Alternation:
         h = np.ones((training.n_samples, training.n_kernels))
         present = training.samples.present
         self.best_choice = h if present is None else h * present
-        self.best_scores: Array = np.empty(0)  # of the training samples, under the best machines
+        self.best_scores: Array = np.empty(0)  # of the training samples, under the best SVMs
         self.gram: GatedGram = training.gram(self.best_choice, keep=True)
 
     def __iter__(self) -> Iterator[OptimizerStep]:
@@ -301,23 +312,20 @@ class _Alternation:
             h = new
 
     def _weights(self, h: Array) -> OptimizerStep:
-        """Learn weights for a choice of kernels."""
+        """Learn weights and SVMs for a choice of kernels."""
         objective = NormBall(
             machines=self.machines, gram=self.gram.regated(h), base=h, p=float(self.learner.p)
         )
-        for rounds, found in enumerate(alternating(objective, self.learner.learn_tol), 1):
-            step = found
-            if rounds == _INNER_ROUNDS:
-                break
+        *_, step = islice(alternating(objective, self.learner.learn_tol), _INNER_ROUNDS)
         return step
 
-    def scores(self, step: OptimizerStep) -> Scores:
-        """Scores of any sample under the machines of a step."""
+    def scores(self, step: OptimizerStep) -> SwitchScores:
+        """Return scores of any sample under the SVMs of a step."""
         training, solution = self.training, step.solution
-        # Gates of new samples are not needed: what a kernel would say is asked under full trust.
+        # SwitchScores assume that every kernel is on, so gates of new samples are not needed.
         kernel = GatedKernel(training.kernels, ConstantGate(), step.params[0], names=training.names)
         machines = Expansion.make(kernel, solution.gram, solution.coef, solution.intercept)
-        return Scores(machines, step.params[0])
+        return SwitchScores(machines, step.params[0])
 
     def _scores_of_training(self, step: OptimizerStep) -> Array:
         solution = step.solution
@@ -338,8 +346,8 @@ class _Alternation:
             if learner.least_uses
             else choose(gains, rule.least, rule.most, present)
         )
-        # Equal losses keep the choice: the objective falls or the alternation ends.
-        losses = [self._losses(own, scores, solution.intercept) for own in (new, h)]
+        # Equal losses keep the choice: the objective decreases or the alternation stops.
+        losses = [self._losses(switches, scores, solution.intercept) for switches in (new, h)]
         better = losses[0] < losses[1]
         keep_all = learner.least_uses and better.any()
         return new if keep_all else np.where(better[:, np.newaxis], new, h)
@@ -349,7 +357,7 @@ class _Alternation:
         return choose_together(gains, rule.least, rule.most, self.learner.least_uses, present)
 
     def _losses(self, h: Array, scores: Array, intercept: Array) -> Array:
-        """Loss of every sample under a choice of kernels."""
+        """Return the loss of every sample under a choice of kernels, (n_samples,)."""
         decision = (h[:, :, np.newaxis] * scores).sum(axis=1) + intercept
         tasks = zip(self.training.problems, decision.T, strict=True)
-        return np.sum([problem.losses(own) for problem, own in tasks], axis=0)
+        return np.sum([problem.losses(values) for problem, values in tasks], axis=0)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import POSITIVE
-from lokl.base.templates import learn_weights
 from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
 
 
@@ -26,9 +25,9 @@ class _SimpleMKL(IterativeEstimator):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        return learn_weights(self, training, self._path)
+        return self._learn_weights(training, self._steps)
 
-    def _path(self, **common: Any) -> Iterator[OptimizerStep]:
+    def _steps(self, **common: Any) -> Iterator[OptimizerStep]:
         objective = Simplex(**common)
         search = reduced_gradient if objective.first is None else level_method
         return search(objective, self.learn_tol)
@@ -38,9 +37,14 @@ class _SimpleMKL(IterativeEstimator):
 class SimpleMKLClassifier(_SimpleMKL, Classifier):
     """SimpleMKL: weights of the kernels that sum to one, few of them not zero.
 
-    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``, learned by reduced gradient up to a
-    certified gap. The problem is convex, and the same as :class:`LpMKLClassifier` with ``p=1``,
-    which it solves in fewer rounds.
+    ``k = sum_i w_i k_i`` with ``w >= 0`` and ``sum_i w_i = 1``. The dual objective of the SVM is
+    minimised over the weights by reduced gradient until the certified duality gap is small. The
+    problem is convex. It equals :class:`LpMKLClassifier` with ``p=1`` and needs fewer rounds.
+
+    References
+    ----------
+    .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
+       Learning Research 9, 2008.
 
     Examples
     --------
@@ -59,6 +63,11 @@ class SimpleMKLClassifier(_SimpleMKL, Classifier):
 @settings
 class SimpleMKLRegressor(_SimpleMKL, Regressor):
     """SimpleMKL for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
+       Learning Research 9, 2008.
 
     Examples
     --------

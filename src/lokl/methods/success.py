@@ -1,8 +1,6 @@
-"""Where kernels succeed: a regressed function of the samples for each kernel.
+"""Success of each kernel as a function of the samples, and a vote of one SVM per kernel.
 
-A vote of experts: one machine for each kernel, weighed by how far each is trusted.
-
-Where does each kernel succeed? One machine and one regressor of its success for each kernel.
+LD-MKL and SwMKL train SVMs on each kernel alone and regress their success on the samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,39 +27,39 @@ from lokl.solvers.solve import check_regression
 
 @dataclass(frozen=True, eq=False)
 class RegressedSuccess:
-    """Regressed success of every kernel at any sample."""
+    """Predicted success of every kernel at any sample."""
 
-    regressors: list[Expansion]  # one for each kernel, on samples that have its view
+    regressors: list[Expansion]  # one per kernel, for samples that have its view
 
     def __call__(self, samples: Samples) -> Array:
-        """Values (n_samples, n_kernels), minus infinity where a view is missing."""
+        """Return success (n_samples, n_kernels), minus infinity for missing views."""
         return self.prepared(samples)[0]
 
     def prepared(self, samples: Samples) -> tuple[Array, list[Any]]:
-        """Return the values, and for each kernel the samples as laid out to find them."""
+        """Return the success, and the prepared samples of each kernel for further use."""
         values = np.full((samples.n_samples, len(self.regressors)), -np.inf)
-        laid_out = []
+        prepared = []
         for i, regressor in enumerate(self.regressors):
             points = regressor.prepare(samples.seen_by(i))
             values[samples.rows_seen_by(i), i] = regressor.at(points)[:, 0]
-            laid_out.append(points)
-        return values, laid_out
+            prepared.append(points)
+        return values, prepared
 
 
-def softmax_trust(success: Array, temperature: float, clip: bool) -> Array:
-    """Softmax over the kernels of their success; missing views (minus infinity) get 0."""
+def softmax_weights(success: Array, temperature: float, clip: bool) -> Array:
+    """Return the softmax of success over the kernels; 0 for missing views (minus infinity)."""
     missing = np.isneginf(success)
     values = np.clip(success, 0.0, 1.0) if clip else success
     return masked_softmax(np.where(missing, -np.inf, values) / temperature, ~missing)
 
 
-# New samples are laid out for every kernel at once, so many of them at a time.
+# New samples that are prepared for all kernels at a time.
 _BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """The machine of one kernel, trained on the samples that trust it.
+    """SVMs of one kernel, trained on the samples where its weight is high.
 
     Attributes
     ----------
@@ -71,15 +69,15 @@ class Expert:
     rows : array of int
         Training samples it was trained on.
     support : array of int
-        Training samples that carry it.
+        Training samples that are its support vectors.
     coef : array of shape (n_support, n_tasks)
         Signed coefficients.
     intercept : array of shape (n_tasks,)
     expansion : Expansion or None
-        The function without the gate of the new sample, None where there is no machine: then the
-        intercept is all, zero for an expert that abstains.
+        Decision function without the gate of the new sample. None if no SVM could be trained; the
+        decision is then the intercept, which is zero for an expert that abstains.
     gated : bool
-        Whether the decision of a sample is scaled by its own gate.
+        Whether the kernel sum of a sample is scaled by its own gate.
     """
 
     name: str
@@ -93,26 +91,26 @@ class Expert:
 
     @property
     def residual(self) -> Array:
-        """How far features of low rank miss the kernel, (1,)."""
+        """Error of low-rank features for the kernel, (1,)."""
         return np.zeros(1) if self.expansion is None else self.expansion.residual
 
-    def decide(self, X: Any, trust: Array) -> Array:
-        """Decisions (n_samples, n_tasks) of samples that trust it so far (``m g``).
+    def decide(self, X: Any, gate: Array) -> Array:
+        """Return decisions (n_samples, n_tasks) of samples with its view.
 
         Parameters
         ----------
         X : Samples, or {array, CSR matrix} of shape (n_samples, n_features)
-            With its view.
-        trust : array of shape (n_samples,)
+        gate : array of shape (n_samples,)
+            Weight of the expert times the number of kernels.
         """
         samples = X if isinstance(X, Samples) else Samples.of(X)
         if self.expansion is None:
-            return self.say(np.zeros((samples.n_samples, len(self.intercept))), trust)
-        return self.say(self.expansion(samples), trust)
+            return self.decide_from(np.zeros((samples.n_samples, len(self.intercept))), gate)
+        return self.decide_from(self.expansion(samples), gate)
 
-    def say(self, values: Array, trust: Array) -> Array:
-        """Return the decisions of samples at which the expansion has been computed."""
-        gated = values * trust[:, np.newaxis] if self.gated else values
+    def decide_from(self, values: Array, gate: Array) -> Array:
+        """Return decisions from known kernel sums, (n_samples, n_tasks)."""
+        gated = values * gate[:, np.newaxis] if self.gated else values
         return np.asarray(gated + self.intercept)
 
 
@@ -122,11 +120,11 @@ class Vote(Model):
 
     success: RegressedSuccess
     temperature: float  # of the softmax
-    clip: bool  # whether success is limited to [0, 1] before the softmax
+    clip: bool  # whether success is clipped to [0, 1] before the softmax
     experts: list[Expert]
-    squash: Callable[[Array], Array] | None  # of decisions, before they are weighed
+    squash: Callable[[Array], Array] | None  # applied to decisions before they are weighted
     support: SupportSet
-    objective: float  # sum of the experts' dual values
+    objective: float  # sum of the dual objectives of the experts
     n_iter: int
     details: FitDetails | None = None
 
@@ -143,7 +141,7 @@ class Vote(Model):
         ),
         "intercept_": (
             "array of shape (n_machines,)",
-            "Zero: the parts of the kernels are all of the decision.",
+            "Zero: the contributions of the kernels are the whole decision.",
         ),
         "history_": ("array", "Dual objective, summed over the experts."),
     }
@@ -156,7 +154,7 @@ class Vote(Model):
         return np.asarray(self.contributions(samples).sum(axis=1))
 
     def weights(self, samples: Samples) -> Array:
-        return softmax_trust(self.success(samples), self.temperature, self.clip)
+        return softmax_weights(self.success(samples), self.temperature, self.clip)
 
     def contributions(self, samples: Samples) -> Array:
         parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
@@ -166,20 +164,21 @@ class Vote(Model):
         return parts
 
     def _parts(self, samples: Samples) -> Array:
-        success, laid_out = self.success.prepared(samples)
-        g = softmax_trust(success, self.temperature, self.clip)
-        # A sample that lacks views shares its trust among fewer kernels.
+        success, prepared = self.success.prepared(samples)
+        g = softmax_weights(success, self.temperature, self.clip)
+        # The weights of a sample without some views are divided among fewer kernels.
         count = np.isfinite(success).sum(axis=1)
         parts = np.zeros((samples.n_samples, len(self.experts), self.n_tasks))
         for i, expert in enumerate(self.experts):
             rows = samples.rows_seen_by(i)
-            values = self._expansion_at(i, samples, laid_out[i])
-            said = expert.say(values, (count * g[:, i])[rows])
-            parts[rows, i] = g[rows, i, np.newaxis] * (self.squash(said) if self.squash else said)
+            values = self._expansion_at(i, samples, prepared[i])
+            decision = expert.decide_from(values, (count * g[:, i])[rows])
+            squashed = self.squash(decision) if self.squash else decision
+            parts[rows, i] = g[rows, i, np.newaxis] * squashed
         return parts
 
     def _expansion_at(self, i: int, samples: Samples, points: Any) -> Array:
-        """Expert `i`'s expansion, on the layout that its regressor has made where that serves."""
+        """Return kernel sums of expert `i`, on the points of its regressor if possible."""
         expansion = self.experts[i].expansion
         if expansion is None:
             return np.zeros((points.n_samples, self.n_tasks))
@@ -205,14 +204,14 @@ class Vote(Model):
         }
 
 
-# Cost and tube of the regressors, the defaults of LibSVM and scikit-learn.
+# Cost and epsilon of the regressors, the defaults of LibSVM and scikit-learn.
 _COST, _TUBE = 1.0, 0.1
 _FOLDS = 5
 # Decisions that differ by less, in units of the largest one, are equal.
 _TIE = 1e-9
 # Share of the memory for matrices of single kernels that stay from one fit to the next.
 _FOR_KERNELS_ALONE = 0.5
-# What numpy may say is set for each thread.
+# numpy's error state belongs to a thread.
 _quiet = np.errstate(all="ignore")
 
 
@@ -223,26 +222,25 @@ def _check_success_kernel(name: str, value: Any) -> None:
 
 @settings
 class SuccessEstimator(KernelEstimator):
-    """Settings of methods that regress success."""
+    """Settings of methods that regress the success of each kernel."""
 
     _weights_use_labels = True
 
     success: str = setting(
         "train",
         one_of("train", "cv"),
-        "Success of a kernel on the training samples themselves, or on samples left out in turn "
-        "(five folds).",
+        "Whether success is measured on the training samples or on held-out samples (five folds).",
     )
     success_kernel: Any = setting(
         "same",
         Rule('"same" or Kernel', _check_success_kernel),
-        "Kernel of the regressions of success: that of the machine, or one for all.",
+        "Kernel of the regressions of success: the kernel itself, or one for all.",
     )
     closeness: str = setting(
         "decay",
         one_of("decay", "within"),
         "Success in regression: ``exp(-residual / median residual)``, or whether the residual is "
-        "within `epsilon`. Not used for classes.",
+        "at most `epsilon`. Not used in classification.",
     )
 
     def _check_combinations(self, solver: Solver) -> None:
@@ -251,47 +249,47 @@ class SuccessEstimator(KernelEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class KernelAlone:
-    """The machines of one kernel by itself."""
+class SingleKernelFit:
+    """SVMs of one kernel single."""
 
-    number: int  # of the kernel
+    index: int  # of the kernel
     rows: Array  # training samples that have its view
     gram: GatedGram  # of these samples
-    kept: bool  # whether its rows stay in memory for fits that follow
+    kept: bool  # whether its rows stay in memory for later fits
     solution: Solution
-    decision: Array  # (len(rows), n_tasks), by which success is judged
+    decision: Array  # (len(rows), n_tasks), from which success is computed
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedKernel:
-    """One kernel's machines, where it was right, and the regressor of that."""
+class KernelSuccess:
+    """SVMs of one kernel, their success at the training samples, and its regressor."""
 
-    alone: KernelAlone
+    single: SingleKernelFit
     success: Array  # (len(rows),), between 0 and 1
     regressed: Array  # (len(rows),), the regressor at the training samples
     regressor: Expansion
 
 
-def learn_success(learner: SuccessEstimator, training: Training) -> list[JudgedKernel]:
-    """Fit every kernel alone, see where it succeeds, and regress that on the samples.
+def learn_success(learner: SuccessEstimator, training: Training) -> list[KernelSuccess]:
+    """Train SVMs on every kernel alone, and regress their success on the samples.
 
     Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
     """
     jobs = effective_jobs(learner.n_jobs, training.n_kernels)
     solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
-    judge = _Judge(learner, training, solver, int(training.rng.randint(2**31 - 1)))
+    trainer = _SuccessTrainer(learner, training, solver, int(training.rng.randint(2**31 - 1)))
     kernels = range(training.n_kernels)
     if training.is_classification:
-        return run_calls([partial(judge.classes, i) for i in kernels], jobs)
-    # What counts as close is known only when all kernels have been tried.
-    machines = run_calls([partial(judge.machines, i) for i in kernels], jobs)
+        return run_calls([partial(trainer.classes, i) for i in kernels], jobs)
+    # The scale of residuals depends on all kernels.
+    machines = run_calls([partial(trainer.machines, i) for i in kernels], jobs)
     scale = _common_scale(training, machines)
-    return run_calls([partial(judge.targets, alone, scale) for alone in machines], jobs)
+    return run_calls([partial(trainer.targets, single, scale) for single in machines], jobs)
 
 
 @dataclass(frozen=True, eq=False)
-class _Judge:
-    """What is done for one kernel."""
+class _SuccessTrainer:
+    """Training of SVMs and regressors, one kernel at a time."""
 
     learner: Any
     training: Training
@@ -299,29 +297,29 @@ class _Judge:
     seed: int
 
     @_quiet
-    def machines(self, i: int) -> KernelAlone:
-        """Solve the machines of kernel `i` alone, and give the memory of its rows back."""
-        alone = self._alone(i)
-        _release(alone, alone.gram)
-        return alone
+    def machines(self, i: int) -> SingleKernelFit:
+        """Train the SVMs of kernel `i`, and free the memory of its rows."""
+        single = self._fit_alone(i)
+        _release(single, single.gram)
+        return single
 
     @_quiet
-    def classes(self, i: int) -> JudgedKernel:
-        """Machines, correct decisions and their regressor, all on the same stored rows."""
-        alone = self._alone(i)
-        return self._regress(alone, _correct(self.training.targets[alone.rows], alone.decision))
+    def classes(self, i: int) -> KernelSuccess:
+        """Train SVMs and the regressor of correct decisions, all on the same stored rows."""
+        single = self._fit_alone(i)
+        return self._regress(single, _correct(self.training.targets[single.rows], single.decision))
 
     @_quiet
-    def targets(self, alone: KernelAlone, scale: float) -> JudgedKernel:
-        """Success of a regression machine, and its regressor."""
-        residuals = np.abs(self.training.targets[alone.rows] - alone.decision).mean(axis=1)
+    def targets(self, single: SingleKernelFit, scale: float) -> KernelSuccess:
+        """Compute the success of a regression SVM, and train its regressor."""
+        residuals = np.abs(self.training.targets[single.rows] - single.decision).mean(axis=1)
         if self.learner.closeness == "within":
             success = (residuals <= self.learner.epsilon).astype(float)
         else:
             success = np.exp(-residuals / scale)
-        return self._regress(alone, success)
+        return self._regress(single, success)
 
-    def _alone(self, i: int) -> KernelAlone:
+    def _fit_alone(self, i: int) -> SingleKernelFit:
         training = self.training
         rows = training.samples.rows_seen_by(i)
         gram, kept = self._gram(i)
@@ -333,10 +331,10 @@ class _Judge:
         if self.learner.success == "cv":
             folds = folds_for(problems, _FOLDS, self.seed)
             decision = held_out_decisions(self.solver, gram, problems, folds, solution)
-        return KernelAlone(i, rows, gram, kept, solution, decision)
+        return SingleKernelFit(i, rows, gram, kept, solution, decision)
 
     def _gram(self, i: int) -> tuple[GatedGram, bool]:
-        """Matrix of kernel `i`, and whether it stays in memory for fits that follow."""
+        """Return the Gram matrix of kernel `i`, and whether it stays in memory for later fits."""
         training = self.training
 
         def make(solver: Solver) -> GatedGram:
@@ -350,77 +348,76 @@ class _Judge:
                 return gram, True
         return make(self.solver), False
 
-    def _regress(self, alone: KernelAlone, success: Array) -> JudgedKernel:
-        """Regress success, on the same rows unless another kernel is asked for."""
-        training, gram = self.training, alone.gram
-        weight = training.weight[alone.rows]
+    def _regress(self, single: SingleKernelFit, success: Array) -> KernelSuccess:
+        """Train the regressor of success, on the same rows unless it has another kernel."""
+        training, gram = self.training, single.gram
+        weight = training.weight[single.rows]
         kernel = self.learner.success_kernel
         if isinstance(kernel, Kernel):
             gram = gram.inner.gated([kernel.bind(gram.inner.X, weight)])
-        name, cache = training.names[alone.number], training.cache.for_kernel(alone.number)
+        name, cache = training.names[single.index], training.cache.for_kernel(single.index)
 
         def make() -> tuple[Array, Expansion]:
             machine = success_machine(self.solver, success, weight)
             return regress(cache.resume("regression", machine), gram, name)
 
-        # At many costs a machine is right about the same samples.
+        # At many costs the same samples are classified correctly.
         regressed, regressor = cache.cached("success", make, inputs=success)
-        _release(alone, gram)
-        return JudgedKernel(alone, success, regressed, regressor)
+        _release(single, gram)
+        return KernelSuccess(single, success, regressed, regressor)
 
 
-def _release(alone: KernelAlone, gram: GatedGram) -> None:
-    """Give the memory of rows back, unless fits follow that have room for them."""
-    if not alone.kept:
+def _release(single: SingleKernelFit, gram: GatedGram) -> None:
+    """Free the memory of rows unless later fits use them."""
+    if not single.kept:
         gram.release()
 
 
-def memory_left(judged: Sequence[JudgedKernel]) -> float:
-    """Share of the memory that kernels alone leave to the rest of a fit."""
-    return 1.0 - _FOR_KERNELS_ALONE if any(own.alone.kept for own in judged) else 1.0
+def memory_left(successes: Sequence[KernelSuccess]) -> float:
+    """Return the share of the memory that single kernels leave to the rest of a fit."""
+    return 1.0 - _FOR_KERNELS_ALONE if any(success.single.kept for success in successes) else 1.0
 
 
 def success_machine(solver: Solver, values: Array, weight: Array) -> Machines:
-    """Return the machine that regresses values on samples."""
+    """Return an SVM that regresses values on samples."""
     return Machines(solver, [epsilon_insensitive(values, _COST * weight, _TUBE)])
 
 
 def regress(machine: Machines, gram: GatedGram, name: str) -> tuple[Array, Expansion]:
-    """Regress the values of a machine under one kernel; return them there, and anywhere."""
+    """Solve a regression under one kernel; return fitted values and the regressor."""
     dual = machine.solve(gram).duals[0]
     kernel = average_kernel(gram.kernels, [name])
     expansion = Expansion.make(kernel, gram, dual.coef[:, np.newaxis], dual.intercept)
     return dual.decision, expansion
 
 
-def at_training(judged: Sequence[JudgedKernel], n_samples: int) -> Array:
-    """Regressed success at the training samples, minus infinity where a view is missing."""
-    values = np.full((n_samples, len(judged)), -np.inf)
-    for i, own in enumerate(judged):
-        values[own.alone.rows, i] = own.regressed
+def success_at_training(successes: Sequence[KernelSuccess], n_samples: int) -> Array:
+    """Return predicted success at the training samples, minus infinity for missing views."""
+    values = np.full((n_samples, len(successes)), -np.inf)
+    for i, success in enumerate(successes):
+        values[success.single.rows, i] = success.regressed
     return values
 
 
-def _common_scale(training: Training, machines: Sequence[KernelAlone]) -> float:
-    """Median absolute residual over all kernels: what counts as close."""
+def _common_scale(training: Training, machines: Sequence[SingleKernelFit]) -> float:
+    """Return the median absolute residual over all kernels."""
     residuals, weights = [], []
-    for alone in machines:
-        missed = np.abs(training.targets[alone.rows] - alone.decision)
+    for single in machines:
+        missed = np.abs(training.targets[single.rows] - single.decision)
         residuals.append(missed.mean(axis=1))
-        weights.append(training.weight[alone.rows])
+        weights.append(training.weight[single.rows])
     values, weight = np.concatenate(residuals), np.concatenate(weights)
     order = np.argsort(values, kind="stable")
     mass = np.cumsum(weight[order])
     median = float(values[order][np.searchsorted(mass, 0.5 * mass[-1])])
-    # Where most residuals are zero, any other is far away.
+    # If most residuals are zero, any other is large.
     return max(median, 1e-12)
 
 
 def _correct(targets: Array, decision: Array) -> Array:
-    """1 where the decision names the right class, else 0.
+    """Return 1 for samples with the correct class ahead, otherwise 0.
 
-    Classes that tie name none: samples on the margins of two machines do, and rounding would name
-    either.
+    Ties count as wrong: samples on the margins of two SVMs are tied up to rounding.
     """
     if targets.shape[1] == 1:
         ahead = (targets * decision)[:, 0]

@@ -1,4 +1,4 @@
-"""SwMKL: kernels weighted by their regressed success, pair by pair."""
+"""SwMKL: kernels weighted by their predicted success, pair by pair."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,21 +15,21 @@ from lokl.kernels import Precomputed
 from lokl.methods.success import (
     RegressedSuccess,
     SuccessEstimator,
-    at_training,
     learn_success,
     memory_left,
+    success_at_training,
 )
 from lokl.solvers import Solution, Solver
 
-# Trust never falls below this, so that no sample is left without any kernel.
+# Least weight of a kernel, so that every sample has some.
 _FLOOR = 1e-3
-# Repairs of the published kernel, and that kernel itself, which divide by a sum for each pair.
+# The published kernel and its repairs divide by a sum for each pair.
 _PAIRS = ("none", "clip", "shift")
 
 
 @dataclass(frozen=True, eq=False)
-class SuccessTrust:
-    """Gates from regressed success, scaled as the repair wants it."""
+class SuccessGates:
+    """Gates from predicted success, normalised according to `psd`."""
 
     success: RegressedSuccess
     psd: str
@@ -38,7 +38,7 @@ class SuccessTrust:
         return self.of(self.success(samples))
 
     def of(self, success: Array) -> Array:
-        """Turn regressed success into gates, 0 where a view is missing."""
+        """Turn predicted success into gates, 0 for missing views."""
         g = np.where(np.isneginf(success), 0.0, np.clip(success, _FLOOR, 1.0))
         if self.psd == "cosine":
             return np.asarray(g / np.linalg.norm(g, axis=1, keepdims=True))
@@ -48,9 +48,9 @@ class SuccessTrust:
 
 
 class SuccessGate(WeightedGate):
-    """Trust is the share of a kernel in the pair of the sample with itself; rows sum to one."""
+    """Gate with weights that are shares of the kernels in the pair of a sample with itself."""
 
-    base: SuccessTrust
+    base: SuccessGates
 
     def kernel_weights(self, H: Array) -> Array:
         share = H if self.base.psd == "pointwise" else H**2
@@ -59,75 +59,74 @@ class SuccessGate(WeightedGate):
 
 @settings
 class _SwMKL(SuccessEstimator):
-    """One machine on kernels weighted by success."""
+    """SVMs on kernels weighted by predicted success."""
 
     psd: str = setting(
         "cosine",
         one_of("cosine", "pointwise", "none", "clip", "shift"),
         'The published kernel, "none", divides by ``sum_i g_i(x) g_i(z)`` and is not positive '
-        'semidefinite. "cosine" divides by the norms ``|g(x)| |g(z)|`` and "pointwise" by the sums '
-        'instead; "clip" drops negative eigenvalues, "shift" lifts the diagonal (both need the '
+        'semidefinite. "cosine" divides by the norms ``|g(x)| |g(z)|`` instead, "pointwise" by the '
+        'sums; "clip" removes negative eigenvalues, "shift" raises the diagonal (both need the '
         "whole matrix).",
     )
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "success_": (
             "array of shape (n_samples, n_kernels)",
-            "Success of every kernel at the training samples that count, NaN where a view is "
-            "missing.",
+            "Success of every kernel at the training samples with a weight, NaN for missing views.",
         ),
-        "duality_gap_": ("float", "Certified, for the last machine."),
+        "duality_gap_": ("float", "Certified, for the final SVMs."),
     }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         if self.psd in _PAIRS and solver.is_low_rank:
             raise ValueError(
-                f"psd={self.psd!r} divides pair by pair, which features of low rank cannot; use "
+                f"psd={self.psd!r} divides pair by pair, which low-rank features cannot; use "
                 "psd='cosine' or 'pointwise', or solver='exact'"
             )
 
     def _learn(self, training: Training) -> GatedMachine:
-        judged = learn_success(self, training)
-        trust = SuccessTrust(RegressedSuccess([own.regressor for own in judged]), self.psd)
-        H = trust.of(at_training(judged, training.n_samples))
-        success = np.full((training.n_samples, len(judged)), np.nan)
-        for i, own in enumerate(judged):
-            success[own.alone.rows, i] = own.success
-        # What is laid out for single kernels is done with: its memory goes to the combined one.
-        share = memory_left(judged)
-        del judged, own
+        successes = learn_success(self, training)
+        gates = SuccessGates(RegressedSuccess([item.regressor for item in successes]), self.psd)
+        H = gates.of(success_at_training(successes, training.n_samples))
+        success = np.full((training.n_samples, len(successes)), np.nan)
+        for i, item in enumerate(successes):
+            success[item.single.rows, i] = item.success
+        # Free the memory of single kernels before the combined one needs it.
+        share = memory_left(successes)
+        del successes, item
         gram = training.gram(H, share=share, pair_normalized=self.psd in _PAIRS)
         if self.psd == "clip":
             solution = _clipped(training, gram)
         elif self.psd == "shift":
             solution = _shifted(training, gram)
         else:
-            # The published kernel is not positive semidefinite: starts may lead elsewhere.
+            # The published kernel is indefinite: the solution depends on the start.
             resume = None if self.psd == "none" else "machines"
             solution = training.machines(resume=resume).solve(gram)
         params = np.ones((1, training.n_kernels))
-        return training.model(SuccessGate(trust), params, solution, success_=success)
+        return training.model(SuccessGate(gates), params, solution, success_=success)
 
 
 def _clipped(training: Training, gram: GatedGram) -> Solution:
-    """Train on the positive part of the matrix; new samples are projected onto it as well.
+    """Train on the positive part of the matrix, and project new samples onto it.
 
-    With ``P`` the projector on the positive eigenvectors, ``f(x) = k(x, .) P u + b``: the projected
-    coefficients are all that prediction needs.
+    With the projector ``P`` on the positive eigenvectors, ``f(x) = k(x, .) P u + b``, so prediction
+    only needs projected coefficients.
     """
     values, vectors = np.linalg.eigh(gram.block(np.arange(gram.n_samples)).astype(float))
     kept = vectors[:, values > 0]
     K = (kept * values[values > 0]) @ kept.T
     repaired = Precomputed(0.5 * (K + K.T))
     index = np.arange(gram.n_samples, dtype=float)[:, np.newaxis]
-    own = training.solver.inner_products(index).gated([repaired])
-    solved = training.machines().solve(own)
+    positive = training.solver.inner_products(index).gated([repaired])
+    solved = training.machines().solve(positive)
     return Solution([replace(d, coef=kept @ (kept.T @ d.coef)) for d in solved.duals], gram)
 
 
 def _shifted(training: Training, gram: GatedGram) -> Solution:
-    """Lift the diagonal of the training matrix by its lowest eigenvalue."""
+    """Raise the diagonal of the training matrix by its lowest eigenvalue."""
     lowest = np.linalg.eigvalsh(gram.block(np.arange(gram.n_samples)).astype(float))[0]
     lift = max(-float(lowest), 0.0)
     problems = [replace(p, ridge=p.ridge + lift) for p in training.problems]
@@ -138,9 +137,14 @@ def _shifted(training: Training, gram: GatedGram) -> Solution:
 class SwMKLClassifier(_SwMKL, Classifier):
     """Success-weighted combination of kernels.
 
-    A machine is trained with every kernel alone, and its success is regressed on the samples:
-    ``g_i(x)``. One more machine is trained with kernels weighted by the success of both samples of
-    a pair.
+    SVMs are trained on every kernel alone, and their success ``g_i(x)`` is regressed on the
+    samples. The final SVM uses ``k(x, z) = sum_i g_i(x) g_i(z) k_i(x, z)``, normalised according to
+    `psd`.
+
+    References
+    ----------
+    .. [1] R. Kannao, P. Guha. Success Based Locally Weighted Multiple Kernel Combination. Pattern
+       Recognition 68, 2017.
 
     Examples
     --------
@@ -157,6 +161,11 @@ class SwMKLClassifier(_SwMKL, Classifier):
 @settings
 class SwMKLRegressor(_SwMKL, Regressor):
     """Success-weighted combination of kernels for one or several numeric targets.
+
+    References
+    ----------
+    .. [1] R. Kannao, P. Guha. Success Based Locally Weighted Multiple Kernel Combination. Pattern
+       Recognition 68, 2017.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""UNIFORM: every kernel counts alike, everywhere. With one kernel, the plain SVM."""
+"""UNIFORM: the average of the kernels. With one kernel, the plain SVM."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from lokl.gates import ConstantGate, Gate
 
 @settings
 class _UniformMKL(FixedKernel):
-    """One machine on the average of the kernels: ``k = (1/m) sum_i k_i``."""
+    """SVMs on the average of the kernels: ``k = (1/m) sum_i k_i``."""
 
     def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
         return ConstantGate(), np.full(n_kernels, 1.0 / n_kernels)
@@ -32,6 +32,11 @@ class UniformMKLClassifier(_UniformMKL, Classifier):
     -----
     Probabilities: :func:`lokl.search.calibrated`.
 
+    References
+    ----------
+    .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
+       Research 12, 2011.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -51,6 +56,11 @@ class UniformMKLRegressor(_UniformMKL, Regressor):
 
     ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``, epsilon-insensitive loss. With one kernel this
     is plain support vector regression, several times faster than LibSVM.
+
+    References
+    ----------
+    .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
+       Research 12, 2011.
 
     Examples
     --------
