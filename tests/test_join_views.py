@@ -120,70 +120,50 @@ def changed(table, row, column, value):
 @pytest.mark.parametrize(
     ("tables", "options", "message"),
     [
-        ([GENES, PROTEINS], {}, "takes a mapping of names to tables.*got a list"),
-        ({}, {}, "at least one table, got an empty mapping"),
-        ({"g": GENES["myc"]}, {}, r"table 'g' must be a data frame.*shape \(4,\)"),
-        ({"g": 3}, {}, "table 'g' must be a data frame.*got int"),
-        ({"g": GENES[[]]}, {}, "table 'g' has no columns; leave the view out"),
-        ({"g": GENES, "a": np.ones((4, 1))}, {}, "table 'a' is an array, whose rows have no ids"),
-        ({"a": np.ones((4, 1)), "b": np.ones((3, 1))}, {}, "different length, 'a': 4, 'b': 3"),
-        ({"a": np.ones((4, 1))}, {"on": "id"}, "on='id' names a column of data frames"),
-        ({"a": np.array([["x"]])}, {}, "table 'a' holds values that are no numbers"),
-        ({"g": GENES}, {"on": "id"}, "table 'g' has no column 'id'; it has tp53, myc"),
-        (
-            {"g": pd.concat([GENES, GENES.loc[["P2"]]])},
-            {},
-            "table 'g' has the id 'P2' 2 times; keep one row",
-        ),
-        (
-            {"g": frame(["P1"], ["a", "a"])},
-            {},
-            "table 'g' has the column 'a' 2 times; give columns distinct",
-        ),
-        ({"g": frame(["P1", None], ["a"])}, {}, "row 1 of table 'g' has no id"),
-        (
-            {"g": GENES.set_index("myc", append=True)},
-            {},
-            "index of table 'g' has 2 levels; an id is one value",
-        ),
+        ([GENES, PROTEINS], {}, "mapping.*list"),
+        ({}, {}, "empty mapping"),
+        ({"g": GENES["myc"]}, {}, r"table 'g'.*\(4,\)"),
+        ({"g": 3}, {}, "table 'g'.*int"),
+        ({"g": GENES[[]]}, {}, "table 'g'.* no columns"),
+        ({"g": GENES, "a": np.ones((4, 1))}, {}, "table 'a' is an array"),
+        ({"a": np.ones((4, 1)), "b": np.ones((3, 1))}, {}, "'a': 4, 'b': 3"),
+        ({"a": np.ones((4, 1))}, {"on": "id"}, "on='id'"),
+        ({"a": np.array([["x"]])}, {}, "table 'a'.*'x'"),
+        ({"g": GENES}, {"on": "id"}, "table 'g'.*column 'id'.*tp53, myc"),
+        ({"g": pd.concat([GENES, GENES.loc[["P2"]]])}, {}, "table 'g'.*duplicate id 'P2'"),
+        ({"g": frame(["P1"], ["a", "a"])}, {}, "table 'g'.*duplicate column 'a'"),
+        ({"g": frame(["P1", None], ["a"])}, {}, "row 1 of table 'g'"),
+        ({"g": GENES.set_index("myc", append=True)}, {}, "table 'g'.* 2 levels"),
         (
             {"g": changed(GENES, "P3", "myc", "high")},
             {},
-            "column 'myc' of table 'g' is no number at id 'P3': 'high'; encode it",
+            "table 'g', column 'myc', id 'P3': 'high'",
         ),
         (
             {"g": changed(GENES, "P3", "myc", np.nan)},
             {},
-            "table 'g': the value of column 'myc' at id 'P3' is missing, .*impute it before",
+            "table 'g', column 'myc', id 'P3':.* missing",
         ),
         (
             {"g": changed(GENES, "P3", "myc", np.inf)},
             {},
-            "table 'g': the value of column 'myc' at id 'P3' is infinite",
+            "table 'g', column 'myc', id 'P3':.* infinite",
         ),
-        (
-            {"g": frame(range(3), ["a"]), "p": frame(range(2), ["b"])},
-            {},
-            "different length, 'g': 3, 'p': 2, and their index only counts the rows",
-        ),
+        ({"g": frame(range(3), ["a"]), "p": frame(range(2), ["b"])}, {}, "'g': 3, 'p': 2"),
         (
             {"g": frame([7, 8], ["a"]), "p": frame(["7", "8"], ["b"])},
             {},
-            r"different types, 'g': 7 \(number\), 'p': '7' \(str\)",
+            r"'g': 7 \(number\), 'p': '7' \(str\)",
         ),
         (
             {"g": frame(["P1"], ["x", "p:x"]), "p": frame(["P1"], ["x"])},
             {},
-            "column 'p:x' of table 'p' has the name that a column of table 'g' gets",
+            "column 'p:x'.*'p'.*'g'",
         ),
-        ({"q": GENES}, {"views": {"g": ["a"]}}, "table 'q' is none of the views of training: g"),
-        ({"g": GENES}, {"views": {"g": ["tp53", "akt"]}}, "table 'g' lacks column 'akt'"),
-        ({"g": GENES}, {"views": {"g": ["tp53"]}}, "table 'g' has a column 'myc' that it had not"),
-        (
-            {"a": np.ones((4, 1))},
-            {"views": {"a": [0, 1]}},
-            "'a' has 1 columns, in training it had 2",
-        ),
+        ({"q": GENES}, {"views": {"g": ["a"]}}, "table 'q'.* g$"),
+        ({"g": GENES}, {"views": {"g": ["tp53", "akt"]}}, "table 'g'.*column 'akt'"),
+        ({"g": GENES}, {"views": {"g": ["tp53"]}}, "table 'g'.*column 'myc'"),
+        ({"a": np.ones((4, 1))}, {"views": {"a": [0, 1]}}, "table 'a'.* 1 columns.* 2 "),
     ],
 )
 def test_what_cannot_be_joined_is_named(tables, options, message):
@@ -192,7 +172,7 @@ def test_what_cannot_be_joined_is_named(tables, options, message):
 
 
 def test_tables_without_a_common_sample_are_told():
-    message = "no id of table 'a' is in another table.*'a': 'P1', 'b': 'p1'"
+    message = "table 'a'.*'a': 'P1', 'b': 'p1'"
     with pytest.warns(UserWarning, match=message):
         join_views({"a": frame(["P1", "P2"], ["x"]), "b": frame(["p1", "p2"], ["y"])})
     _, views = join_views({"a": frame(["P1"], ["x"]), "b": frame(["P1"], ["y"])})

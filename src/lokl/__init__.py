@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
     from lokl.search.search import KernelSearchCV as KernelSearchCV
-    from lokl.tables.views import join_views as join_views
+    from lokl.tables.join import join_views as join_views
 
 __version__ = "0.1.0"
 
 _modules = {name: method.module for method in METHODS for name in method.classes}
 _modules |= {
-    "join_views": "lokl.tables.views",
+    "join_views": "lokl.tables.join",
     "load": "lokl.persistence",
     "save": "lokl.persistence",
     "AutoMKLClassifier": "lokl.search.auto",

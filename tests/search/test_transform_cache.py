@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from lokl import AutoMKLClassifier
 from lokl.search import backends
 from lokl.search.backends import TransformCache
-from lokl.search.columns import PrepareColumns
+from lokl.search.columns import ColumnScaler
 
 RNG = np.random.RandomState(0)
 X, y = RNG.normal(size=(60, 3)), RNG.randint(2, size=60)
@@ -93,13 +93,13 @@ def test_no_more_is_kept_than_there_is_memory_for(samples, monkeypatch):
 
 def test_automkl_prepares_columns_once_a_fold(monkeypatch):
     fits = []
-    learn = PrepareColumns.fit
+    learn = ColumnScaler.fit
 
     def fit(self, X, y=None, **others):
         fits.append(len(X))
         return learn(self, X, y, **others)
 
-    monkeypatch.setattr(PrepareColumns, "fit", fit)
+    monkeypatch.setattr(ColumnScaler, "fit", fit)
     model = AutoMKLClassifier(cv=3, random_state=0).fit(X, y)
     assert len(set(model.leaderboard_.method)) > 2
     # And once for the model that is kept.

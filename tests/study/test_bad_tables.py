@@ -54,7 +54,7 @@ BAD = {
     ),
     "constant number": (
         {"t.csv": "a,y\n1,2.5\n2,2.5\n"},
-        ["t.csv", "--target", "y", "--task", "numbers"],
+        ["t.csv", "--target", "y", "--task", "regression"],
         "target y|2.5|2 rows",
     ),
     "id twice": (
@@ -89,7 +89,7 @@ BAD = {
     ),
     "words that shall be numbers": (
         {"t.csv": "a,y\n1,x\n5,z\n"},
-        ["t.csv", "--target", "y", "--task", "numbers"],
+        ["t.csv", "--target", "y", "--task", "regression"],
         "target y|'x'",
     ),
     "class that nobody has": (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score
 
 from lokl import UniformMKLClassifier
-from lokl.search.columns import PrepareColumns
+from lokl.search.columns import ColumnScaler
 from lokl.study.candidates import BASELINE, OURS, VIEW, candidates_for, make_folds
 from lokl.study.experiment import CandidateSplit, to_array, to_lists
 from lokl.tables import TableError
@@ -123,7 +123,7 @@ def test_a_removed_view_is_not_used(paths):
     preparation, X = train.prepared()
     Z = preparation.transform(test.frame)
     columns = train.columns["left"]
-    scale = PrepareColumns([np.arange(len(columns))]).fit(X[:, columns])
+    scale = ColumnScaler([np.arange(len(columns))]).fit(X[:, columns])
     names = [name for name in best["model__kernels"] if name.startswith("left")]
     kernels = {name: best["model__kernels"][name].kernel for name in names}
     alone = UniformMKLClassifier(kernels, C=best["model__C"], random_state=0)

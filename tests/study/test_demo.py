@@ -15,7 +15,7 @@ def test_tables_of_the_demo_are_wrong_and_missing_in_part(tmp_path):
     patients, digits = demo_tables(tmp_path / "a", seed=3)
     table = patients.settings.read()
     assert list(table.views) == ["blood", "scan", "survey"]
-    lacking = table.lacking()
+    lacking = table.n_missing()
     assert sum(lacking.values()) == round(0.15 * len(table.frame))
     assert min(lacking.values()) > 0
     assert digits.settings.read().frame.shape[0] == 150

@@ -17,7 +17,7 @@ def test_one_file(tmp_path):
     assert table.views == {"blood": ["sugar", "group"]}
     assert table.kinds == {"sugar": "numeric", "group": "categorical"}
     assert table.ids == BLOOD["patient"].tolist()
-    assert table.task == "numbers"
+    assert table.task == "regression"
     assert table.target.tolist() == BLOOD["iron"].tolist()
     assert "categories: group" in table.notes
     assert any("target iron: numbers from" in note for note in table.notes)
@@ -28,7 +28,7 @@ def test_several_files_are_views_and_who_lacks_one_lacks_the_view(tmp_path):
     table = read_table([blood, pulse], on="patient", target=f"{clinic}:ill")
     assert table.views == {"blood": ["iron", "sugar", "group"], "pulse": ["rest", "run"]}
     assert table.ids == CLINIC["patient"].tolist()[:12]
-    assert table.task == "classes"
+    assert table.task == "classification"
     assert set(table.target) == {"yes", "no"}
     lacking = table.frame[table.views["pulse"]].isna().all(axis=1)
     assert set(lacking[lacking].index) == set(BLOOD["patient"]) - set(PULSE["patient"])
@@ -74,7 +74,7 @@ def test_libsvm_text_brings_its_target(tmp_path, pack):
     table = read_table([str(path)])
     assert table.target.tolist() == [1, -1, 1]
     assert table.frame.to_numpy().tolist() == [[0.5, 0, 2], [0, 1, 0], [1, 0, 0]]
-    assert table.task == "classes"
+    assert table.task == "classification"
 
 
 def test_arrays_are_views(tmp_path):
@@ -106,7 +106,7 @@ def test_patterns_name_the_views_of_one_file(tmp_path):
     # A column that has another use cannot be part of a view, and that is told.
     table = read_table([str(path)], groups="age", views={"blood": "b_*, age", "pulse": "p_*"})
     assert table.views == {"blood": ["b_iron", "b_sugar"], "pulse": ["p_rest"]}
-    assert "view blood: age is not learned from" in table.notes
+    assert "view blood: age is not used as a feature" in table.notes
 
 
 def test_columns_that_teach_nothing_are_left_out_with_a_word(tmp_path):
@@ -160,14 +160,14 @@ def test_rows_without_target_are_left_out_with_a_word(tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "task"),
-    [([0, 1, 1, 0], "classes"), ([0.5, 1, 2, 3], "numbers"), (range(30), "numbers")],
+    [([0, 1, 1, 0], "classification"), ([0.5, 1, 2, 3], "regression"), (range(30), "regression")],
 )
 def test_what_a_target_holds_is_guessed_and_may_be_told(tmp_path, values, task):
     path = tmp_path / "t.csv"
     a = np.random.RandomState(0).normal(size=len(values))
     pd.DataFrame({"a": a, "y": values}).to_csv(path, index=False)
     assert read_table([str(path)], target="y").task == task
-    other = {"classes": "numbers", "numbers": "classes"}[task]
+    other = {"classification": "regression", "regression": "classification"}[task]
     assert read_table([str(path)], target="y", task=other).task == other
 
 

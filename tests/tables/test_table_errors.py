@@ -173,8 +173,8 @@ def test_samples_without_any_value(file):
 
 def test_a_target_of_words_that_shall_be_numbers(file):
     path = file("t.csv", "a,y\n1,x\n5,z\n")
-    check_error([path], "target y", "'x'", target="y", task="numbers")
-    check_error([path], "'guess'", "classes, numbers", target="y", task="guess")
+    check_error([path], "target y", "'x'", target="y", task="regression")
+    check_error([path], "'guess'", "classification, regression", target="y", task="guess")
 
 
 def test_ids_that_are_there_twice_or_not_at_all(file):

@@ -135,7 +135,7 @@ def _show_table_sizes(table: Any) -> None:
         f"{Path(name).name} {size.rows} x {size.columns}" for name, size in table.files.items()
     )
     joined = f"joined on {table.on}: " if table.on else ""
-    counts = [f"{count} lack {view}" for view, count in table.lacking().items()]
+    counts = [f"{count} lack {view}" for view, count in table.n_missing().items()]
     _note("read", f"{files}   {joined}{', '.join([f'{len(table.frame)} samples', *counts])}")
     sizes = tuple(f"{name}: {size.rows} x {size.columns}" for name, size in table.files.items())
     for note in table.notes:

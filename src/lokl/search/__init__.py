@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from lokl.search.calibration import Calibration as Calibration
     from lokl.search.calibration import calibrated as calibrated
     from lokl.search.calibration import expected_calibration_error as expected_calibration_error
-    from lokl.search.columns import PrepareColumns as PrepareColumns
-    from lokl.search.columns import ReadColumns as ReadColumns
+    from lokl.search.columns import ColumnEncoder as ColumnEncoder
+    from lokl.search.columns import ColumnScaler as ColumnScaler
     from lokl.search.cross_validation import held_out as held_out
     from lokl.search.evaluation import Progress as Progress
     from lokl.search.search import KernelSearchCV as KernelSearchCV
@@ -24,8 +24,8 @@ __getattr__, __all__ = lazy_exports(
         "AutoMKLClassifier": "lokl.search.auto",
         "AutoMKLRegressor": "lokl.search.auto",
         "LeaderboardRow": "lokl.search.auto_search",
-        "PrepareColumns": "lokl.search.columns",
-        "ReadColumns": "lokl.search.columns",
+        "ColumnScaler": "lokl.search.columns",
+        "ColumnEncoder": "lokl.search.columns",
         "KernelSearchCV": "lokl.search.search",
         "Progress": "lokl.search.evaluation",
         "CalibratedMKLClassifier": "lokl.search.calibration",

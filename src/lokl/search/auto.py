@@ -52,7 +52,7 @@ from lokl.search.auto_search import (
     single_kernels,
 )
 from lokl.search.calibration import CalibratedPredictions
-from lokl.search.columns import PrepareColumns, ReadColumns
+from lokl.search.columns import ColumnEncoder, ColumnScaler
 from lokl.search.cross_validation import make_folds
 from lokl.search.results import RULES
 from lokl.search.search import numeric_labels
@@ -186,7 +186,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         with DeferredWarnings(), single_threaded_blas():
             # First, so that unknown names are reported before anything is read.
             method_specs(self.methods, self._kind, True, {})
-            reader = ReadColumns().fit(X)
+            reader = ColumnEncoder().fit(X)
             numbers = reader.transform(X)
             y, target_attributes = self._check_targets(y)
             check_consistent_length(numbers, y, groups)
@@ -212,7 +212,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         y: Array,
         sample_weight: Any,
         groups: Any,
-        reader: ReadColumns,
+        reader: ColumnEncoder,
         deadline: Deadline,
     ) -> AutoSearch:
         weight = check_weights(sample_weight, numbers)
@@ -220,7 +220,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         is_classifier = self._kind == "Classifier"
         positions = None
         if self.views is not None:
-            positions = [reader.places(columns, X) for columns in self.views.values()]
+            positions = [reader.positions(columns, X) for columns in self.views.values()]
         data = EvaluationData(
             numbers,
             y,
@@ -240,7 +240,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         return AutoSearch(data, schedule, self.rule, self.time_limit, deadline, is_classifier, rng)
 
     def _model_attributes(
-        self, reader: ReadColumns, fitted: Pipeline, rows: Array
+        self, reader: ColumnEncoder, fitted: Pipeline, rows: Array
     ) -> dict[str, Any]:
         """Return the attributes of the best model, fitted on some rows."""
         attributes = {
@@ -267,12 +267,12 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
             every_view=self.every_view and given is None and len(views) > 1,
         )
 
-    def _preparation(self, positions: Any) -> PrepareColumns:
+    def _preparation(self, positions: Any) -> ColumnScaler:
         if self.kernels is None:
-            return PrepareColumns(positions)
+            return ColumnScaler(positions)
         kernels = [kernel for each in single_kernels(self.kernels) for kernel in each.values()]
         is_stored = any(kernel.is_stored for kernel in kernels)
-        return PrepareColumns(positions, unit=False, scale=not is_stored)
+        return ColumnScaler(positions, unit=False, scale=not is_stored)
 
     def _view_kernels(self, numbers: Any, positions: Any) -> list[ViewKernels]:
         if positions is None:

@@ -25,7 +25,7 @@ from lokl._warnings import capture_warnings, warn_once
 from lokl.kernels import RBF, Kernel, Linear, Polynomial
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration, calibrate_fold_results
-from lokl.search.columns import PrepareColumns
+from lokl.search.columns import ColumnScaler
 from lokl.search.evaluation import evaluate_candidates, new_backends
 from lokl.search.tasks import FitBackend, FoldResult, SearchTask, mean_score, standard_error
 
@@ -399,7 +399,7 @@ class EvaluationData:
     splits : list of (train, test)
         Row numbers.
     scorer : callable
-    prepare : PrepareColumns
+    prepare : ColumnScaler
     n_jobs, verbose
         As in ``KernelSearchCV``.
     rows : array
@@ -411,7 +411,7 @@ class EvaluationData:
     weight: Array | None
     splits: list[tuple[Array, Array]]
     scorer: Any
-    prepare: PrepareColumns
+    prepare: ColumnScaler
     n_jobs: int | None
     verbose: int
     rows: Array

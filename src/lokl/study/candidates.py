@@ -18,7 +18,6 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
@@ -32,7 +31,7 @@ from lokl._warnings import capture_warnings
 from lokl.search import KernelSearchCV, cross_validation
 from lokl.search.auto_search import CENTRED, Kernels, ViewKernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
-from lokl.search.columns import PrepareColumns
+from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -59,7 +58,7 @@ _UNIFORM = next(method for method in METHODS if method.learns == "nothing")
 TUNING_LIMIT, TUNING_ROWS = 4_000, 3_000
 # Powers of two of C, in units of the standard deviation of a regression target.
 _COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-4, -1, 2, 5)
-# Powers of two of widths; see PrepareColumns for their unit.
+# Powers of two of widths; see ColumnScaler for their unit.
 _WIDTHS, _FEW_WIDTHS, _SINGLE_VIEW_WIDTHS = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
 # Folds of the search, also for methods that learn more than an SVM and for baselines, and folds of
 # the probabilities if the search had a subset of the samples.
@@ -132,7 +131,7 @@ def all_samples(table: Table, seed: int, time_limit: float | None = None) -> Tab
         table.frame,
         target_of(table),
         groups_of(table),
-        table.task == "numbers",
+        table.is_regression,
         preparation_for(table),
         seed,
         time_limit,
@@ -245,7 +244,7 @@ class TunedMethod(StudyCandidate):
             columns = {self.view: columns[self.view]}
         unit = _spread(samples.y) if samples.is_regression else 1.0
         # As arrays: every clone of the pipeline would copy a list number by number.
-        scale = PrepareColumns([np.array(indices) for indices in columns.values()])
+        scale = ColumnScaler([np.array(indices) for indices in columns.values()])
         pipeline = Pipeline([("scale", scale), ("model", self._estimator(samples, unit))])
         kernels, costs = self._grid(columns)
         rows = samples.tuning_rows()
@@ -404,7 +403,7 @@ class Baseline(StudyCandidate):
         Takes samples and their number of columns, and returns an estimator and the grid to search,
         empty for none.
     impute : bool
-        Whether missing values are replaced by means.
+        Whether columns are scaled and missing values replaced by means.
     """
 
     make: Callable[[TableSamples, int], tuple[Any, dict[str, Any]]]
@@ -414,10 +413,9 @@ class Baseline(StudyCandidate):
         preparation, X = samples.prepared()
         steps: list[Any] = [("preparation", preparation)]
         if self.impute:
-            # The mean of prepared columns is zero.
-            zero = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
-            X = zero.fit_transform(X)
-            steps.append(("fill", zero))
+            scale = ColumnScaler(unit=False)
+            X = scale.fit_transform(X)
+            steps.append(("scale", scale))
         estimator, grid = self.make(samples, X.shape[1])
         inner_score, settings = None, ""
         if grid:
@@ -490,7 +488,7 @@ def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandida
 
 
 def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
-    regression, several = table.task == "numbers", len(table.views) > 1
+    regression, several = table.is_regression, len(table.views) > 1
     yield AutoCandidate(name=AUTO, role=OURS, complexity=3, aliases=frozenset({"auto"}))
     if several:
         yield _tuned(next(method for method in METHODS if method.name == VOTE))
@@ -544,7 +542,7 @@ def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[S
     for method in METHODS:
         if wanted in names_of(method):
             # Raises if the method is for classification only.
-            estimator_class(method.stem, table.task == "numbers")
+            estimator_class(method.stem, table.is_regression)
             return [_tuned(method)]
     names = [*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES]
     others = [method.name for method in METHODS if method.name not in names]

@@ -17,7 +17,7 @@ from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.base.delegation import unwrap
 from lokl.explain import explain
-from lokl.search.columns import PrepareColumns
+from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, FittedCandidate, StudyCandidate, TableSamples
 from lokl.study.run_folder import Record, failed_record
@@ -192,7 +192,7 @@ def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | No
             kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
     if not kernels:
         return None
-    scale = PrepareColumns([np.array([moved[c] for c in columns]) for columns in others])
+    scale = ColumnScaler([np.array([moved[c] for c in columns]) for columns in others])
     return Pipeline([("scale", scale), ("model", clone(learner).set_params(kernels=kernels))])
 
 

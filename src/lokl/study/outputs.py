@@ -209,7 +209,7 @@ def _leaderboard_row(row: CandidateResult, results: Results) -> LeaderboardEntry
 
 
 def _view_summaries(results: Results) -> list[ViewSummary]:
-    missing = results.table.lacking()
+    missing = results.table.n_missing()
     return [
         ViewSummary(
             scores.view,

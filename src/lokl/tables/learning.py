@@ -1,4 +1,4 @@
-"""A model that takes tables as they are: preparation and method in one pipeline."""
+"""Models of tables: preparation, scaling and method in one pipeline."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,8 +10,8 @@ from lokl._methods import METHODS, Method
 from lokl.kernels import RBF, per_view, standard
 from lokl.search import calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
-from lokl.tables.columns import CATEGORICAL
-from lokl.tables.preparation import TablePreparation, frequent_words, places_of
+from lokl.search.columns import ColumnScaler
+from lokl.tables.preparation import TablePreparation, categories_of, positions_of
 from lokl.tables.sources import TableError
 from lokl.tables.table import Table
 
@@ -32,74 +32,75 @@ def learn(
     table : Table
         With a target.
     method : str, optional
-        As tables show it or as its classes are called: "trusted vote", "LMKL". None chooses
-        everything by cross-validation (AutoMKL), `C` included.
+        Name of the method or of its class, such as "trusted vote" or "LMKL". None chooses
+        everything by cross-validation (AutoMKL), including `C`.
     C : float, default=1.0
-        Cost of errors beyond the margin, of a method that is asked for.
+        Cost of errors beyond the margin, if a method is given.
     seed : int, default=0
     time_limit : float, optional
-        Seconds for choosing.
+        Seconds for the search.
     n_jobs : int, optional
-        Threads; None is one for each core.
+        Number of threads; None is one for each core.
 
     Returns
     -------
     model : Pipeline
-        Of a :class:`TablePreparation` and an estimator, calibrated where it has no probabilities
-        of its own; it takes data frames like the table's.
+        A :class:`TablePreparation`, a scaler and an estimator, calibrated if it has no
+        probabilities of its own. It takes data frames like the table's.
     """
     preparation, y = preparation_for(table), target_of(table)
     if method is None:
-        numbers = table.task == "numbers"
-        auto = automatic_for(places_in(preparation), numbers, seed, time_limit)
+        auto = automatic_for(places_in(preparation), table.is_regression, seed, time_limit)
         auto.set_params(n_jobs=n_jobs)
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
-    kind = estimator_class(method, table.task == "numbers")
+    kind = estimator_class(method, table.is_regression)
     X = preparation.fit_transform(table.frame, y)
-    places = preparation.prepared_views_
-    kernels = per_view(RBF(), places) if len(places) > 1 else standard()
+    views = preparation.prepared_views_
+    # The kernels set their own widths, and gates expect columns of unit variance.
+    scale = ColumnScaler(list(views.values()), unit=False)
+    X = scale.fit_transform(X)
+    kernels = per_view(RBF(), views) if len(views) > 1 else standard()
     model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs).fit(X, y)
-    if table.task == "classes" and not hasattr(model, "predict_proba"):
+    if not table.is_regression and not hasattr(model, "predict_proba"):
         model = calibrated(model, X, y, groups=groups_of(table))
-    return Pipeline([("preparation", preparation), ("model", model)])
+    return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
 
 
 def preparation_for(table: Table) -> TablePreparation:
-    """Return the preparation of a table, not fitted: its words have their columns already."""
+    """Return the preparation of a table, not fitted, with the categories of all samples."""
     name = None if table.target is None else str(table.target.name)
-    words = {
-        column: frequent_words(table.frame[column])
-        for column, kind in table.kinds.items()
-        if kind == CATEGORICAL
-    }
+    categories = categories_of(table.frame, table.kinds)
     return TablePreparation(
-        table.views, table.kinds, table.on, name, table.task, table.positive, words
+        table.views, table.kinds, table.on, name, table.task, table.positive, categories
     )
 
 
 def places_in(preparation: TablePreparation) -> dict[str, list[int]]:
-    """Return places of each view among prepared columns, also before the preparation is fitted."""
-    return places_of(preparation.views, preparation.categories or {})
+    """Return the encoded columns of each view, which are known before fitting."""
+    return positions_of(preparation.views, preparation.categories or {})
 
 
 def target_of(table: Table) -> Any:
-    """Return what is to be predicted, as an array."""
+    """Return the target as an array of shape (n_samples,)."""
     if table.target is None:
         raise TableError("no target; name the column to predict with --target")
     return table.target.to_numpy()
 
 
 def groups_of(table: Table) -> Any:
-    """Return the group of each sample, as words, or None."""
+    """Return the group of each sample as text, or None."""
     return None if table.groups is None else table.groups.astype(str).to_numpy()
 
 
 def automatic_for(
-    places: Mapping[str, Sequence[int]], numbers: bool, seed: int, time_limit: float | None = None
+    places: Mapping[str, Sequence[int]],
+    is_regression: bool,
+    seed: int,
+    time_limit: float | None = None,
 ) -> Any:
-    """Return the estimator that chooses everything for prepared samples with views at places."""
-    kind: Any = AutoMKLRegressor if numbers else AutoMKLClassifier
+    """Return AutoMKL for encoded samples with these columns of each view."""
+    kind: Any = AutoMKLRegressor if is_regression else AutoMKLClassifier
     return kind(
         dict(places) if len(places) > 1 else None,
         every_view=True,
@@ -108,30 +109,26 @@ def automatic_for(
     )
 
 
-def estimator_class(method: str, numbers: bool) -> Any:
-    """Return the class of a method, by any of its names, for classes or for numbers."""
+def estimator_class(method: str, is_regression: bool) -> Any:
+    """Return the class of a method by any of its names."""
     wanted = plain_name(method)
-    found = [own for own in METHODS if wanted in names_of(own)]
-    if not found:
-        known = ", ".join(own.name for own in METHODS)
-        raise TableError(f"unknown method {method!r}; known are {known}")
-    return getattr(methods, _class_name(found[0], numbers))
+    spec = next((spec for spec in METHODS if wanted in names_of(spec)), None)
+    if spec is None:
+        known = ", ".join(spec.name for spec in METHODS)
+        raise TableError(f"unknown method {method!r}; use one of {known}")
+    if not is_regression:
+        return getattr(methods, spec.classifier)
+    if spec.regressor is None:
+        able = ", ".join(other.name for other in METHODS if other.regressor)
+        raise TableError(f"{spec.name} predicts classes only; for regression use one of {able}")
+    return getattr(methods, spec.regressor)
 
 
 def names_of(method: Method) -> set[str]:
-    """Return all names by which users may ask for a method, as :func:`plain_name` gives them."""
+    """Return all names of a method, in the form of :func:`plain_name`."""
     return {plain_name(name) for name in (method.name, method.stem, *method.classes)}
 
 
-def _class_name(method: Method, numbers: bool) -> str:
-    if not numbers:
-        return method.classifier
-    if method.regressor is None:
-        able = ", ".join(own.name for own in METHODS if own.regressor)
-        raise TableError(f"{method.name} predicts classes only; numbers are predicted by {able}")
-    return method.regressor
-
-
 def plain_name(name: str) -> str:
-    """Return a name without case, spaces and signs."""
-    return "".join(sign for sign in name.lower() if sign.isalnum())
+    """Return a name in lower case, without spaces and punctuation."""
+    return "".join(character for character in name.lower() if character.isalnum())

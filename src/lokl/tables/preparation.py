@@ -1,9 +1,5 @@
-"""What a model takes: its columns, their kinds and views.
+"""The first step of a model of tables: its columns, by name, encoded as numbers."""
 
-From tables as people keep them to numbers on one scale.
-"""
-
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl.base.delegation import model_layers
-from lokl.tables.columns import CATEGORICAL, NUMERIC
+from lokl.search.columns import ColumnEncoder, frequent_categories
+from lokl.tables.columns import CATEGORICAL, NUMERIC, REGRESSION
 from lokl.tables.sources import TableError
 
 
 @dataclass(frozen=True)
-class Schema:
-    """Columns that a model knows, by view, and what is noted of ids and target in training."""
+class ModelSchema:
+    """Columns that a model uses, by view, with the ids and the target of its training table."""
 
     views: dict[str, list[str]]
     kinds: dict[str, str]
@@ -30,95 +27,90 @@ class Schema:
     positive: str | None = None
 
 
-def schema_of(model: Any) -> Schema:
-    """Return what a fitted model takes.
+def schema_of(model: Any) -> ModelSchema:
+    """Return the schema of a fitted model.
 
-    Models of tables begin with a :class:`TablePreparation`. Others are known by the names of their
-    columns, which all hold numbers.
+    Models of tables begin with a :class:`TablePreparation`. Other models need column names, and all
+    their columns are numeric.
     """
-    first = model.steps[0][1] if hasattr(model, "steps") else model
+    first = _first_step(model)
     if isinstance(first, TablePreparation):
-        # Two classes keep their names; of more, all but one were made one.
-        known = first.prior_ if isinstance(first.prior_, dict) else {}
-        many = f"not {first.positive}" in known
-        noted = (first.on, first.target_name_, first.task, first.positive if many else None)
-        return Schema(first.views_, first.kinds_, *noted)
+        # Two classes keep their names; of more classes, all but one were merged.
+        classes = first.prior_ if isinstance(first.prior_, dict) else {}
+        positive = first.positive if f"not {first.positive}" in classes else None
+        return ModelSchema(
+            first.views_, first.kinds_, first.on, first.target_name_, first.task, positive
+        )
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
         raise TableError(
-            "the model was fitted to columns without names, so that those of a table cannot be "
-            "matched; fit it to a data frame, or with `lokl fit`"
+            "the model was fitted to columns without names, so that the columns of a table cannot "
+            "be matched; fit it to a data frame, or with `lokl fit`"
         )
     names = [str(column) for column in columns]
-    return Schema(_views(model, names), dict.fromkeys(names, NUMERIC))
+    return ModelSchema(_views_of_kernels(model, names), dict.fromkeys(names, NUMERIC))
 
 
 def places_in_model(model: Any) -> dict[str, list[int]] | None:
-    """Return columns of each view as they come out of the preparation of a fitted model.
+    """Return the encoded columns of each view of a fitted model of tables.
 
-    None for models without one: each of their kernels is then a view.
+    None for other models, in which each kernel is a view.
     """
-    first = model.steps[0][1] if hasattr(model, "steps") else model
+    first = _first_step(model)
     return first.prepared_views_ if isinstance(first, TablePreparation) else None
 
 
-def _views(model: Any, names: list[str]) -> dict[str, list[str]]:
-    for own, _ in model_layers(model):
-        kernels = getattr(own, "kernels_", None)
+def _first_step(model: Any) -> Any:
+    return model.steps[0][1] if hasattr(model, "steps") else model
+
+
+def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
+    for layer, _ in model_layers(model):
+        kernels = getattr(layer, "kernels_", None)
         if kernels and len(kernels) > 1 and all(kernel.is_view for kernel in kernels):
             used = [kernel.columns_used() for kernel in kernels]
             return {
                 name: [names[column] for column in columns]
-                for name, columns in zip(own.kernel_names_, used, strict=True)
+                for name, columns in zip(layer.kernel_names_, used, strict=True)
             }
     return {"all columns": names}
 
 
-# A column with more different words is rather a name of each sample than a property of some.
-MOST_WORDS = 100
-
-
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Numbers are standardised, words become columns of zeros and ones, gaps are filled.
+    """Selects the columns of a model from a data frame and encodes them as numbers.
 
-    A gap in a view that a sample has gets the median of the column, a word that is missing or was
-    never seen is zero in all its columns; of many words the hundred most frequent count. A view
-    that a sample lacks altogether stays missing: the model leaves it out. Columns are found by
-    name, in any order.
+    Columns are matched by name, in any order, and put in the order of their views. Text becomes
+    columns of zeros and ones, as in :class:`lokl.search.ColumnEncoder`. Missing values stay NaN;
+    :class:`lokl.search.ColumnScaler` imputes them, unless a sample lacks the whole view.
 
     Parameters
     ----------
     views : mapping of str to list of str
         Columns of each view.
     kinds : mapping of str to {"numeric", "categorical"}
-        Of every column.
+        Kind of every column.
     on : str or None, default=None
-        Name of the column of ids, noted for those who read tables for the model.
+        Name of the column of ids, stored for reading tables of new samples.
     target : str or None, default=None
-        Name of the target, noted likewise.
-    task : {"classes", "numbers"} or None, default=None
-        What the target holds.
+        Name of the target, stored likewise.
+    task : {"classification", "regression"} or None, default=None
     positive : str or None, default=None
-        Class of the target that is told from all others, noted likewise.
+        Class of the target that is compared with all others, stored likewise.
     categories : mapping of str to list of str, or None, default=None
-        Words that get a column of their own, so that places of views are known before anything is
-        learned: see :func:`places_of`. Those that training samples do not have are zero for every
-        sample. None is all words of the training samples.
+        Categories of the categorical columns, so that the encoded columns are known before fitting:
+        see :func:`positions_of`. None takes them from the training samples.
 
     Attributes
     ----------
     views_, kinds_, target_name_
-        As given, for those who ask the file of a model what it takes.
+        As given, shown by ``lokl info``.
     prepared_views_ : dict of str to list of int
-        Places of each view among the prepared columns.
-    medians_, means_, scales_ : dict of str to float
-        Of the numeric columns.
+        Positions of each view among the encoded columns.
     categories_ : dict of str to list of str
-        Words of the others that have a column.
-    known_ : dict of str to list of str
-        Those of them that training samples have.
+        Categories of the categorical columns.
+    encoder_ : ColumnEncoder
     prior_ : dict of class to float, float or None
-        Share of each class, or mean of the numbers, where a target was given.
+        Share of each class, or mean of a regression target, if a target was given.
     n_features_in_ : int
     feature_names_in_ : array of str
     """
@@ -142,7 +134,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.categories = categories
 
     def fit(self, X: Any, y: Any = None) -> "TablePreparation":
-        """Learn medians, scales and words.
+        """Learn the categories, unless they are given.
 
         Parameters
         ----------
@@ -154,121 +146,80 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        columns = [column for own in self.views.values() for column in own]
-        self.views_ = {view: list(own) for view, own in self.views.items()}
+        columns = [column for names in self.views.values() for column in names]
+        self.views_ = {view: list(names) for view, names in self.views.items()}
         self.kinds_ = {column: self.kinds[column] for column in columns}
         self.target_name_ = self.target
-        self._learn_numbers(X, [c for c in columns if self.kinds_[c] == NUMERIC])
-        words = [c for c in columns if self.kinds_[c] == CATEGORICAL]
-        found = {column: frequent_words(X[column]) for column in words}
         given = self.categories
-        self.categories_ = found if given is None else {c: list(given[c]) for c in words}
-        self.known_ = {c: [w for w in found[c] if w in self.categories_[c]] for c in words}
+        self.categories_ = categories_of(X, self.kinds_) if given is None else dict(given)
         self.prior_ = None if y is None else _prior(np.asarray(y), self.task)
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
-        self.prepared_views_ = places_of(self.views_, self.categories_)
+        self.encoder_ = ColumnEncoder(self.categories_).fit(self._select(X))
+        self.prepared_views_ = positions_of(self.views_, self.categories_)
         return self
 
-    def _learn_numbers(self, X: Any, columns: list[str]) -> None:
-        values = _floats(X, columns)
-        known = ~np.isnan(values)
-        # Columns without any number are zero; those that are constant once their mean is off.
-        values[:, ~known.any(axis=0)] = 0.0
-        scale = np.nanstd(values, axis=0)
-        for name, learned in (
-            ("medians_", np.nanmedian(values, axis=0)),
-            ("means_", np.nanmean(values, axis=0)),
-            ("scales_", np.where(scale > 0, scale, 1.0)),
-        ):
-            setattr(self, name, dict(zip(columns, learned.tolist(), strict=True)))
-
     def transform(self, X: Any) -> Array:
-        """Return numbers on one scale, NaN in the views that a sample lacks.
+        """Return encoded columns, NaN for missing values and for views that a sample lacks.
 
         Parameters
         ----------
         X : data frame
-            May lack all columns of a view.
+            All columns of a view may be absent.
 
         Returns
         -------
-        prepared : array of shape (n_samples, n_prepared)
+        prepared : array of shape (n_samples, n_encoded)
         """
         check_is_fitted(self)
-        return np.hstack([self._view(view, own, X) for view, own in self.views_.items()])
+        for view, columns in self.views_.items():
+            absent = [column for column in columns if column not in X.columns]
+            if absent and len(absent) < len(columns):
+                raise TableError(
+                    f"column {absent[0]} of view {view} is missing; add it, or leave out all "
+                    "columns of the view if the samples lack it"
+                )
+        prepared: Array = self.encoder_.transform(self._select(X))
+        empty = np.isnan(prepared).all(axis=1)
+        if len(self.views_) == 1 and empty.any():
+            name = X.index[int(np.argmax(empty))]
+            raise TableError(f"sample {name} has no value in any column of the model")
+        return prepared
 
-    def _view(self, view: str, columns: Sequence[str], X: Any) -> Array:
-        absent = [column for column in columns if column not in X.columns]
-        if len(absent) == len(columns):
-            return self._lacking(view, X, np.ones(len(X), dtype=bool))
-        if absent:
-            raise TableError(
-                f"column {absent[0]} of view {view} is not there; give it, or leave out all "
-                "columns of the view: samples then lack it"
-            )
-        lacking = X[list(columns)].isna().all(axis=1).to_numpy()
-        block = self._block(columns, X)
-        if lacking.any():
-            block[lacking] = self._lacking(view, X, lacking)[lacking]
-        return block
-
-    def _lacking(self, view: str, X: Any, where: Array) -> Array:
-        if len(self.views_) == 1:
-            name = X.index[int(np.argmax(where))]
-            raise TableError(f"sample {name} has no value in any column that the model knows")
-        return np.full((len(X), len(self.prepared_views_[view])), np.nan)
-
-    def _block(self, columns: Sequence[str], X: Any) -> Array:
-        places = places_of({column: [column] for column in columns}, self.categories_)
-        block = np.zeros((len(X), sum(map(len, places.values()))))
-        numeric = [column for column in columns if self.kinds_[column] == NUMERIC]
-        if numeric:
-            values = _floats(X, numeric)
-            median, mean, scale = (
-                np.array([learned[column] for column in numeric])
-                for learned in (self.medians_, self.means_, self.scales_)
-            )
-            values = np.where(np.isnan(values), median, values)
-            block[:, [places[column][0] for column in numeric]] = (values - mean) / scale
-        for column in columns:
-            if self.kinds_[column] == CATEGORICAL:
-                words = _words(X[column]).to_numpy()
-                for place, own in zip(places[column], self.categories_[column], strict=True):
-                    if own in self.known_[column]:
-                        block[:, place] = words == own
-        return block
+    def _select(self, X: Any) -> Any:
+        """Return the columns of the model; absent ones are missing values."""
+        frame = X.reindex(columns=list(self.kinds_))
+        text = [column for column, kind in self.kinds_.items() if kind == CATEGORICAL]
+        return frame.assign(**{column: _as_text(frame[column]) for column in text})
 
 
-def places_of(
+def positions_of(
     views: Mapping[str, Sequence[str]], categories: Mapping[str, Sequence[str]]
 ) -> dict[str, list[int]]:
-    """Return places of each view among the prepared columns, where words have these columns."""
-    places, start = {}, 0
+    """Return the positions of each view among the encoded columns."""
+    positions, start = {}, 0
     for view, columns in views.items():
         width = sum(len(categories[c]) if c in categories else 1 for c in columns)
-        places[view] = list(range(start, start + width))
+        positions[view] = list(range(start, start + width))
         start += width
-    return places
+    return positions
 
 
-def frequent_words(values: Any) -> list[str]:
-    """Return the words of a column, the most frequent of many, in their order."""
-    counts = Counter(_words(values).dropna())
-    return sorted(sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS])
+def categories_of(frame: Any, kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the most frequent categories of the categorical columns of a data frame."""
+    return {
+        column: frequent_categories(_as_text(frame[column]).dropna())
+        for column, kind in kinds.items()
+        if kind == CATEGORICAL
+    }
 
 
-def _words(values: Any) -> Any:
+def _as_text(values: Any) -> Any:
     return values.astype(object).map(str, na_action="ignore")
 
 
-def _floats(X: Any, columns: list[str]) -> Array:
-    found: Array = X[columns].to_numpy(dtype=float, na_value=np.nan, copy=True)
-    return found
-
-
 def _prior(y: Array, task: str | None) -> Any:
-    if task == "numbers":
+    if task == REGRESSION:
         return float(np.mean(y))
     labels, counts = np.unique(y, return_counts=True)
     return dict(zip(labels.tolist(), (counts / len(y)).tolist(), strict=True))
