@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedGroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -151,17 +151,14 @@ def make_folds(
     folds : list of (train, test)
         Sorted row indices.
     """
-    if groups is not None:
-        n_folds = min(n_folds, len(np.unique(groups)))
-        rare = is_regression or np.unique(y, return_counts=True)[1].min() < n_folds
-        splitter: Any = GroupKFold if rare else StratifiedGroupKFold
-        return list(splitter(n_folds, shuffle=True, random_state=seed).split(y, y, groups))
-    order = np.random.RandomState(seed).permutation(len(y))
-    if is_regression:
-        folds = list(KFold(max(2, min(n_folds, len(y) // 2))).split(order))
-    else:
-        folds = cross_validation.make_folds(n_folds, y[order], classification=True)
-    return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
+    if groups is None:
+        rng = np.random.RandomState(seed)
+        return cross_validation.make_folds(n_folds, y, classification=not is_regression, rng=rng)
+    # The folds of the search do not shuffle groups, and repeats would be equal.
+    n_folds = min(n_folds, len(np.unique(groups)))
+    rare = is_regression or np.unique(y, return_counts=True)[1].min() < n_folds
+    splitter: Any = GroupKFold if rare else StratifiedGroupKFold
+    return list(splitter(n_folds, shuffle=True, random_state=seed).split(y, y, groups))
 
 
 @dataclass(frozen=True, eq=False)
