@@ -1,4 +1,4 @@
-"""Laws of gates: trust is not negative, shared, and differentiable."""
+"""Laws of gates: values are not negative, redistributed if views are missing, differentiable."""
 
 import pickle
 
@@ -28,7 +28,7 @@ from lokl.gates.representation import Standardized
 
 
 def side(samples):
-    """Group 0 or 1, by the sign of the first number."""
+    """Return group 0 or 1, by the sign of the first feature."""
     return (as_dense(samples.given)[:, 0] > 0).astype(np.intp)
 
 
@@ -37,14 +37,14 @@ def first_two(samples):
 
 
 def closeness(samples):
-    """Known trust of every kernel, the same for all, that differs between samples."""
+    """Return known gate values, equal for all kernels, that differ between samples."""
     size = np.abs(as_dense(samples.filled)).sum(axis=1)
     n_kernels = 3 if samples.present is None else samples.present.shape[1]
     return rescale_missing(np.tile(np.exp(-size)[:, np.newaxis], n_kernels), samples.present)
 
 
 def memberships(samples):
-    """The same shared out between two clusters: rank two."""
+    """Return the same values divided between two clusters: rank two."""
     h = closeness(samples)
     return np.stack([0.25 * h, 0.75 * h], axis=2)
 
@@ -63,9 +63,9 @@ LEARNED = [
     RepresentationGate(GroupGate(2), side),
     RepresentationGate(SoftmaxGate(1.5), first_two),
 ]
-# Their parameters are weights that methods find in closed form; their trust has three kernels.
+# Their parameters are weights that methods find in closed form; they have three kernels.
 WEIGHED = [WeightedGate(closeness), WeightedGate(memberships, by_rank=True)]
-SHARED = [gate for gate in LEARNED if gate.sums_to_one]
+SUMS_TO_ONE = [gate for gate in LEARNED if gate.sums_to_one]
 
 
 def label(gate):
@@ -76,7 +76,7 @@ def label(gate):
 simple_gate = pytest.mark.parametrize("gate", SIMPLE, ids=repr)
 learned_gate = pytest.mark.parametrize("gate", LEARNED, ids=label)
 every_gate = pytest.mark.parametrize("gate", LEARNED + WEIGHED, ids=label)
-shared_gate = pytest.mark.parametrize("gate", SHARED, ids=label)
+competing_gate = pytest.mark.parametrize("gate", SUMS_TO_ONE, ids=label)
 problems = given(
     seed=st.integers(0, 2**16), n=st.integers(1, 6), m=st.integers(1, 4), as_csr=st.booleans()
 )
@@ -115,7 +115,7 @@ def test_every_exported_gate_is_in_the_list():
 
 @every_gate
 @problems
-def test_trust_is_finite_and_not_negative(gate, seed, n, m, as_csr):
+def test_gate_values_are_finite_and_not_negative(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
     for H in (gate(X, params), gate(X, params, present)):
         assert H.shape[:2] == present.shape
@@ -167,9 +167,9 @@ def test_a_sample_is_gated_by_itself(gate, seed, n, m, as_csr):
         assert_allclose(gate(X[[j]], params, present[[j]]), H[[j]])
 
 
-@shared_gate
+@competing_gate
 @problems
-def test_kernels_that_compete_share_one_unit_of_trust(gate, seed, n, m, as_csr):
+def test_gates_that_sum_to_one_do_with_missing_views_as_well(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
     assert_allclose(gate(X, params).sum(axis=1), 1.0)
     assert_allclose(gate(X, params, present).sum(axis=1), 1.0)
@@ -177,7 +177,7 @@ def test_kernels_that_compete_share_one_unit_of_trust(gate, seed, n, m, as_csr):
 
 @every_gate
 @problems
-def test_trust_in_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
+def test_the_gate_of_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
     X, params, present = problem(gate, seed, n, m, as_csr)
     H, masked = gate(X, params), gate(X, params, present)
     assert (masked[~present] == 0).all()
@@ -185,7 +185,7 @@ def test_trust_in_a_missing_view_goes_to_the_others(gate, seed, n, m, as_csr):
     if gate in WEIGHED:
         factor = present.shape[1] / present.sum(axis=1, keepdims=True)
         assert_allclose(gate.kernel_weights(masked), present * factor * gate.kernel_weights(H))
-    elif gate in SHARED:
+    elif gate in SUMS_TO_ONE:
         left = H * present
         assert_allclose(masked, left / left.sum(axis=1, keepdims=True), rtol=1e-10)
     elif isinstance(gate, ConstantGate):
@@ -293,7 +293,7 @@ def test_a_weight_of_zero_gives_no_slope_and_no_warning():
     assert_allclose(gradient, [0.0, 3 * 0.25])
 
 
-def test_trust_of_a_gate_of_higher_rank_is_the_sum_over_its_rank():
+def test_kernel_weights_of_a_gate_of_higher_rank_are_sums_over_its_rank():
     H = np.random.RandomState(0).uniform(size=(4, 2, 3))
     assert_allclose(SoftmaxGate().kernel_weights(H), H.sum(axis=2))
 
@@ -319,14 +319,14 @@ def test_a_gate_without_gradient_says_so():
 
 
 @every_gate
-def test_copies_gate_alike(gate):
+def test_copies_have_the_same_values(gate):
     X, params, present = problem(gate, 0, 5, 3)
     for copy in (clone(gate), pickle.loads(pickle.dumps(gate))):
         assert_array_equal(copy(X, params, present), gate(X, params, present))
 
 
 @simple_gate
-def test_copies_are_alike(gate):
+def test_copies_have_the_same_settings(gate):
     assert repr(clone(gate)) == repr(pickle.loads(pickle.dumps(gate))) == repr(gate)
     assert repr(eval(repr(gate), vars(lokl.gates))) == repr(gate)
     for name in gate.get_params():

@@ -125,7 +125,7 @@ def without_blocks(self, kernels, gates=None, *, pair_normalized=False):
 
 
 @pytest.mark.parametrize("n", [150, 2200])
-def test_hard_clusters_are_learned_alike_with_and_without_blocks(n):
+def test_hard_clusters_learn_the_same_with_and_without_blocks(n):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 4))
     y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n) > 0

@@ -226,7 +226,7 @@ def test_no_gates_are_the_uniform_combination():
     close(GatedGram(kernels, X).rows(np.arange(9)), K, "float32")
 
 
-def test_equal_kernels_of_equal_trust_are_one_kernel():
+def test_equal_kernels_under_equal_gates_are_one_kernel():
     X = dense(9, np.random.default_rng(0))
     for pair_normalized in (False, True):
         gram = GatedGram([RBF(0.1)] * 4, X, dtype="float64", pair_normalized=pair_normalized)

@@ -83,7 +83,7 @@ def test_dense_and_sparse_samples_compare(kernels, fill):
 @every_gate
 @few
 @given(seed=seeds, n=st.integers(1, 7), p=st.integers(1, 5))
-def test_a_missing_view_is_not_trusted(gate, seed, n, p):
+def test_a_missing_view_has_no_effect(gate, seed, n, p):
     kernel = learned(gate, VIEWS)
     X, present = lacking(samples(n, seed), seed)
     Z, seen = lacking(samples(p, seed + 1), seed + 1)
@@ -185,7 +185,7 @@ def test_an_error_names_the_column():
         split_missing([Linear().on([0, 1])], ["first"], X, ["age", "height", "weight"])
 
 
-def test_missing_values_of_sparse_samples_are_refused_or_not_trusted():
+def test_missing_values_of_sparse_samples_are_rejected():
     X, _ = lacking(samples(6, seed=3) + 1.0, seed=3)
     kernel = learned(ConstantGate(), VIEWS)
     try:

@@ -59,7 +59,7 @@ def test_memory_changes_no_row(kernels, seed, n, capacity, keep, steps):
 @both
 @pytest.mark.parametrize("keep", [False, True])
 @given(n=st.integers(2, 400))
-def test_a_budget_of_less_than_two_rows_is_refused_with_advice_that_works(dtype, keep, n):
+def test_a_budget_below_two_rows_is_rejected_with_a_budget_that_works(dtype, keep, n):
     X = np.ones((n, 1))
     options = {"dtype": dtype, "keep": keep}
     with pytest.raises(ValueError, match=rf"two rows of the Gram matrix of {n} samples") as error:
@@ -97,7 +97,7 @@ def test_rows_of_an_interrupted_computation_are_not_kept(keep, monkeypatch):
     close(gram.rows(np.arange(10)), RBF(0.1)(X), "float64")
 
 
-def test_pairs_that_trust_no_kernel_in_common_share_nothing():
+def test_pairs_without_a_common_kernel_have_value_zero():
     X = dense(4, np.random.default_rng(0))
     H = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 0.0]])
     kernels = [RBF(0.1), Linear()]
@@ -117,7 +117,7 @@ def test_pair_normalised_gates_have_no_gradient():
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (4, 2), (5,), (2, 5)])
-def test_gates_that_fit_no_sample_or_kernel_are_refused(shape):
+def test_gates_of_a_wrong_shape_are_rejected(shape):
     X, kernels = np.ones((5, 2)), [Linear(), RBF(1.0)]
     with pytest.raises(ValueError, match=r"gates.*\(5, 2"):
         GatedGram(kernels, X, np.ones(shape))

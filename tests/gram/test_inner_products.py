@@ -197,7 +197,7 @@ def test_a_pickled_expansion_holds_its_points_only(gate):
     assert sizes[0] == sizes[1] < 6000
 
 
-def test_full_trust_says_what_a_kernel_would_say():
+def test_ungated_contributions_leave_out_the_gates_of_the_samples():
     X = dense(30, np.random.default_rng(0))
     expansion = expansion_of([RBF(0.1), Linear()], X, SoftmaxGate(1.0))
     Z = Samples.of(X[10:17])
@@ -233,7 +233,7 @@ class Counting(ConstantGate):
         return super().__call__(X, params, present)
 
 
-def test_a_gate_is_asked_once_for_each_side():
+def test_gates_are_computed_once_for_each_side():
     X = dense(5, np.random.default_rng(0))
     kernel = GatedKernel([RBF(0.1), Linear()], Counting(), np.ones(2))
     for call, expected in (

@@ -304,7 +304,7 @@ def test_pairs_cannot_be_normalised():
         inner.gated([RBF(1.0)], pair_normalized=True)
 
 
-def test_a_kernel_that_is_not_definite_is_told_about():
+def test_a_kernel_that_is_not_definite_gives_a_warning():
     X = np.random.default_rng(0).normal(size=(40, 3))
     matrix = Sigmoid(1.0, -1.0)(X)
     assert np.linalg.eigvalsh(matrix)[0] < -0.1

@@ -181,6 +181,6 @@ def test_duplicates_are_numbered():
     ],
     ids=str,
 )
-def test_what_is_no_list_of_kernels_is_refused(kernels, message):
+def test_invalid_lists_of_kernels_are_rejected(kernels, message):
     with pytest.raises(ValueError, match=message):
         named_kernels(kernels)

@@ -73,7 +73,7 @@ def test_other_settings_are_checked(kernel, message):
     ],
     ids=repr,
 )
-def test_what_is_learned_in_training_must_be_bound_first(kernel):
+def test_settings_learned_from_data_must_be_bound_first(kernel):
     for use in (kernel, kernel.diag):
         with pytest.raises(ValueError, match=r"bind\(X\)"):
             use(X)

@@ -193,7 +193,7 @@ def test_unit_diagonal_is_the_cosine_in_feature_space(kernel, seed):
 @pytest.mark.parametrize(
     "kernel", [Linear(), Polynomial(2, coef0=0.0), Linear().on([0, 1]), Cosine()], ids=repr
 )
-def test_a_point_without_length_is_like_no_other(kernel):
+def test_a_zero_vector_has_similarity_zero(kernel):
     X = np.vstack([np.zeros(4), samples("features", 4, seed=0) + 5.0])
     K = kernel.normalized("unit_diag").bind(X)(X)
     assert (K[0] == 0).all()
@@ -214,7 +214,7 @@ def test_a_kernel_that_is_zero_in_training_gets_weight_zero(how):
     [Linear(), RBF(1.0), RBF("scale"), Cosine(), Laplacian(), Linear() + Cosine()],
     ids=repr,
 )
-def test_view_and_normalisation_commute_also_where_samples_lack_the_view(kernel, how):
+def test_view_and_normalisation_commute_with_missing_views(kernel, how):
     X = np.random.default_rng(0).normal(size=(9, 4))
     X[[0, 4], 1:3] = np.nan
     present = ~np.isnan(X[:, 1])

@@ -111,7 +111,7 @@ def test_frames_and_arrays_give_the_same_values(kernel, X):
     assert_allclose(kernel.bind(array).diag(array), kernel.bind(X)(array).diagonal())
 
 
-def test_samples_that_lack_a_view_do_not_teach_it_its_scale():
+def test_samples_without_a_view_have_no_effect_on_its_scale():
     X = FRAME.to_numpy(float)
     X[[1, 5], :2] = np.nan
     present = ~np.isnan(X[:, 0])
@@ -146,7 +146,7 @@ def test_labels_name_the_view():
     ],
     ids=shown,
 )
-def test_a_view_that_cannot_be_found_says_why(columns, X, message):
+def test_errors_of_unknown_columns_name_them(columns, X, message):
     with pytest.raises(ValueError, match=message):
         Linear().on(columns).bind(X)
 

@@ -88,7 +88,7 @@ def test_splitting_the_index_column_is_splitting_the_samples():
     ],
     ids=str,
 )
-def test_what_is_no_gram_matrix_is_refused(gram, message):
+def test_invalid_gram_matrices_are_rejected(gram, message):
     with pytest.raises(ValueError, match=message):
         precomputed([gram])
     with pytest.raises(ValueError, match=message):
@@ -96,7 +96,7 @@ def test_what_is_no_gram_matrix_is_refused(gram, message):
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_a_kernel_that_is_asked_without_being_bound_names_the_entry(value):
+def test_errors_of_unbound_kernels_name_the_entry(value):
     gram = GRAM.copy()
     gram[7, 30] = gram[5, 5] = value
     kernel = Precomputed(gram)
@@ -112,7 +112,7 @@ def test_large_values_are_finite():
     assert_array_equal(Precomputed(gram)(np.arange(3.0)[:, np.newaxis]), gram)
 
 
-def test_rounding_is_no_asymmetry():
+def test_rounding_is_not_asymmetry():
     gram = GRAM.copy()
     gram[0, 1] *= 1 + 1e-9
     assert precomputed([gram])[0][0].gram is gram
@@ -166,7 +166,7 @@ def forgets_the_right_side(X, Z):
         (forgets_the_right_side, r"returned shape \(40, 40\) for 40 and 2 samples"),
     ],
 )
-def test_a_function_that_is_no_kernel_is_refused(function, message):
+def test_functions_with_invalid_values_are_rejected(function, message):
     with pytest.raises(ValueError, match=message):
         Callable(function)(FEATURES, FEATURES[:2])
 

@@ -111,7 +111,7 @@ def test_the_closed_choice_is_the_integer_program(seed, m, bounds):
         assert (counts <= most).all()
 
 
-def test_kernels_are_used_as_often_as_asked():
+def test_kernels_are_used_as_often_as_required():
     gains = np.column_stack([np.ones(6), -np.ones(6)])
     assert choose(gains, 1, 2)[:, 1].sum() == 0
     together = choose_together(gains, 1, 2, 2)

@@ -70,13 +70,13 @@ def test_weights_that_cost_too_much_are_given_up_and_forgotten(penalty):
     objective = Penalised(**parts, regularizer=penalty, strength=0.7)
     good, other = penalty.start(3), penalty.project(np.array([0.9, 0.3, 0.1]))
     known = objective.evaluate(good)
-    start = list(parts["machines"]._last)
+    start = list(parts["machines"]._starts)
     value = objective.evaluate(other).objective
     objective.evaluate(good)
     for ceiling in (-1e9, 0.5 * value, value - 1e-6 * abs(value)):
         assert objective.at(other, ceiling) is None
         # The next machines do not begin where these were left.
-        np.testing.assert_allclose(parts["machines"]._last, start, atol=1e-8)
+        np.testing.assert_allclose(parts["machines"]._starts, start, atol=1e-8)
     assert objective.at(other, value + 1e-6 * abs(value)).objective == pytest.approx(value)
     assert objective.evaluate(good).objective == pytest.approx(known.objective, rel=1e-9)
 
@@ -199,7 +199,7 @@ def test_the_level_method_goes_from_any_weights_to_a_certified_gap(seed, tol):
     assert values[-1] <= best.objective + 1.1 * max(tol, 1e-6) * values[-1]
 
 
-def test_a_kernel_that_says_nothing_gets_no_weight():
+def test_a_kernel_of_zeros_gets_no_weight():
     rng = np.random.RandomState(0)
     X = rng.normal(size=(60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)

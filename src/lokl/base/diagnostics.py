@@ -9,12 +9,14 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import Array, Samples, as_samples, squared_norms
+from lokl._arrays import Array, Samples, as_samples
+from lokl._threads import limit_blas_for
 from lokl._warnings import capture_warnings, warn_once
 from lokl.gates import ConstantGate
 from lokl.gates.base import normalized_weights
 from lokl.kernels import Kernel
 from lokl.kernels.columns import take_columns
+from lokl.kernels.dot import median_squared_distance
 from lokl.solvers import Dual, Problem
 from lokl.solvers.machines import held_out_decisions
 
@@ -154,7 +156,9 @@ def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
         X = samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]]
         if columns is not None:
             X = take_columns(X, np.array(columns, dtype=np.intp))
-        distance = _median_distance(X)
+        # BLAS threads would slow down the fit.
+        with limit_blas_for(samples.n_samples):
+            distance = median_squared_distance(as_samples(X))
         if distance == 0:
             continue
         power = float(np.log2(1.0 / distance))
@@ -212,22 +216,6 @@ def _gammas_by_columns(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[
         for columns, gammas in groups.items()
         if len(gammas) >= least
     }
-
-
-def _median_distance(X: Any) -> float:
-    """Return the median squared distance of samples some rows apart, 0 if it is rounding error.
-
-    Row by row, without a matrix product: BLAS threads would slow down the fit.
-    """
-    n = X.shape[0]
-    if n < 2:
-        return 0.0
-    X = as_samples(X)
-    rows = np.arange(n)
-    steps = {1, n // 7, n // 3, n // 2} - {0}
-    distances = np.concatenate([squared_norms(X - X[(rows + step) % n]) for step in steps])
-    median = float(np.median(distances))
-    return median if median > 1e-13 * float(distances.max()) else 0.0
 
 
 def _evenly_spaced(n_samples: int, most: int) -> Array:

@@ -49,7 +49,7 @@ class Gate(BaseEstimator, ABC):
         Parameters
         ----------
         X : {array, CSR matrix} of shape (n_samples, n_features)
-            NaN where a view is missing.
+            NaN for missing views.
         params : array
             As made by :meth:`init`.
         present : boolean array of shape (n_samples, n_kernels), optional
@@ -135,7 +135,7 @@ class WeightedGate(ComposedGate):
     ----------
     base : callable
         Takes :class:`~lokl._arrays.Samples` and returns ``b`` of shape (n_samples, n_kernels) or
-        (n_samples, n_kernels, rank), 0 where a view is missing.
+        (n_samples, n_kernels, rank), 0 for missing views.
     by_rank : bool, default=False
         Whether each rank has its own group of weights. Otherwise all ranks share one group.
     """

@@ -134,7 +134,7 @@ def _with_products(Z: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class OfGiven:
-    """A representation computed from the rows as given, with NaN where a view is missing."""
+    """A representation computed from the rows as given, with NaN for missing views."""
 
     function: Callable[[Any], Any]
 

@@ -96,10 +96,10 @@ class KernelScores:
             share = weight / weight.sum()
             rows = np.sort(rng.choice(n, size=_MOST_SAMPLES, replace=False, p=share))
             row_weight = np.ones(_MOST_SAMPLES)
-        found = kernel_pca(gram.block(rows), row_weight, n_components)
-        coef = np.zeros((n, found.coef.shape[1]))
-        coef[rows] = found.coef
-        components = Expansion.make(kernel, gram, coef, found.offset)
+        pca = kernel_pca(gram.block(rows), row_weight, n_components)
+        coef = np.zeros((n, pca.coef.shape[1]))
+        coef[rows] = pca.coef
+        components = Expansion.make(kernel, gram, coef, pca.offset)
         return cls(components, Standardized.learn(components(samples), weight))
 
     def __call__(self, samples: Samples) -> Array:

@@ -148,9 +148,9 @@ class Layout(ABC):
         count = -(-right.n_samples // right.width)
         tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
         for part, dots in self.products(rows, right, cache=cache):
-            place = target._replace(rows=target.rows[part])
+            piece = target._replace(rows=target.rows[part])
             products = _mixing.Products(dots, _no_pair(dots.dtype))
-            arguments = (program, products, rows[part], sides, place, tiles)
+            arguments = (program, products, rows[part], sides, piece, tiles)
             run_chunked(_mixing.mix, count, 1, *arguments)
 
     def mix_half(self, work: Work) -> None:

@@ -1,4 +1,4 @@
-"""Checks of samples where they enter the library: missing views, and values that overflow.
+"""Checks of samples on entry to the library: missing views, and values that overflow.
 
 NaN in all columns of a view means that the sample lacks the view. Everything after this module
 works on samples without NaN and with norms that can be squared.
@@ -56,7 +56,7 @@ def split_missing(
 ) -> tuple[Any, Array | None]:
     """Replace NaN by 0 and return which samples have the views of which kernels.
 
-    The zeros have no effect, because gates are 0 where a view is missing.
+    The zeros have no effect, because the gate of a missing view is 0.
 
     Parameters
     ----------

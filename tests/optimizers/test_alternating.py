@@ -1,4 +1,4 @@
-"""Weights in closed form against a general convex solver, and the laws of the alternation."""
+"""Alternating minimisation against a general convex solver, and its laws."""
 
 import clarabel
 import numpy as np
