@@ -185,7 +185,7 @@ def test_an_error_names_the_column():
         split_missing([Linear().on([0, 1])], ["first"], X, ["age", "height", "weight"])
 
 
-def test_missing_values_of_sparse_samples_are_rejected():
+def test_missing_values_of_sparse_samples_are_rejected_or_have_no_effect():
     X, _ = lacking(samples(6, seed=3) + 1.0, seed=3)
     kernel = learned(ConstantGate(), VIEWS)
     try:

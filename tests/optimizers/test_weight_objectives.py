@@ -199,7 +199,7 @@ def test_the_level_method_goes_from_any_weights_to_a_certified_gap(seed, tol):
     assert values[-1] <= best.objective + 1.1 * max(tol, 1e-6) * values[-1]
 
 
-def test_a_kernel_of_zeros_gets_no_weight():
+def test_an_uninformative_kernel_gets_no_weight():
     rng = np.random.RandomState(0)
     X = rng.normal(size=(60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)

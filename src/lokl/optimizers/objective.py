@@ -52,6 +52,8 @@ class ObjectiveValue:
     gradient : callable
         Computes the gradient, with the shape of `params`. Only accepted points need it.
     solution : Solution
+    gate_params : array, optional
+        Parameters of the gate, if the optimiser moves others.
     """
 
     params: Array
@@ -59,15 +61,12 @@ class ObjectiveValue:
     slack: float
     gradient: Callable[[], Array]
     solution: Solution
-
-    @property
-    def gate_params(self) -> Array:
-        """Parameters of the gate; by default the parameters that the optimiser moves."""
-        return self.params
+    gate_params: Array | None = None
 
     def step(self, gap: float = float("nan")) -> OptimizerStep:
         """Return the point as an accepted step; the slack of the SVMs is added to the gap."""
-        return OptimizerStep(self.gate_params, self.objective, gap + self.slack, self.solution)
+        params = self.params if self.gate_params is None else self.gate_params
+        return OptimizerStep(params, self.objective, gap + self.slack, self.solution)
 
 
 V = TypeVar("V", bound=ObjectiveValue)

@@ -13,7 +13,7 @@ exponents have an objective of the same kind (:class:`ProductObjective`).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -184,17 +184,18 @@ class WeightObjectiveValue(ObjectiveValue):
 
     Attributes
     ----------
-    weights : array of shape (n_groups, n_kernels)
+    gate_params : array of shape (n_groups, n_kernels)
+        The weights.
     compute_forms : callable
         Computes the forms at the first call.
     """
 
-    weights: Array
-    compute_forms: Callable[[], Array]
+    compute_forms: Callable[[], Array] = field(kw_only=True)
 
     @property
-    def gate_params(self) -> Array:
-        return self.weights
+    def weights(self) -> Array:
+        """Weights of the kernels, (n_groups, n_kernels)."""
+        return np.asarray(self.gate_params)
 
     @property
     def forms(self) -> Array:
@@ -270,7 +271,9 @@ class WeightObjective(Objective[WeightObjectiveValue]):
 
         objective = solution.objective + penalty
         return WeightObjectiveValue(
-            params, objective, solution.gap, gradient, solution, weights, forms
+            *(params, objective, solution.gap, gradient, solution),
+            gate_params=weights,
+            compute_forms=forms,
         )
 
 
@@ -404,17 +407,6 @@ def alternating(objective: NormBall, tol: float = 1e-3) -> Iterator[OptimizerSte
 
 
 @dataclass(frozen=True, eq=False)
-class ProductObjectiveValue(ObjectiveValue):
-    """An objective at some exponents, (n_factors,)."""
-
-    exponents: Array
-
-    @property
-    def gate_params(self) -> Array:
-        return self.exponents
-
-
-@dataclass(frozen=True, eq=False)
 class ProductObjective(Objective[ObjectiveValue]):
     """``J(exp(-sum_i d_i D_i)) + strength r(d)``, where ``D_i`` are squared distances.
 
@@ -459,7 +451,7 @@ class ProductObjective(Objective[ObjectiveValue]):
             return self.regularizer.pullback(params, np.asarray(slopes))
 
         objective = solution.objective + penalty
-        return ProductObjectiveValue(params, objective, solution.gap, gradient, solution, d)
+        return ObjectiveValue(params, objective, solution.gap, gradient, solution, d)
 
     def _column_slopes(self, gram: GatedGram, solution: Solution) -> Array:
         """Return ``sum_jk u_j u_k K_jk (x_jc - x_kc)^2 / 2`` of every column, (n_features,)."""
