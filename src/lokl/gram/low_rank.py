@@ -478,9 +478,12 @@ class LowRankGram(GatedGram):
 
     def gated_rows(self, index: Array) -> Array:
         """Return gated features of some samples, (len(index), n_weights)."""
+        return _gated_features(self._ungated_rows(index), self.gates[index], self.features.spans)
+
+    def _ungated_rows(self, index: Array) -> Array:
+        """Return features of some samples without gates, (len(index), size)."""
         stored = self.stored_features
-        Phi = self.features.features(self.points, index) if stored is None else stored[index]
-        return _gated_features(Phi, self.gates[index], self.features.spans)
+        return self.features.features(self.points, index) if stored is None else stored[index]
 
     def _squared_norms(self, tile: Array) -> Array:
         if not self.fits:
@@ -506,16 +509,9 @@ class LowRankGram(GatedGram):
             part = np.arange(begin, min(begin + step, self.n_samples))
             slab[slots, begin : part[-1] + 1] = multiply(near, self.gated_rows(part).T)
 
-    def regated(self, gates: Array) -> "LowRankGram":
-        gram = super().regated(gates)
-        assert isinstance(gram, LowRankGram)
-        return gram
-
     def rows_by_kernel(self, index: Array) -> Array:
         index = np.asarray(index, dtype=np.intp)
-        ungated = self.regated(np.ones((self.n_samples, self.plan.n_kernels)))
-        near = ungated.gated_rows(index).T[:, np.newaxis]
-        rows = ungated.forward_by_kernel(near)[:, :, 0].transpose(2, 1, 0)
+        rows = self.forward_by_kernel(self._ungated_rows(index).T).transpose(2, 1, 0)
         gates = self.gates[:, :, 0]
         return np.asarray((rows * gates[index][:, :, np.newaxis] * gates.T).astype(self.dtype))
 
