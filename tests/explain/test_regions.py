@@ -27,7 +27,7 @@ def test_one_machine_has_one_pair_of_margins(samples):
     model = UniformMKLClassifier(KERNELS, C=10.0).fit(X, y)
     (panel,) = plot_regions({"UNIFORM": model}, X, y).axes
     assert [list(drawn.levels) for drawn in contours(panel)] == [[0.0], [-1.0, 1.0]]
-    assert panel.get_title().startswith(f"UNIFORM: {len(model.support_)} support points")
+    assert panel.get_title().startswith(f"UNIFORM: {len(model.support_)} support vectors")
 
 
 def test_experts_have_margins_of_their_own_where_they_are_trusted(samples):

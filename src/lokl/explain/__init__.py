@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lokl.explain.explanation import ViewContribution as ViewContribution
     from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
     from lokl.explain.linear_weights import feature_weights as feature_weights
-    from lokl.explain.results import ResultTable as ResultTable
+    from lokl.explain.results import SummaryTable as SummaryTable
     from lokl.explain.similarity import KernelAlignment as KernelAlignment
     from lokl.explain.similarity import kernel_alignment as kernel_alignment
     from lokl.explain.similarity import nearest_samples as nearest_samples
@@ -33,7 +33,7 @@ __getattr__, __all__ = lazy_exports(
         "Explanation": "lokl.explain.explanation",
         "FeatureWeights": "lokl.explain.linear_weights",
         "KernelAlignment": "lokl.explain.similarity",
-        "ResultTable": "lokl.explain.results",
+        "SummaryTable": "lokl.explain.results",
         "SampleExplanation": "lokl.explain.explanation",
         "ViewContribution": "lokl.explain.explanation",
         "ViewValue": "lokl.explain.view_scores",

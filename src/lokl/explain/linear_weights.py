@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._frames import need_pandas
 from lokl.base.estimator import KernelEstimator
-from lokl.explain.results import ResultTable
+from lokl.explain.results import SummaryTable
 from lokl.explain.views import last_step
 from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
 
@@ -76,10 +76,10 @@ class FeatureWeights:
         values = np.array([self.parts[i, :, c] for i, c in rows])
         return pandas.DataFrame(values, index, pandas.Index(self.tasks, name=self.kind))
 
-    def largest(self, count: int = _SHOWN) -> ResultTable:
+    def largest(self, count: int = _SHOWN) -> SummaryTable:
         """Return the columns of the largest weights, over all kernels and classes."""
         order = np.argsort(-np.abs(self.coef).max(axis=0), kind="stable")[:count]
-        return ResultTable(
+        return SummaryTable(
             f"Weights of the {len(order)} leading columns of {len(self.features)}, by {self.kind}",
             "column",
             tuple(self.features[c] for c in order),

@@ -21,7 +21,7 @@ _WIDTH, _SHORTEST_NAME, _LEVEL = 80, 12, 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class ResultTable:
+class SummaryTable:
     """A table of numbers: ``table["score"]`` is a column, ``str(table)`` is text.
 
     Attributes
@@ -80,9 +80,8 @@ class ResultTable:
         longest = min(max(map(len, (self.kind, *self.rows))), room)
         text = [self.title]
         for name, cells in zip((self.kind, *self.rows), (heads, *lines), strict=True):
-            short = name if len(name) <= longest else f"{name[: longest - 1]}…"
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            text.append("  ".join([short.ljust(longest), *padded]).rstrip())
+            text.append("  ".join([shortened(name, longest).ljust(longest), *padded]).rstrip())
         return "\n".join(text)
 
     def __repr__(self) -> str:
@@ -108,6 +107,11 @@ class ResultTable:
 def short_number(value: float) -> str:
     """Return a number in few characters."""
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return at most `width` characters of a text, with an ellipsis for the rest."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def interval_columns(

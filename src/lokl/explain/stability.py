@@ -17,7 +17,7 @@ from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
 from lokl.base.diagnostics import FLAT, explained_by_classes
 from lokl.explain.results import (
-    ResultTable,
+    SummaryTable,
     corrected_interval,
     make_folds,
     one_scorer,
@@ -40,7 +40,7 @@ class WeightStability:
 
     Attributes
     ----------
-    kernels : ResultTable
+    kernels : SummaryTable
         A row for each kernel: mean ``weight``, its ``spread`` between samples, and its ``change``
         between refits.
     changes : array of shape (n_repeats,)
@@ -70,7 +70,7 @@ class WeightStability:
     True
     """
 
-    kernels: ResultTable
+    kernels: SummaryTable
     changes: Array
     leader_changes: Array
     spread: float
@@ -203,7 +203,7 @@ def weight_stability(
     }
     title = f"Kernels: mean weight, spread between samples, change between refits ({how})"
     return WeightStability(
-        kernels=ResultTable(title, "kernel", tuple(names), columns),
+        kernels=SummaryTable(title, "kernel", tuple(names), columns),
         changes=moved.mean(axis=(1, 2)),
         leader_changes=np.array([leader_changed(weights, refit).mean() for refit in refits]),
         spread=float(np.sqrt(weights.var(axis=0).sum())),

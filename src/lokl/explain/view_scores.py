@@ -18,7 +18,7 @@ from lokl._arrays import Array, as_samples, is_sparse
 from lokl._parameters import check_choice
 from lokl._warnings import DeferredWarnings
 from lokl.explain.results import (
-    ResultTable,
+    SummaryTable,
     corrected_interval,
     interval_columns,
     make_folds,
@@ -46,12 +46,12 @@ class ViewValue:
 
     Attributes
     ----------
-    views : ResultTable
+    views : SummaryTable
         A row for each view: ``alone``, the score of the model with this view only; ``loss``, the
         loss of the score when the view is removed; both with 95 % intervals (``alone_low``,
         ``alone_high``, ``loss_low``, ``loss_high``); ``samples``, the share of the samples that
         have the view.
-    subsets : ResultTable
+    subsets : SummaryTable
         A row for each set of views: ``score`` and ``loss`` against all views, with intervals, and
         ``samples``, the share of the samples that have at least one of the views.
     scores : dict of str to array of shape (n_splits,)
@@ -71,8 +71,8 @@ class ViewValue:
     True
     """
 
-    views: ResultTable
-    subsets: ResultTable
+    views: SummaryTable
+    subsets: SummaryTable
     scores: dict[str, Array]
 
     def to_frame(self) -> Any:
@@ -275,8 +275,8 @@ def _tables(title: str, names: list[str], scores: dict[tuple[int, ...], _SubsetS
     }
     subsets = tuple(_subset_name(subset, names) for subset in scores)
     return ViewValue(
-        ResultTable(f"Value of each view: {title}", "view", tuple(names), by_view),
-        ResultTable(f"Sets of views: {title}", "views", subsets, by_subset),
+        SummaryTable(f"Value of each view: {title}", "view", tuple(names), by_view),
+        SummaryTable(f"Sets of views: {title}", "views", subsets, by_subset),
         dict(zip(subsets, (own.scores for own in scores.values()), strict=True)),
     )
 
@@ -292,7 +292,7 @@ def view_importance(
     n_repeats: int = 10,
     random_state: Any = None,
     n_jobs: int | None = None,
-) -> ResultTable:
+) -> SummaryTable:
     """Compute the loss of the score of a fitted model when a view is shuffled among the samples.
 
     The columns of a view move together; samples without it stay without it. Unlike
@@ -319,7 +319,7 @@ def view_importance(
 
     Returns
     -------
-    importance : ResultTable
+    importance : SummaryTable
         A row for each view or column: ``loss``, the mean loss of the score, and ``spread``, its
         standard deviation over the shuffles.
     """
@@ -344,7 +344,7 @@ def view_importance(
     losses = scorer(estimator, X, y) - np.array(scores)
     title = f"Loss of the score when {of} are shuffled, {n_repeats} times each"
     columns = {"loss": losses.mean(axis=1), "spread": losses.std(axis=1)}
-    return ResultTable(title, of.removesuffix("s"), tuple(groups), columns)
+    return SummaryTable(title, of.removesuffix("s"), tuple(groups), columns)
 
 
 def _shuffled_scores(
