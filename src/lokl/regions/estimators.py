@@ -41,7 +41,7 @@ from lokl.kernels import RBF
 from lokl.kernels.dictionaries import named_kernels
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData
-from lokl.regions.model import Output, Partition, PartitionedModel, take
+from lokl.regions.model import Output, PartitionedModel, RegionPartition, take
 from lokl.regions.scaling import learn_feature_scale, scale_columns
 from lokl.regions.tree import TreeGrower
 from lokl.regions.tuning import TunedFit, tune_regions
@@ -264,7 +264,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         target_shape : tuple of int
             Shape of the targets of one sample.
         """
-        partitions: list[Partition] = []
+        partitions: list[RegionPartition] = []
         sizes: list[Array] = []
         tuned = TunedFit(self._region_estimator(spread))
         for index in range(self.covers):
@@ -279,7 +279,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                     self._log(f"chosen for all regions: {tuned.best_params}")
             self._log(f"partition {index + 1}: {len(sizes[-1])} regions of up to {sizes[-1].max()}")
             models = backend.fit(tuned.estimator, tuned.fit)
-            partitions.append(Partition(backend.tree, models))
+            partitions.append(RegionPartition(backend.tree, models))
             # If all samples are in one region, all further partitions would be the same.
             if len(models) == 1:
                 break

@@ -137,7 +137,7 @@ RegionModel = ConstantRegion | RegressorRegion | ClassifierRegion
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class RegionPartition:
     """Division of the samples into regions, with the model of each region.
 
     A model that is stored elsewhere is None.
@@ -153,7 +153,7 @@ class PartitionedModel:
 
     Attributes
     ----------
-    partitions : list of Partition
+    partitions : list of RegionPartition
     averages : bool
         Whether outputs are means over several regions. Decisions are then first brought to a scale
         that all regions share.
@@ -168,7 +168,7 @@ class PartitionedModel:
         have. Empty if there is no such region.
     """
 
-    partitions: list[Partition]
+    partitions: list[RegionPartition]
     averages: bool
     n_classes: int
     n_targets: int

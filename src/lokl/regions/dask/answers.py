@@ -30,7 +30,7 @@ from lokl.regions.dask.blocks import (
 from lokl.regions.dask.cluster import Cluster, need_dask, shared, task
 from lokl.regions.dask.summary import Moments
 from lokl.regions.estimators import RegionEstimator
-from lokl.regions.model import Output, Partition, PartitionedModel, take
+from lokl.regions.model import Output, PartitionedModel, RegionPartition, take
 
 # Larger models are sent to the workers once, instead of through the scheduler with every graph.
 _LARGE_MODEL_BYTES = 8 * 2**20
@@ -229,7 +229,7 @@ def _shard(model: PartitionedModel, partition: int, regions: slice) -> Partition
     models: list[list[Any]] = [[None] * len(p.models) for p in model.partitions]
     models[partition][regions] = model.partitions[partition].models[regions]
     trees = [p.tree for p in model.partitions]
-    return replace(model, partitions=list(map(Partition, trees, models)))
+    return replace(model, partitions=list(map(RegionPartition, trees, models)))
 
 
 def _sort_samples(call: ShardedCall, X: Any) -> list[ShardSamples | None]:
