@@ -1,7 +1,4 @@
-"""The machine and the versions that results depend on.
-
-Peak memory of a piece of work in this process.
-"""
+"""Versions, the machine, and the peak memory of a block of code."""
 
 import contextlib
 import ctypes
@@ -17,16 +14,17 @@ _PACKAGES = ("lokl", "numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of Python and of the packages that compute; None for those not here."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+    """Return the versions of Python and of lokl's numerical packages, None if not installed."""
+    return {"python": platform.python_version(), **{name: version_of(name) for name in _PACKAGES}}
 
 
 def system() -> str:
-    """Return the operating system and the kind of processor."""
+    """Return the operating system and the processor architecture."""
     return f"{platform.system()} {platform.machine()}"
 
 
-def _version(name: str) -> str | None:
+def version_of(name: str) -> str | None:
+    """Return the version of an installed package, or None."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -37,28 +35,28 @@ _MEGABYTE = 2**20
 
 
 class Peak:
-    """Largest resident memory inside a with block, over that at its start.
+    """Peak resident memory inside a with block, relative to its start.
 
-    Linux counts a peak anew for every block. Elsewhere it is the growth of the largest memory of
-    the process so far, which a block shows in full only when none before it was larger.
+    On Linux the peak is reset for every block. Elsewhere it is the growth of the peak of the whole
+    process, which is too small if an earlier block needed more memory.
 
     Parameters
     ----------
     tidy : bool, default=False
-        First return freed memory to the system, which otherwise hides a part of the increase.
-        Takes a tenth of a second.
+        Whether to return freed memory to the system first, which would hide a part of the increase.
+        This takes a tenth of a second.
 
     Attributes
     ----------
     increase : float or None
-        In MB, known when the block is left; None where the system does not tell.
+        In MB, set at the end of the block; None if the system does not report it.
     """
 
     def __init__(self, *, tidy: bool = False):
         self.tidy = tidy
         self.increase: float | None = None
         self._before: float | None = None
-        self._read: Callable[[], float | None] = _largest_so_far
+        self._read: Callable[[], float | None] = _process_peak
 
     def __enter__(self) -> "Peak":
         if self.tidy:
@@ -66,11 +64,11 @@ class Peak:
             with contextlib.suppress(AttributeError, OSError, TypeError):
                 ctypes.CDLL(None).malloc_trim(0)
         try:
-            _forget_peak()
+            _reset_peak()
             self._before = _status(b"VmRSS:")
             self._read = _linux_peak
         except (OSError, ValueError):
-            self._before = _largest_so_far()
+            self._before = _process_peak()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -79,8 +77,8 @@ class Peak:
             self.increase = peak - self._before
 
 
-# System calls, which are faster than file objects: the fits of an experiment take milliseconds.
-def _forget_peak() -> None:
+# System calls are faster than file objects, and some fits take only milliseconds.
+def _reset_peak() -> None:
     handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
     try:
         os.write(handle, b"5")
@@ -102,7 +100,7 @@ def _status(key: bytes) -> float:
     return int(text[begin : text.index(b"kB", begin)]) / 1024
 
 
-def _largest_so_far() -> float | None:
+def _process_peak() -> float | None:
     try:
         import resource
     except ImportError:  # Windows

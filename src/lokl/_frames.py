@@ -1,4 +1,4 @@
-"""Results as tables: pandas is imported only where somebody asks for one."""
+"""Results as pandas objects; pandas is an optional dependency and imported on demand."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from lokl._arrays import Array
 
 
 def need_pandas(what: str) -> Any:
-    """Return pandas, or say who needs it and how to get it."""
+    """Return pandas, or raise ImportError that names its user and the extra to install."""
     try:
         import pandas
     except ImportError as error:
@@ -20,26 +20,32 @@ def need_pandas(what: str) -> Any:
 def labelled(
     values: Array, X: Any, kernels: Sequence[str], tasks: tuple[str, Sequence[Any]]
 ) -> Any:
-    """Return numbers about samples and kernels as a data frame.
+    """Return values of samples and kernels as a data frame.
 
     Parameters
     ----------
     values : array of shape (n_samples, n_kernels) or (n_samples, n_tasks, n_kernels)
-    X : samples, as given
-        Its index is that of the table, where it has one.
-    kernels : names of the kernels
-    tasks : (what a task is, names of the tasks)
+    X : samples as passed by the user
+        The result has their index, if they have one.
+    kernels : sequence of str
+        Names of the kernels.
+    tasks : (str, sequence)
+        Name of the level of tasks, such as "class", and names of the tasks.
+
+    Returns
+    -------
+    frame : data frame of shape (n_samples, n_kernels) or (n_samples, n_tasks * n_kernels)
     """
     pandas = need_pandas("labels=True")
     columns = pandas.Index(kernels, name="kernel")
     if values.ndim == 3:
-        kind, names = tasks
-        columns = pandas.MultiIndex.from_product([names, kernels], names=[kind, "kernel"])
+        level, names = tasks
+        columns = pandas.MultiIndex.from_product([names, kernels], names=[level, "kernel"])
     return pandas.DataFrame(values.reshape(len(values), -1), index=_index(X), columns=columns)
 
 
 def labelled_samples(values: Array, X: Any, name: str) -> Any:
-    """Return one number for each sample as a series with the index of `X`, where it has one."""
+    """Return one value for each sample as a series with the index of `X`, if it has one."""
     pandas = need_pandas("labels=True")
     return pandas.Series(values, index=_index(X), name=name)
 
@@ -49,7 +55,7 @@ def _index(X: Any) -> Any:
 
 
 def table_of(rows: Sequence[Any], columns: Sequence[str]) -> Any:
-    """Return named rows as a data frame where pandas is there, else as they are."""
+    """Return named rows as a data frame, or as a list without pandas."""
     try:
         import pandas
     except ImportError:

@@ -99,10 +99,10 @@ def test_views_some_of_them_missing_and_several_classes(name, tmp_path):
         model.fit(frame.iloc[6:], y[6:])
         frame = frame.iloc[6:]
     check_same_after_load(model, frame, tmp_path)
-    told = info(tmp_path / "model.lokl")
-    assert told["input"]["columns"] == list("abcd")
-    assert told["input"]["views"] == views
-    assert told["target"]["classes"] == [0, 1, 2]
+    about = info(tmp_path / "model.lokl")
+    assert about["input"]["columns"] == list("abcd")
+    assert about["input"]["views"] == views
+    assert about["target"]["classes"] == [0, 1, 2]
 
 
 KERNELS = {
@@ -171,10 +171,10 @@ def test_estimators_around_a_model(kind, tmp_path):
     X, y = samples()
     model = around()[kind].fit(X, y)
     check_same_after_load(model, X, tmp_path)
-    told = info(tmp_path / "model.lokl")
-    assert told["model"][0] == type(model).__name__
-    assert told["model"][-1] == "UniformMKLClassifier"
-    assert told["target"]["classes"] == ["no", "yes"]
+    about = info(tmp_path / "model.lokl")
+    assert about["model"][0] == type(model).__name__
+    assert about["model"][-1] == "UniformMKLClassifier"
+    assert about["target"]["classes"] == ["no", "yes"]
 
 
 def test_a_transformed_target(tmp_path):
@@ -198,7 +198,7 @@ def my_kernel(X, Z):
 @pytest.mark.parametrize("function", [my_kernel, lambda X, Z: X @ Z.T])
 def test_functions_cannot_be_saved(function, tmp_path):
     model = UniformMKLClassifier([RBF(), Callable(function)]).fit(*samples())
-    with pytest.raises(ModelFileError, match=r"cannot be stored: .* holds no code"):
+    with pytest.raises(ModelFileError, match=r"my_kernel|lambda|no code"):
         saved(tmp_path, model)
     assert not list(tmp_path.iterdir())
 
@@ -209,20 +209,20 @@ class Own(RBF):
 
 def test_classes_of_others_cannot_be_saved(tmp_path):
     model = UniformMKLClassifier([Own()]).fit(*samples())
-    with pytest.raises(ModelFileError, match=r"holds test_models_on_disk.Own, which is not on"):
+    with pytest.raises(ModelFileError, match=r"test_models_on_disk\.Own"):
         saved(tmp_path, model)
 
 
 @pytest.mark.parametrize(
-    ("thing", "told"),
+    ("thing", "fact"),
     [
-        (UniformMKLClassifier(), "only fitted models can be saved: call fit of UniformMKL"),
+        (UniformMKLClassifier(), "fit of UniformMKLClassifier"),
         ({"a": 1}, "only estimators can be saved, got dict"),
         (UniformMKLClassifier, "only estimators can be saved, got"),
     ],
 )
-def test_what_is_no_fitted_model_cannot_be_saved(thing, told, tmp_path):
-    with pytest.raises(ModelFileError, match=told):
+def test_what_is_no_fitted_model_cannot_be_saved(thing, fact, tmp_path):
+    with pytest.raises(ModelFileError, match=fact):
         lokl.save(thing, tmp_path / "model.lokl")
 
 
@@ -244,14 +244,14 @@ def test_a_file_tells_about_its_model_without_skops(tmp_path, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
-    told = info(path)
-    assert told["format"] == 1
-    assert told["lokl"] == lokl.__version__
-    assert told["model"] == ["Pipeline", "StandardScaler", "UniformMKLClassifier"]
-    assert told["settings"]["C"] == "3.5"
-    assert told["input"]["n_features"] == 4
-    assert {"python", "numpy", "scikit-learn", "skops", "system"} <= told["environment"].keys()
-    json.dumps(told)
+    about = info(path)
+    assert about["format"] == 1
+    assert about["lokl"] == lokl.__version__
+    assert about["model"] == ["Pipeline", "StandardScaler", "UniformMKLClassifier"]
+    assert about["settings"]["C"] == "3.5"
+    assert about["input"]["n_features"] == 4
+    assert {"python", "numpy", "scikit-learn", "skops", "system"} <= about["environment"].keys()
+    json.dumps(about)
     for what, call in (("save", lambda: saved(tmp_path)), ("load", lambda: lokl.load(path))):
         with pytest.raises(ImportError, match=rf"lokl.{what} needs skops; .*lokl\[files\]"):
             call()

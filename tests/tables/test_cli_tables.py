@@ -192,7 +192,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder, tmp_path):
     assert "no.csv" in error(run("fit", tmp_path / "no.csv"))
     assert "no sample 'X'" in error(run("explain", model(folder), left, "--sample", "X"))
     assert "No such file" in error(run("info", tmp_path / "no.lokl"))
-    assert "is no file of a lokl model" in error(run("predict", left, left))
+    assert "not a file of a lokl model" in error(run("predict", left, left))
     broken = tmp_path / "broken.csv"
     broken.write_text("id,d,e\nS1,1,oops\n")
     assert (

@@ -50,7 +50,7 @@ Kind = Annotated[
     ),
 ]
 Task = Annotated[
-    str | None, typer.Option(help="classes or numbers: type of the target; inferred if not given.")
+    str | None, typer.Option(help="classification or regression; inferred if not given.")
 ]
 Positive = Annotated[str | None, typer.Option(help="Positive class; all others become one class.")]
 Seed = Annotated[
