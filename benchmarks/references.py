@@ -95,7 +95,7 @@ class _PlainGates(Objective[ObjectiveValue]):
         return self.first
 
     def at(self, V: Any, ceiling: float = np.inf) -> ObjectiveValue:
-        H = self.gate_values(self.Z, V)
+        H = self.gate(self.Z, V)
         self.count += 1
         pairs = list(zip(H.T, self.grams, strict=True))
         u, objective = self.machine.solve(sum(np.outer(h, h) * K for h, K in pairs))

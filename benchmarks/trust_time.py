@@ -14,7 +14,7 @@ C, MOST = 10.0, 10.0
 VOTE, MIX = "trusted vote", "uniform mix"
 # Optional parts of a vote.
 PARTS: dict[str, dict[str, Any]] = {
-    "without the joint expert": {"joint": False},
+    "without the joint expert": {"joint_model": False},
     "without novelty": {"novelty": False},
 }
 
