@@ -23,15 +23,35 @@ every_estimator = pytest.mark.parametrize("name", NAMES)
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_functions_are_short(path):
+    """Docstrings do not count."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno - node.lineno < 60, node.name
+            doc = node.body[0] if ast.get_docstring(node) else None
+            lines = node.end_lineno - node.lineno
+            lines -= 0 if doc is None else doc.end_lineno - doc.lineno + 1
+            assert lines < 60, node.name
+
+
+# Names that still stand for two classes. The list may only shrink.
+REPEATED = {"ResultTable"}
+
+
+def test_a_class_name_stands_once():
+    places = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    repeated = {name: files for name, files in places.items() if len(files) > 1}
+    assert repeated.keys() <= REPEATED, repeated
 
 
 @every_estimator
 def test_classes_are_shallow(name):
+    """Mixins, which add methods but no state, do not count."""
     mro = getattr(lokl, name).__mro__
-    assert mro.index(BaseEstimator) + 1 <= 7
+    classes = mro[: mro.index(BaseEstimator) + 1]
+    assert len([kind for kind in classes if not kind.__name__.endswith("Mixin")]) <= 6
 
 
 def test_every_method_is_listed_where_types_are_checked():

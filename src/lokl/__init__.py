@@ -1,4 +1,4 @@
-"""Localized kernel learning: which kernel to trust where."""
+"""Localized multiple kernel learning."""
 
 from typing import TYPE_CHECKING
 

@@ -7,13 +7,13 @@ from typing import Any
 
 
 def lazy_exports(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
-    """Return ``__getattr__`` and ``__all__`` for a package that imports its names when asked.
+    """Return ``__getattr__`` and ``__all__`` for a package that imports names on first use.
 
     Parameters
     ----------
     package : str
     names : dict of str to str
-        Public name to the module that defines it.
+        Module that defines each public name.
     """
 
     def import_name(name: str) -> Any:

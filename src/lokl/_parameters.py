@@ -1,8 +1,6 @@
-"""Names of parameters, without a look at the constructor each time.
+"""Checks of parameter values, and cached names of parameters.
 
-A search copies and configures its estimator for every candidate, and each of its kernels with it.
-
-Checks of settings: each returns the value, or raises an error that names it and the remedy.
+Each check returns the value, or raises ValueError with the name and the value.
 """
 
 from collections.abc import Sequence
@@ -15,13 +13,17 @@ from sklearn.base import BaseEstimator
 
 
 def parameter_names(cls: Any) -> list[str]:
-    """Names of the parameters of a class, as ``BaseEstimator`` reads them off its constructor."""
+    """Return the names of the parameters of a class, as ``BaseEstimator`` does, but cached.
+
+    A search clones its estimator and all kernels for every candidate; inspecting the constructor
+    each time would be slow.
+    """
     return list(_names(cls, cls.__init__))
 
 
 @lru_cache(maxsize=1024)
 def _names(cls: Any, constructor: Any) -> tuple[str, ...]:
-    # The constructor of a class may be replaced.
+    # A key of the cache, since the constructor of a class may be replaced.
     return tuple(BaseEstimator._get_param_names.__func__(cls))
 
 
@@ -40,7 +42,7 @@ def check_not_negative(name: str, value: Any) -> float:
 
 
 def check_share(name: str, value: Any) -> float:
-    """Return a number above zero and below one."""
+    """Return a number between zero and one, both excluded."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
     return float(value)
@@ -54,14 +56,14 @@ def check_norm(name: str, value: Any) -> float:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number of at least `least`."""
+    """Return an integer of at least `least`."""
     if not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
     return int(value)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Return one of some words."""
+    """Return one of several strings."""
     if not isinstance(value, str) or value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {known}, got {value!r}")

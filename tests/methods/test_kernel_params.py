@@ -95,7 +95,7 @@ def test_unknown_names_are_told_with_the_known_ones():
         model.set_params(kernels__rbf__gama=1.0)
     with pytest.raises(ValueError, match="kernel 'overlap' is a function and has no parameter"):
         UniformMKLClassifier([overlap]).set_params(kernels__0__gamma=1.0)
-    with pytest.raises(ValueError, match="none that is known before fit"):
+    with pytest.raises(ValueError, match="none before fit"):
         GMKLClassifier(combine="product").set_params(kernels__rbf__gamma=1.0)
     assert model.kernels is None
 

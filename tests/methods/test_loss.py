@@ -109,7 +109,7 @@ def test_unknown_losses_are_refused(name, loss):
 
 
 def test_solvers_without_a_loss_that_a_method_needs_are_refused():
-    text = "loss='squared_hinge' and solver=HingeOnly.* minimises hinge; use loss='hinge'"
+    text = "solver=HingeOnly.*loss='squared_hinge'.*loss='hinge'"
     with pytest.raises(ValueError, match=text):
         UniformMKLClassifier(loss="squared_hinge", solver=HingeOnly()).fit(X, Y)
     with pytest.raises(ValueError, match=text):
@@ -122,7 +122,7 @@ def test_solvers_without_a_loss_that_a_method_needs_are_refused():
         def solve(self, gram, problem, start=None, ceiling=np.inf):
             raise AssertionError
 
-    with pytest.raises(ValueError, match=r"loss='auto' and .*; use solver='exact'"):
+    with pytest.raises(ValueError, match=r"loss='auto'.*solver='exact'"):
         UniformMKLClassifier(solver=Nothing()).fit(X, Y)
 
 

@@ -1,4 +1,4 @@
-"""What all methods share: settings, the way from data to a model, classes and targets."""
+"""Base classes of estimators: settings, the path from data to a model, classes and targets."""
 
 from lokl.base.classifier import Classifier
 from lokl.base.estimator import KernelEstimator

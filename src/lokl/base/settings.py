@@ -1,6 +1,4 @@
-"""Which values a setting may have: a check, and the words with which the reference says so.
-
-Settings of estimators: each is declared once, with its default, its rule and its text.
+"""Settings of estimators, each declared once with its default, allowed values and description.
 
 >>> from lokl.base.settings import POSITIVE
 >>> @settings
@@ -42,10 +40,9 @@ from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_ker
 class Rule:
     """Allowed values of a setting."""
 
-    words: str  # the type, as numpydoc writes it
-    check: Callable[[str, Any], Any] | None = (
-        None  # check(name, value) raises; None: checked when used
-    )
+    words: str  # type in numpydoc notation
+    # check(name, value) raises ValueError; None if the value is checked when it is used.
+    check: Callable[[str, Any], Any] | None = None
 
 
 def _check_noise_rate(name: str, value: Any) -> None:
@@ -81,7 +78,7 @@ def _check_callback(name: str, value: Any) -> None:
 
 
 def _check_seed(name: str, value: Any) -> None:
-    # A generator that starts from a number takes long to make; what is a seed is told without.
+    # Creating a generator is slow, and not needed to check an integer seed.
     if not (isinstance(value, Integral) and 0 <= int(value) < 2**32):
         check_random_state(value)
 
@@ -100,25 +97,24 @@ SEED = Rule("int, RandomState or None", _check_seed)
 
 
 def one_of(*words: str) -> Rule:
-    """One of some words."""
-    return Rule(
-        "{" + ", ".join(f'"{word}"' for word in words) + "}", partial(check_choice, choices=words)
-    )
+    """Return the rule for one of several strings."""
+    choices = ", ".join(f'"{word}"' for word in words)
+    return Rule(f"{{{choices}}}", partial(check_choice, choices=words))
 
 
 def count(least: int = 1) -> Rule:
-    """A whole number of at least `least`."""
+    """Return the rule for an integer of at least `least`."""
     return Rule("int", partial(check_count, least=least))
 
 
 def or_none(rule: Rule) -> Rule:
-    """What a rule allows, or None."""
+    """Return a rule that also allows None."""
     assert rule.check is not None
     return Rule(f"{rule.words} or None", partial(_check_or_none, rule.check))
 
 
 def anything(words: str) -> Rule:
-    """Values that are checked when they are used."""
+    """Return the rule for values that are checked when they are used."""
     return Rule(words)
 
 
@@ -129,18 +125,18 @@ _SECTION = re.compile(r"^(Notes|References|Examples)\n-+$", flags=re.MULTILINE)
 
 
 def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any:
-    """Declare a setting of an estimator, which is a field of its dataclass.
+    """Declare a setting of an estimator, a field of its dataclass.
 
     Parameters
     ----------
     default : object
-        ``MISSING`` of :mod:`dataclasses` where it must be given.
+        ``MISSING`` of :mod:`dataclasses` if the setting is required.
     rule : Rule
         Allowed values.
     text : str
-        What it means, for ``help()`` and the reference.
+        Description for ``help()`` and the reference.
     kw_only : bool, default=True
-        Whether it must be given by name.
+        Whether it must be passed by keyword.
     """
     metadata = {"rule": rule, "text": text}
     return field(default=default, kw_only=kw_only, metadata=metadata)
@@ -148,15 +144,15 @@ def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
 def settings(cls: Class) -> Class:
-    """Make constructor and documentation of a class out of its settings.
+    """Create constructor and documentation of a class from its settings.
 
-    A plain value for a setting of a base class changes its default only.
+    A plain value for a setting of a base class only changes its default.
     """
     inherited = {known.name: known for known in _settings_of(cls)}
     for name in inspect.get_annotations(cls):
         value = cls.__dict__.get(name)
         if isinstance(value, Field):
-            # Classes may share a declaration, but dataclasses write into it.
+            # Classes may share a declaration, but dataclasses modify it.
             setattr(cls, name, copy(value))
         elif name in inherited:
             known = inherited[name]
@@ -169,8 +165,8 @@ def settings(cls: Class) -> Class:
 
 
 def check_settings(estimator: Any) -> None:
-    """Raise where a setting is out of range; the error names it, its value and the remedy."""
-    # Not by get_params, which reads the constructor's signature each time.
+    """Raise ValueError if a setting is out of range; the error names it and its value."""
+    # get_params would inspect the signature of the constructor each time.
     values = vars(estimator)
     for declared in _settings_of(type(estimator)):
         check = declared.metadata["rule"].check
@@ -185,10 +181,10 @@ def _settings_of(cls: Any) -> list[Field[Any]]:
 
 
 def _document(cls: Any) -> str:
-    """The class's own words, then all settings and attributes, then its notes and examples."""
-    own = inspect.cleandoc(cls.__doc__)
-    found = _SECTION.search(own)
-    end = found.start() if found else len(own)
+    """Return the summary of a class, all settings and attributes, then its other sections."""
+    text = inspect.cleandoc(cls.__doc__)
+    section = _SECTION.search(text)
+    end = section.start() if section else len(text)
     settings = [
         (f"{known.name} : {known.metadata['rule'].words}{_default(known)}", _text(known))
         for known in _in_reading_order(cls)
@@ -198,15 +194,15 @@ def _document(cls: Any) -> str:
         for name, (words, text) in getattr(cls, "_attribute_docs", dict)().items()
     ]
     parts = [
-        own[:end].strip(),
+        text[:end].strip(),
         _section("Parameters", settings),
         _section("Attributes", attributes),
     ]
-    return "\n\n".join(part for part in [*parts, own[end:].strip()] if part)
+    return "\n\n".join(part for part in [*parts, text[end:].strip()] if part)
 
 
 def _in_reading_order(cls: Any) -> list[Field[Any]]:
-    """Settings that may be given by position, then the method's own, then the common ones."""
+    """Return positional settings, then settings of the method, then common settings."""
     declared = _settings_of(cls)
     common = {
         name
@@ -243,30 +239,33 @@ PREFIX = "kernels__"
 
 
 def nested_parameters(kernels: Any) -> dict[str, Any]:
-    """Return all kernels of a list or mapping, and their parameters, by their full names."""
+    """Return all kernels of a list or mapping, and their parameters, by full name.
+
+    Full names are ``kernels__rbf__gamma`` by name and ``kernels__0__gamma`` by position.
+    """
     named = _standard() if kernels is None else _entries(kernels)
     by_position = {str(i): entry for i, entry in enumerate(named.values())}
     entries = {**by_position, **named}
-    found = {}
+    params = {}
     for name, entry in entries.items():
-        found[f"{PREFIX}{name}"] = entry
+        params[f"{PREFIX}{name}"] = entry
         kernel = as_kernel(entry) if _is_word(entry) else entry
         if _has_parameters(kernel):
-            for own, value in kernel.get_params(deep=True).items():
-                found[f"{PREFIX}{name}__{own}"] = value
-    return found
+            for parameter, value in kernel.get_params(deep=True).items():
+                params[f"{PREFIX}{name}__{parameter}"] = value
+    return params
 
 
 def with_parameters(kernels: Any, changes: Mapping[str, Any]) -> Any:
-    """Return kernels with other parameters, or with other kernels in some places.
+    """Return kernels with changed parameters, or with some kernels replaced.
 
     Parameters
     ----------
     kernels : object
-        As an estimator takes them. They stay as they are.
+        As estimators accept them; not modified.
     changes : mapping
-        Values by full name. A kernel is called by its name or position, and a list with words or
-        None becomes a mapping: names then stay when parameters change.
+        Values by full name. A list with strings, or None, becomes a mapping, so that names do not
+        change with the parameters.
     """
     changes = {name.removeprefix(PREFIX): value for name, value in changes.items()}
     if is_one_kernel(kernels) and not _is_word(kernels):
@@ -281,8 +280,8 @@ def with_parameters(kernels: Any, changes: Mapping[str, Any]) -> Any:
         else:
             replaced[name] = value
     entries.update(replaced)
-    for name, own in inside.items():
-        entries[name] = _changed(entries[name], own)
+    for name, parameters in inside.items():
+        entries[name] = _changed(entries[name], parameters)
     if isinstance(kernels, list | tuple) and not any(map(_is_word, kernels)):
         return type(kernels)(entries.values())
     if isinstance(kernels, Mapping):
@@ -292,12 +291,12 @@ def with_parameters(kernels: Any, changes: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=1)
 def _standard() -> dict[str, Any]:
-    """Kernels that None stands for, the same objects each time: parameters then compare equal."""
+    """Return the default kernels, the same objects each time, so that parameters compare equal."""
     return _entries(None)
 
 
 def _entries(kernels: Any) -> dict[str, Any]:
-    """Kernels as they were given, by name, or by position in a list of objects."""
+    """Return kernels as given, by name, or by position in a list of objects."""
     if kernels is None:
         return dict(named_kernels(None))
     if _is_word(kernels):
@@ -320,22 +319,22 @@ def _has_parameters(kernel: Any) -> bool:
 
 
 def _find(path: str, names: list[str]) -> tuple[str, str]:
-    """Return the kernel that a path starts with, and the parameter that follows; "" for none."""
-    # Names may contain the separator themselves: the longest that fits is meant.
+    """Split a path into the name of a kernel and a parameter, "" if there is none."""
+    # Names may contain the separator: take the longest match.
     for name in sorted(names, key=len, reverse=True):
         if path == name or path.startswith(f"{name}__"):
             return name, path[len(name) + 2 :]
     first, _, parameter = path.partition("__")
     if first.isdecimal() and int(first) < len(names):
         return names[int(first)], parameter
-    known = ", ".join(names) or "none that is known before fit"
+    known = ", ".join(names) or "none before fit"
     raise ValueError(
         f"unknown kernel {first!r} in parameter '{PREFIX}{path}'; the kernels are: {known}"
     )
 
 
 def _changed(entry: Any, parameters: Mapping[str, Any]) -> Any:
-    """Return a copy of a kernel with other parameters."""
+    """Return a copy of a kernel with changed parameters."""
     kernel = as_kernel(entry) if isinstance(entry, str) else entry
     if not _has_parameters(kernel):
         raise ValueError(

@@ -1,9 +1,4 @@
-"""Data that enters an estimator.
-
-New samples whose table lacks all columns of a view: they lack the view.
-
-The last line of defence: what is learned or computed is finite, or it is an error.
-"""
+"""Validation of samples, sample weights and costs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +10,7 @@ from lokl._arrays import Array, is_sparse, narrow_indices
 from lokl.kernels import Kernel
 
 ALL_ZERO = "all sample weights are zero; at least one sample must count"
-# The sum over any number of samples is then finite.
+# Sums over any number of samples are then finite.
 _LARGEST_WEIGHT = 1e100
 
 
@@ -24,8 +19,16 @@ def check_samples(
 ) -> Any:
     """Return samples (and targets when fitting) as arrays or CSR matrices.
 
-    NaN passes where views may be `missing`: whether samples lack whole views is sorted out once
-    the kernels are bound. `views` says whether other kernels would make it pass.
+    Parameters
+    ----------
+    estimator : estimator
+        Number and names of the columns are set when `fitting`, otherwise checked.
+    X, y : samples and targets
+    fitting : bool
+    missing : bool
+        Whether NaN is allowed because views may be missing; bound kernels decide which are.
+    views : bool, default=True
+        Whether NaN would be allowed with other kernels, for the error.
     """
     _refuse_several_tables(X)
     options: dict[str, Any] = {
@@ -34,7 +37,7 @@ def check_samples(
         "ensure_all_finite": "allow-nan",
         "reset": fitting,
     }
-    # Sums that overflow on the way are warnings of numpy, infinite values are errors.
+    # Infinite values raise an error; overflows of intermediate sums are harmless.
     with np.errstate(all="ignore"):
         if fitting:
             X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
@@ -46,13 +49,13 @@ def check_samples(
 
 
 def _refuse_several_tables(X: Any) -> None:
-    """Raise where each view is a table of its own."""
+    """Raise ValueError if X is a collection of tables."""
     listed = isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_table, X))
-    # One kind of sparse matrix is a dictionary.
+    # DOK matrices of scipy are dictionaries.
     if listed or (isinstance(X, Mapping) and not is_sparse(X)):
         kind = f"{type(X).__name__} of {len(X)} tables"
         raise ValueError(
-            f"X is one table with all columns, got a {kind}; join them with "
+            f"X must be one table with all columns, got a {kind}; join them with "
             "X, views = lokl.join_views({name: table}), and make kernels of the views with "
             "lokl.kernels.per_view(kernel, views)"
         )
@@ -63,9 +66,9 @@ def _is_table(value: Any) -> bool:
 
 
 def _refuse_nan(X: Any, views: bool, names: Array | None) -> None:
-    """Raise where a value is NaN; columns are told by their names, if they have any."""
+    """Raise ValueError with the position of the first NaN, if there is one."""
     values = X.data if is_sparse(X) else X
-    # A sum is NaN where an entry is, and much cheaper than looking at each of them.
+    # If the sum is not NaN, no entry is; that is much cheaper to check.
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isnan(values.sum()) or not np.isnan(values).any():
             return
@@ -75,18 +78,18 @@ def _refuse_nan(X: Any, views: bool, names: Array | None) -> None:
             ", or give each view its own kernel with .on(columns): samples may then lack whole "
             "views"
         )
-    where = ""
+    position = ""
     if not is_sparse(X):
         row, column = np.argwhere(np.isnan(X))[0]
-        where = f" (row {row}, column {column if names is None else repr(names[column])})"
+        position = f" (row {row}, column {column if names is None else repr(names[column])})"
     raise ValueError(
-        f"Input X contains NaN{where}; impute the values, for example with "
+        f"Input X contains NaN{position}; impute the values, for example with "
         f"sklearn.impute.SimpleImputer{remedy}"
     )
 
 
 def _canonical(X: Any) -> Any:
-    """CSR matrices with sorted, unique entries; the caller's matrix is left alone."""
+    """Return CSR matrices with sorted, unique entries; the given matrix is not modified."""
     if not is_sparse(X):
         return X
     X = narrow_indices(X)
@@ -97,9 +100,9 @@ def _canonical(X: Any) -> Any:
 
 
 def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
-    """Return one weight a sample, finite, not negative and not all zero.
+    """Return one weight per sample, finite, not negative and not all zero.
 
-    Those of a `part` of the samples may all be zero.
+    With `part`, the weights belong to a part of the samples and may all be zero.
     """
     if sample_weight is None:
         return np.ones(X.shape[0])
@@ -111,7 +114,7 @@ def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
         raise ValueError(f"sample weights must be finite and not negative, got {bad}")
     if not part and not (weight > 0).any():
         raise ValueError(ALL_ZERO)
-    # Weights are added up before they meet a cost.
+    # Sums of weights must not overflow.
     if float(weight.max()) > _LARGEST_WEIGHT:
         raise ValueError(
             f"sample_weight is too large: {weight.max():.3g}; divide the weights by their mean"
@@ -120,10 +123,10 @@ def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
 
 
 def with_absent_views(X: Any, columns: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Any:
-    """Return a data frame with all columns of training, NaN for views that it has no column of.
+    """Return a data frame with all training columns, NaN for views of which it has no column.
 
-    `columns` are the names of training, None where there were none. A table that has columns of
-    other names is left as it is, for scikit-learn's error names them: one of them may be misspelt.
+    `columns` are the names of the training columns or None. A table with unknown columns is
+    returned as it is: one may be misspelt, and the error of scikit-learn names it.
     """
     if columns is None or not hasattr(X, "reindex") or not X.columns.is_unique:
         return X
@@ -135,8 +138,8 @@ def with_absent_views(X: Any, columns: Any, kernels: Sequence[Kernel], names: Se
         lacking = [column for column in used if column in absent]
         if lacking and len(lacking) < len(used):
             raise ValueError(
-                f"X lacks column {lacking[0]!r} of the view of kernel {name!r}, but has others of "
-                "it; give the column, or leave out all columns of the view: samples then lack it"
+                f"X lacks column {lacking[0]!r} of the view of kernel {name!r}, but not its other "
+                "columns; add the column, or drop all columns of the view to mark it as missing"
             )
     return X.reindex(columns=list(columns))
 
@@ -145,10 +148,10 @@ _LEAST_COST = 1e-250
 
 
 def check_costs(C: float, factors: dict[str, Any], limit: float = 1e100) -> Array:
-    """Return the cost of every sample, ``C`` times all factors; an error names them all.
+    """Return the cost of every sample, ``C`` times all factors.
 
-    Sums of costs, and their products with kernel values, must not overflow; nor must one over the
-    largest of them.
+    Raises ValueError if sums of costs, their products with kernel values, or the reciprocal of the
+    largest cost could overflow.
     """
     with np.errstate(all="ignore"):
         cost = np.asarray(C * np.prod(np.array(list(factors.values()), dtype=float), axis=0))
