@@ -89,29 +89,37 @@ def split_missing(
     rows = np.arange(X.shape[0]) if rows is None else rows
     present = np.ones((X.shape[0], len(kernels)), dtype=bool)
     for i, kernel in enumerate(kernels):
-        used = kernel.columns_used()
-        if used is None:
-            raise ValueError(
-                f"Input X contains NaN, and kernel {names[i]!r} uses all columns; "
-                "impute the values, or give each view its own kernel with .on(columns): samples "
-                "may then lack whole views"
-            )
-        in_view = missing[:, list(used)]
-        present[:, i] = ~in_view.all(axis=1)
-        partial = np.flatnonzero(in_view.any(axis=1) & present[:, i])
-        if len(partial):
-            column = int(np.array(used)[in_view[partial[0]]][0])
-            label = column if columns is None else repr(str(columns[column]))
-            raise ValueError(
-                f"Input X contains NaN: sample {int(rows[partial[0]])} has a part of the view of "
-                f"kernel {names[i]!r} but not column {label}; impute it, or set the whole view to "
-                "NaN"
-            )
+        present[:, i] = _has_view(kernel.columns_used(), missing, names[i], columns, rows)
     without_view = np.flatnonzero(~present.any(axis=1))
     if len(without_view):
         row = int(rows[without_view[0]])
         raise ValueError(f"Input X contains NaN: sample {row} lacks every view; remove it")
     return np.where(missing, 0.0, X), present
+
+
+def _has_view(
+    used: tuple[int, ...] | None, missing: Array, name: str, columns: Any, rows: Array
+) -> Array:
+    """Return which samples have the columns `used` by kernel `name`, (n_samples,).
+
+    Raises ValueError if a sample has only some of them, or if the kernel uses all columns.
+    """
+    if used is None:
+        raise ValueError(
+            f"Input X contains NaN, and kernel {name!r} uses all columns; impute the values, or "
+            "give each view its own kernel with .on(columns): samples may then lack whole views"
+        )
+    in_view = missing[:, list(used)]
+    present = ~in_view.all(axis=1)
+    partial = np.flatnonzero(in_view.any(axis=1) & present)
+    if len(partial):
+        column = int(np.array(used)[in_view[partial[0]]][0])
+        label = column if columns is None else repr(str(columns[column]))
+        raise ValueError(
+            f"Input X contains NaN: sample {int(rows[partial[0]])} has a part of the view of "
+            f"kernel {name!r} but not column {label}; impute it, or set the whole view to NaN"
+        )
+    return np.asarray(present)
 
 
 def present_rows(X: Any) -> Array:
