@@ -353,7 +353,7 @@ def test_sets_are_fetched(tmp_path, monkeypatch, lokl_data):
     assert result.exit_code == 0, result.output
     assert (tmp_path / "cache" / "liver").exists()
     assert "left out: breast-cancer_scale: " in result.stderr
-    assert "answers 404" in result.stderr
+    assert "404" in result.stderr
     assert "Liver" in result.stdout
 
 

@@ -4,7 +4,7 @@ from lokl.paper.cells import TABLES, Cell, RecordFile, make_cells, recorded_cell
 from lokl.paper.methods import READINGS
 from lokl.paper.published import PUBLISHED, SETS, PublishedValue
 from lokl.paper.reproduction import Reproduction, environment, overhead, run
-from lokl.paper.tables import ResultTable, make_table
+from lokl.paper.tables import PaperTable, make_table
 
 __all__ = [
     "PUBLISHED",
@@ -12,10 +12,10 @@ __all__ = [
     "SETS",
     "TABLES",
     "Cell",
+    "PaperTable",
     "PublishedValue",
     "RecordFile",
     "Reproduction",
-    "ResultTable",
     "environment",
     "make_cells",
     "make_table",

@@ -18,7 +18,7 @@ from lokl.kernels import RBF, Polynomial
 from lokl.paper.cells import paper_names
 from lokl.paper.methods import READINGS
 from lokl.paper.published import SETS
-from lokl.paper.tables import Entry, ResultTable
+from lokl.paper.tables import Entry, PaperTable
 
 _MEGABYTE = 2**20
 # Largest number of samples for which a whole stored matrix is measured.
@@ -150,7 +150,7 @@ _AROUND = [
 ]
 
 
-def agreement_figure(tables: Sequence[ResultTable]) -> Any:
+def agreement_figure(tables: Sequence[PaperTable]) -> Any:
     """Draw our means against the published ones, with both deviations; a panel for each table.
 
     Colours are readings and markers are methods. Only the method that stands for a published number

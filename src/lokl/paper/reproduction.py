@@ -37,7 +37,7 @@ from lokl.paper.cells import (
 )
 from lokl.paper.figures import agreement_figure, figure1, figure2, measure_memory, with_least
 from lokl.paper.published import SETS
-from lokl.paper.tables import TIES, ResultTable, make_table
+from lokl.paper.tables import TIES, PaperTable, make_table
 from lokl.study.run_folder import Record, Work, open_run_folder, run_cells
 
 # The figure "agreement" is not in the paper: all results against the published ones.
@@ -122,7 +122,7 @@ def _write_figure(folder: Path, name: str, figure: Any) -> list[str]:
 class TableRun:
     """A table and the fits that were made for it now."""
 
-    table: ResultTable | None  # None if nothing is recorded yet
+    table: PaperTable | None  # None if nothing is recorded yet
     cells: int  # with a record
     left: int  # without a record, for lack of time
     fits: int  # cells that had no record before
@@ -300,7 +300,7 @@ class Reproduction:
             errors=[str(record["error"]) for record in records if record["error"] is not None],
         )
 
-    def write(self, part: str, table: ResultTable) -> None:
+    def write(self, part: str, table: PaperTable) -> None:
         """Write a table as Markdown, CSV and JSON, unless it shows a selection of the records."""
         if not self._writes:
             return

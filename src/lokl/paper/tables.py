@@ -73,7 +73,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class ResultTable:
+class PaperTable:
     """A finished table."""
 
     name: str
@@ -166,9 +166,7 @@ def _row(entry: Entry) -> dict[str, Shown]:
 COLUMNS = tuple(_row(Entry("", "")))
 
 
-def make_table(
-    table: str, records: Iterable[dict[str, Any]], ties: str = "smallest"
-) -> ResultTable:
+def make_table(table: str, records: Iterable[dict[str, Any]], ties: str = "smallest") -> PaperTable:
     """Summarise the records of a table's cells.
 
     Parameters
@@ -190,7 +188,7 @@ def make_table(
     for (name, method, reading), group in groups.items():
         entry = _with_published(table, Entry(name, method, reading), group[0]["solver"])
         entries.append(_with_means(entry, spec.quantity, group, largest))
-    return ResultTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
+    return PaperTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
 def _with_published(table: str, entry: Entry, solver: str) -> Entry:

@@ -112,50 +112,39 @@ def _grid_boundary(results: Results) -> str:
     return f"the best {listed} of {results.chosen.name} is at the boundary of the search"
 
 
-def _no_better_than_a_view(results: Results) -> str:
-    chosen, view = results.chosen, results.best(VIEW)
-    if chosen is None or view is None:
-        return ""
-    mean, low, high = results.difference(chosen, view)
-    if low > 0:
-        return ""
-    comparison = "clearly worse than" if high < 0 else "not clearly better than"
-    return _compared(results, chosen, comparison, view.name, (mean, low, high))
+def _compared_with(
+    find: Callable[[Results], CandidateResult | None], weaker: str, *, clearly: bool
+) -> Callable[[Results], str]:
+    """Return a check that the chosen model is better than another candidate.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the other candidate, or None.
+    weaker : str
+        Description of a chosen model that is not better.
+    clearly : bool
+        Whether the whole interval of the difference must be above zero, or only its mean.
+    """
+
+    def run(results: Results) -> str:
+        chosen, other = results.chosen, find(results)
+        if chosen is None or other is None:
+            return ""
+        mean, low, high = difference = results.difference(chosen, other)
+        if (low if clearly else mean) > 0:
+            return ""
+        words = "clearly worse than" if high < 0 else weaker
+        shown, lowest, highest = map(results.format_score, difference)
+        interval = f"difference {shown}, 95 % interval {lowest} to {highest}"
+        return f"{chosen.name} is {words} {other.name} ({interval})"
+
+    return run
 
 
-def _no_better_than_a_baseline(results: Results) -> str:
-    chosen, baseline = results.chosen, results.best(BASELINE)
-    if chosen is None or baseline is None:
-        return ""
-    mean, low, high = results.difference(chosen, baseline)
-    if mean > 0:
-        return ""
-    comparison = "clearly worse than" if high < 0 else "no better than"
-    return _compared(results, chosen, comparison, baseline.name, (mean, low, high))
-
-
-def _no_better_than_a_constant(results: Results) -> str:
-    chosen = results.chosen
-    constant = [r for r in results.leaderboard if r.name in CONSTANT_BASELINES and not r.failed]
-    if chosen is None or not constant:
-        return ""
-    difference = results.difference(chosen, constant[0])
-    if difference[1] > 0:
-        return ""
-    return _compared(results, chosen, "not clearly better than", "a constant guess", difference)
-
-
-def _compared(
-    results: Results,
-    chosen: CandidateResult,
-    comparison: str,
-    other: str,
-    difference: tuple[float, float, float],
-) -> str:
-    mean, low, high = map(results.format_score, difference)
-    return (
-        f"{chosen.name} is {comparison} {other} (difference {mean}, 95 % interval {low} to {high})"
-    )
+def _constant_baseline(results: Results) -> CandidateResult | None:
+    rows = (row for row in results.leaderboard if row.name in CONSTANT_BASELINES)
+    return next((row for row in rows if not row.failed), None)
 
 
 def _unstable_trust(results: Results) -> str:
@@ -166,10 +155,8 @@ def _unstable_trust(results: Results) -> str:
     if first is None or second is None:
         return ""
     a, b = (_normalised(np.asarray(own.trust_or_weights)) for own in (first, second))
-    change, leaders = (
-        float(np.abs(a - b).mean()),
-        float(leader_changed(a, b, _EQUAL_WEIGHTS).mean()),
-    )
+    change = float(np.abs(a - b).mean())
+    leaders = float(leader_changed(a, b, _EQUAL_WEIGHTS).mean())
     if change <= LARGE_CHANGE and leaders <= MANY_LEADERS:
         return ""
     return (
@@ -260,10 +247,20 @@ def _unfinished(results: Results) -> str:
 CHECKS = (
     Check("LOKL001", "a class has fewer than 10 samples", _small_classes),
     Check("LOKL002", "the best C or width is at the boundary of the search", _grid_boundary),
-    Check("LOKL003", "a single view may be as good as the chosen model", _no_better_than_a_view),
-    Check("LOKL004", "a baseline is as good as the chosen model", _no_better_than_a_baseline),
     Check(
-        "LOKL005", "a constant guess may be as good as the chosen model", _no_better_than_a_constant
+        "LOKL003",
+        "a single view may be as good as the chosen model",
+        _compared_with(lambda results: results.best(VIEW), "not clearly better than", clearly=True),
+    ),
+    Check(
+        "LOKL004",
+        "a baseline is as good as the chosen model",
+        _compared_with(lambda results: results.best(BASELINE), "no better than", clearly=False),
+    ),
+    Check(
+        "LOKL005",
+        "a constant prediction may be as good as the chosen model",
+        _compared_with(_constant_baseline, "not clearly better than", clearly=True),
     ),
     Check("LOKL006", "a second fit trusts other views", _unstable_trust),
     Check("LOKL007", "the model is better without a view", _better_without),
