@@ -55,7 +55,7 @@ def some_point(problem, seed):
 
 
 def solve(K, problem, start=None, **settings):
-    """Exact solution on a stored matrix, to tight tolerance unless told otherwise."""
+    """Exact solution on a stored matrix, to a tight tolerance by default."""
     solver = Exact(**{"tol": 1e-9, **settings})
     return solver.solve(on_stored(solver, K), problem, start)
 
@@ -136,7 +136,7 @@ def best_value(K, problem):
 
 
 def plain_smo(Q, coef, gradient, lower, upper, epsilon, tol, max_steps):
-    """The compiled loop in numpy, step by step; works on copies and returns them too."""
+    """The compiled loop in numpy, step by step; works on copies and returns them."""
     coef, gradient, Q = coef.copy(), gradient.copy(), Q.astype(float)
     diag, smallest, steps = Q.diagonal(), np.inf, 0
     while True:

@@ -79,7 +79,7 @@ def test_single_precision_of_many_samples_agrees_with_double():
 
 
 def test_equal_violators_do_not_crowd_out_larger_ones():
-    # All samples of a class alike, and a matrix near the identity: most gradients are ties.
+    # All samples of a class are equal, and a matrix near the identity: most gradients are ties.
     n = 1400
     y = np.where(np.arange(n) % 4 == 0, 1.0, -1.0)
     K = np.eye(n, dtype=np.float32)

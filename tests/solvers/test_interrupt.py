@@ -59,7 +59,7 @@ import numpy as np
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF
 
-# A process started in the background may have been told to ignore it.
+# A process started in the background may ignore it by default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Announce(logging.Handler):

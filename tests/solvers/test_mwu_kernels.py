@@ -111,8 +111,8 @@ def test_one_kernel_is_frank_wolfe():
     for t in range(1, found.dual.n_iter + 1):
         vertex = np.zeros(len(y))
         for side in (1.0, -1.0):
-            own = np.flatnonzero(y == side)
-            vertex[own[np.argmin(g[own])]] = 0.5
+            members = np.flatnonzero(y == side)
+            vertex[members[np.argmin(g[members])]] = 0.5
         alpha += (vertex - alpha) / t
         g = G @ alpha
     np.testing.assert_allclose(found.dual.coef, y * alpha / (alpha @ G @ alpha), atol=1e-8)

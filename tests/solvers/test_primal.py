@@ -295,13 +295,13 @@ def test_the_intercept_is_not_shrunk_to_zero():
     np.testing.assert_allclose(ours.decision, exact.decision, atol=5e-3)
     y = np.where(X[:, 0] + 3.0 > 0.5, 1.0, -1.0)
     drawn = LinearSVC(C=1.0, loss="hinge", dual=True, max_iter=10**6).fit(X + 3.0, y)
-    machines = [
+    duals = [
         solve_svc(Linear(), X + 3.0, y, solver=solver)
         for solver in (Exact(tol=1e-4), Primal(10, tol=1e-4))
     ]
     # The test can detect a regularised intercept.
-    assert abs(drawn.intercept_[0] - machines[0].intercept) > 1e-2
-    assert abs(machines[1].intercept - machines[0].intercept) < 5e-3
+    assert abs(drawn.intercept_[0] - duals[0].intercept) > 1e-2
+    assert abs(duals[1].intercept - duals[0].intercept) < 5e-3
 
 
 @pytest.mark.parametrize("cache_size", [512, 0.05])

@@ -1,4 +1,4 @@
-"""Solvers: a machine on one Gram matrix, and all machines of a fit."""
+"""Solvers of SVMs on one Gram matrix, and of all SVMs of a fit."""
 
 from lokl.solvers.base import Solver
 from lokl.solvers.exact import Exact

@@ -190,15 +190,15 @@ def _select(state, box, epsilon, rank, span, index):
         rank[j] = 0
     values, candidates = np.empty(n), np.empty(n, np.int64)
     for rising in (True, False):
-        found = 0
+        n_found = 0
         for j in range(n):
             rise, fall = _offsets(coef[j], box[0][j], box[1][j], epsilon)
             value = gradient[j] + rise - low if rising else best - gradient[j] - fall
             if value > least and not chosen[j]:
-                values[found], candidates[found] = value, j
-                found += 1
+                values[n_found], candidates[n_found] = value, j
+                n_found += 1
         room = (size - count) // 2 if rising else size - count
-        count += _take_largest(values[:found], candidates, room, chosen)
+        count += _take_largest(values[:n_found], candidates, room, chosen)
     position = 0
     for j in range(n):
         if chosen[j]:
