@@ -220,10 +220,6 @@ class _Queried:
         alone = classes.astype(object)[codes]
         alone[~self.usable] = None
         decisive = self._decisive(decision, contributions, first)
-        if hasattr(self.inner, "disagreement"):
-            apart_by = np.asarray(self.inner.disagreement(self.Z), dtype=float)
-        else:
-            apart_by = pairwise_disagreement(probabilities, self.usable.astype(float))
         return {
             "contributions": against,
             "base_values": decision[rows, first] - decision[rows, second] - against.sum(axis=1),
@@ -232,7 +228,7 @@ class _Queried:
             "alone_probabilities": np.where(self.usable, chance, np.nan),
             "decisive": decisive,
             "status": _status(codes, sure & self.usable, decisive),
-            "disagreement": apart_by,
+            "disagreement": self._disagreement(probabilities),
         }
 
     def _alone(self, contributions: Array) -> tuple[Array, Array | None]:
@@ -254,8 +250,8 @@ class _Queried:
         if hasattr(self.inner, "predict_proba_alone") and all(
             len(v.kernels) == 1 for v in self.views
         ):
-            opinions = np.asarray(self.inner.predict_proba_alone(self.Z))
-            return opinions.argmax(axis=2), opinions
+            by_kernel = np.asarray(self.inner.predict_proba_alone(self.Z))
+            return by_kernel.argmax(axis=2), by_kernel
         codes: Array = contributions.argmax(axis=1)
         probabilities = None
         for v in range(len(self.views) if self.removable else 0):
@@ -291,7 +287,7 @@ class _Queried:
 
     def _values(self, contributions: Array) -> dict[str, Any]:
         contributions = contributions if contributions.ndim == 2 else contributions[:, 0]
-        predictions, n = self.predictions.astype(float), len(self.predictions)
+        predictions = self.predictions.astype(float)
         alone = np.full(self.usable.shape, np.nan)
         if len(self.views) == 1:
             alone = np.where(self.usable, predictions[:, np.newaxis], np.nan)
@@ -300,16 +296,21 @@ class _Queried:
             if len(rows):
                 values = self._predicted(rows, np.arange(len(self.views)) == v)
                 alone[rows, v] = np.asarray(values, dtype=float).reshape(len(rows), -1)[:, 0]
-        measured = hasattr(self.inner, "disagreement")
         return {
             "contributions": contributions,
             "base_values": predictions - contributions.sum(axis=1),
             "alone": alone,
             "alone_probabilities": np.full(alone.shape, np.nan),
-            "disagreement": np.asarray(self.inner.disagreement(self.Z), dtype=float)
-            if measured
-            else np.full(n, np.nan),
+            "disagreement": self._disagreement(None),
         }
+
+    def _disagreement(self, probabilities: Array | None) -> Array:
+        """Return the disagreement that the model measures, else that of probabilities."""
+        if hasattr(self.inner, "disagreement"):
+            return np.asarray(self.inner.disagreement(self.Z), dtype=float)
+        if probabilities is None:
+            return np.full(len(self.usable), np.nan)
+        return np.asarray(pairwise_disagreement(probabilities, self.usable.astype(float)))
 
     def _predicted(self, rows: Array, keep: Array, function: Any = None) -> Any:
         """Return predictions for rows in which all views but those of `keep` are hidden."""

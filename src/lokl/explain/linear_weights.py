@@ -1,4 +1,4 @@
-"""Weights of single columns, for machines on linear kernels."""
+"""Weights of single columns in models of linear kernels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from lokl.explain.views import last_step
 from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
-# Share of a kernel that is missed by rounding alone; columns that are asked about at a time.
-_MISSED, _BLOCK = 1e-6, 1024
+# Residual of a kernel that is rounding alone; columns that are computed at a time.
+_ROUNDING, _BLOCK = 1e-6, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,15 @@ class FeatureWeights:
     Attributes
     ----------
     coef : array of shape (n_tasks, n_features)
-        Signed weight of each column; a task is the second of two classes, a class against the rest,
+        Signed weight of each column. A task is the second of two classes, a class against the rest,
         or a target.
     intercept : array of shape (n_tasks,)
     parts : array of shape (n_kernels, n_tasks, n_features)
-        The same by kernel, 0 for columns that a kernel does not read; their sum is `coef`.
+        Weights by kernel, 0 for columns that a kernel does not read; their sum is `coef`.
     kernels, features : tuple of str
         Names of kernels and of columns.
     tasks : tuple
-        Names of the classes, or numbers of the targets.
+        Names of the classes, or indices of the targets.
     kind : {"class", "target"}
     reads : tuple of tuple of int
         Columns that each kernel reads.
@@ -77,7 +77,7 @@ class FeatureWeights:
         return pandas.DataFrame(values, index, pandas.Index(self.tasks, name=self.kind))
 
     def largest(self, count: int = _SHOWN) -> SummaryTable:
-        """Return the columns of the largest weights, over all kernels and classes."""
+        """Return the columns with the largest weights, over all kernels and classes."""
         order = np.argsort(-np.abs(self.coef).max(axis=0), kind="stable")[:count]
         return SummaryTable(
             f"Weights of the {len(order)} leading columns of {len(self.features)}, by {self.kind}",
@@ -94,79 +94,76 @@ class FeatureWeights:
 
 
 def feature_weights(model: Any) -> FeatureWeights:
-    """Signed weights of single columns in the decisions of a model of linear kernels.
+    """Return signed weights of single columns in the decisions of a model of linear kernels.
 
-    With linear kernels and the same trust in them everywhere (UniformMKL, LpMKL, SimpleMKL, GMKL,
+    With linear kernels and the same weights for all samples (UniformMKL, LpMKL, SimpleMKL, GMKL,
     EasyMKL, MWUMKL) the decision is linear in the columns. Scales that kernels have learned
-    (``normalized("mean_diag")`` or ``"trace"``) are undone: weights are those of the columns as the
-    estimator sees them. In a pipeline these are the transformed columns; of standardised ones,
+    (``normalized("mean_diag")`` or ``"trace"``) are undone: weights refer to the columns that the
+    estimator receives. In a pipeline these are the transformed columns; if they are standardised,
     weights are comparable.
 
     Parameters
     ----------
     model : fitted estimator of lokl, or a fitted pipeline that ends in one
         All kernels are ``Linear()``, alone or on columns, in sums, or normalised by a number.
-        ``normalized("unit_diag")`` and ``Cosine()`` divide each sample by its own length: no weight
-        of a column is then the same for all samples, and this is an error.
+        ``normalized("unit_diag")`` and ``Cosine()`` divide each sample by its own norm, so that the
+        weight of a column differs between samples; they raise ValueError.
 
     Returns
     -------
     weights : FeatureWeights
         ``weights.coef`` is an array like ``coef_`` of scikit-learn, ``weights.to_frame()`` a table.
     """
-    learner: Any = last_step(model)
-    check_is_fitted(learner)
-    learned = getattr(learner, "kernel_", None)
+    estimator: Any = last_step(model)
+    check_is_fitted(estimator)
+    learned = getattr(estimator, "kernel_", None)
     if learned is None or not learned.gate.is_constant:
         raise ValueError(
-            f"{type(learner).__name__} trusts kernels differently from sample to sample, so that a "
-            "column has no one weight; contributions(X) has the part of each kernel in each "
-            "decision. UniformMKL, LpMKL and the other global methods have weights"
+            f"{type(estimator).__name__} weights kernels differently for each sample, so that the "
+            "weight of a column is not constant; use contributions(X) for each kernel, or "
+            "UniformMKL, LpMKL or another global method"
         )
-    return _found(model, learner)
-
-
-def _found(model: Any, learner: Any) -> FeatureWeights:
-    learned = learner.kernel_
-    n_features = int(learner.n_features_in_)
+    n_features = int(estimator.n_features_in_)
     scales = [
         _multipliers(kernel, n_features, name)
-        for kernel, name in zip(learner.kernels_, learner.kernel_names_, strict=True)
+        for kernel, name in zip(estimator.kernels_, estimator.kernel_names_, strict=True)
     ]
-    if (learner.kernel_residual_ > _MISSED).any():
-        # Features of low rank are linear in the columns, but not those of the kernel itself.
-        parts = _parts_of_columns(learner, n_features)
+    if (estimator.kernel_residual_ > _ROUNDING).any():
+        # Low-rank features are linear in the columns, but differ from those of the kernel.
+        parts = _column_contributions(estimator, n_features)
     else:
-        samples = learned.samples(learner.support_vectors_)
+        samples = learned.samples(estimator.support_vectors_)
         gates = learned.gates(samples).reshape(samples.n_samples, -1)
-        whole = _gate_of_a_whole_sample(learned, n_features)
+        # All samples with all views have the same gate values, (n_kernels,).
+        complete = learned.samples(np.zeros((1, n_features)))
+        gate = np.asarray(learned.gates(complete)).ravel()
         # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>
         parts = np.array(
             [
-                whole[i] * scale * np.asarray((learner.dual_coef_ * gates[:, i]) @ samples.filled)
+                gate[i] * scale * np.asarray((estimator.dual_coef_ * gates[:, i]) @ samples.filled)
                 for i, scale in enumerate(scales)
             ]
         )
-    kind, tasks = learner._tasks()
+    kind, tasks = estimator._tasks()
     return FeatureWeights(
         parts.sum(axis=0),
-        np.asarray(learner.intercept_, dtype=float),
+        np.asarray(estimator.intercept_, dtype=float),
         parts,
-        tuple(learner.kernel_names_),
-        _feature_names(model, learner, n_features),
+        tuple(estimator.kernel_names_),
+        _feature_names(model, estimator, n_features),
         tuple(tasks)[-parts.shape[1] :],
         kind,
-        tuple(_reads(kernel, n_features) for kernel in learner.kernels_),
+        tuple(_reads(kernel, n_features) for kernel in estimator.kernels_),
     )
 
 
-def _parts_of_columns(learner: Any, n_features: int) -> Array:
-    """Part of each kernel in the decision about samples of one column each, (m, tasks, d)."""
+def _column_contributions(estimator: Any, n_features: int) -> Array:
+    """Return contributions of kernels at the unit vectors, (n_kernels, n_tasks, n_features)."""
     blocks = []
     for begin in range(0, n_features, _BLOCK):
         count = min(_BLOCK, n_features - begin)
-        samples = learner.kernel_.samples(np.eye(count, n_features, begin))
-        blocks.append(learner._model.contributions(samples))
+        samples = estimator.kernel_.samples(np.eye(count, n_features, begin))
+        blocks.append(estimator._model.contributions(samples))
     return np.concatenate(blocks).transpose(1, 2, 0)
 
 
@@ -175,21 +172,16 @@ def _reads(kernel: Kernel, n_features: int) -> tuple[int, ...]:
     return tuple(range(n_features)) if used is None else tuple(used)
 
 
-def _gate_of_a_whole_sample(kernel: Any, n_features: int) -> Array:
-    """Gate values (n_kernels,) of any sample that has all views, for they all are alike."""
-    return np.asarray(kernel.gates(kernel.samples(np.zeros((1, n_features))))).ravel()
-
-
 def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
-    """Numbers ``d`` with ``k(x, z) = sum_c d_c x_c z_c``, one for each column."""
+    """Return ``d`` with ``k(x, z) = sum_c d_c x_c z_c``, one number for each column."""
     if isinstance(kernel, Linear):
         return np.ones(n_features)
     if isinstance(kernel, View):
-        found = np.zeros(n_features)
+        factors = np.zeros(n_features)
         columns = np.array(kernel.columns, dtype=np.intp)
         # A column that is named twice counts twice.
-        np.add.at(found, columns, _multipliers(kernel.kernel, len(columns), name))
-        return found
+        np.add.at(factors, columns, _multipliers(kernel.kernel, len(columns), name))
+        return factors
     # Products of kernels derive from sums.
     if type(kernel) is Sum:
         left, right = (_multipliers(k, n_features, name) for k in (kernel.left, kernel.right))
@@ -202,8 +194,8 @@ def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
             return scale * _multipliers(kernel.kernel, n_features, name)
     if by_length:
         raise ValueError(
-            f"kernel {name!r} divides each sample by its own length, so that a column has no one "
-            "weight; use normalized('mean_diag'), or Linear() after "
+            f"kernel {name!r} divides each sample by its own norm, so that the weight of a column "
+            "is not constant; use normalized('mean_diag'), or Linear() after "
             "sklearn.preprocessing.Normalizer in a pipeline"
         )
     raise ValueError(
@@ -212,8 +204,8 @@ def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
     )
 
 
-def _feature_names(model: Any, learner: KernelEstimator, n_features: int) -> tuple[str, ...]:
-    names: Sequence[Any] | None = getattr(learner, "feature_names_in_", None)
+def _feature_names(model: Any, estimator: KernelEstimator, n_features: int) -> tuple[str, ...]:
+    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
     if names is None and isinstance(model, Pipeline) and len(model) > 1:
         others = model[:-1]
         if all(hasattr(step, "get_feature_names_out") for _, step in others.steps):
