@@ -113,6 +113,7 @@ def test_a_pass_of_descent_is_that_of_the_plain_twin(loss, dtype, rounding, seed
 @settings(max_examples=10)
 @given(seed=seeds, width=st.sampled_from([0.1, 1.0]))
 @example(seed=691, width=0.1)
+@example(seed=12676, width=0.1)
 def test_best_coefficients_at_decisions_are_the_best_of_a_grid(loss, seed, width):
     """Against a fine grid of coefficients, and their sum against zero."""
     rng = np.random.RandomState(seed)
