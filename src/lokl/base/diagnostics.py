@@ -278,7 +278,7 @@ def warn_if_shifted(off_centre: Sequence[str], samples: Samples) -> None:
 
 # Share of the variance of the weights that the class label may explain without further checks.
 _SUSPICIOUS = 0.9
-# Weights that differ between samples by less than this (standard deviation) mislead nobody.
+# Weights that differ between samples by less than this (standard deviation) are not misleading.
 FLAT = 0.05
 _FOLDS, _GATE_ROWS = 3, 600
 

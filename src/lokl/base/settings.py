@@ -148,15 +148,15 @@ def settings(cls: Class) -> Class:
 
     A plain value for a setting of a base class only changes its default.
     """
-    inherited = {known.name: known for known in _settings_of(cls)}
+    inherited = {declared.name: declared for declared in _settings_of(cls)}
     for name in inspect.get_annotations(cls):
         value = cls.__dict__.get(name)
         if isinstance(value, Field):
             # Classes may share a declaration, but dataclasses modify it.
             setattr(cls, name, copy(value))
         elif name in inherited:
-            known = inherited[name]
-            changed = field(default=value, kw_only=known.kw_only, metadata=known.metadata)
+            declared = inherited[name]
+            changed = field(default=value, kw_only=declared.kw_only, metadata=declared.metadata)
             setattr(cls, name, changed)
     made: Any = dataclass(eq=False, repr=False)(cls)
     if made.__doc__ and not made.__name__.startswith("_"):
@@ -177,7 +177,7 @@ def check_settings(estimator: Any) -> None:
 def _settings_of(cls: Any) -> list[Field[Any]]:
     if not hasattr(cls, "__dataclass_fields__"):
         return []
-    return [known for known in fields(cls) if "rule" in known.metadata]
+    return [declared for declared in fields(cls) if "rule" in declared.metadata]
 
 
 def _document(cls: Any) -> str:
@@ -186,8 +186,11 @@ def _document(cls: Any) -> str:
     section = _SECTION.search(text)
     end = section.start() if section else len(text)
     settings = [
-        (f"{known.name} : {known.metadata['rule'].words}{_default(known)}", _text(known))
-        for known in _in_reading_order(cls)
+        (
+            f"{declared.name} : {declared.metadata['rule'].words}{_default(declared)}",
+            _text(declared),
+        )
+        for declared in _in_reading_order(cls)
     ]
     attributes = [
         (f"{name} : {words}", text)
@@ -203,14 +206,13 @@ def _document(cls: Any) -> str:
 
 def _in_reading_order(cls: Any) -> list[Field[Any]]:
     """Return positional settings, then settings of the method, then common settings."""
-    declared = _settings_of(cls)
     common = {
         name
         for base in cls.__mro__[1:]
         if base.__dict__.get("_is_common")
         for name in base.__dataclass_fields__
     }
-    return sorted(declared, key=lambda known: (known.kw_only, known.name in common))
+    return sorted(_settings_of(cls), key=lambda field: (field.kw_only, field.name in common))
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
@@ -221,14 +223,14 @@ def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
     return "\n".join([title, "-" * len(title), *lines]) if lines else ""
 
 
-def _text(known: Field[Any]) -> str:
-    return str(known.metadata["text"])
+def _text(declared: Field[Any]) -> str:
+    return str(declared.metadata["text"])
 
 
-def _default(known: Field[Any]) -> str:
-    if known.default is MISSING:
+def _default(declared: Field[Any]) -> str:
+    if declared.default is MISSING:
         return ""
-    shown = f'"{known.default}"' if isinstance(known.default, str) else repr(known.default)
+    shown = f'"{declared.default}"' if isinstance(declared.default, str) else repr(declared.default)
     return f", default={shown}"
 
 

@@ -60,11 +60,11 @@ def exact_geometry(diag: Array, multiply: Multiply, column: Callable[[int], Arra
 
 def landmark_geometry(diag: Array, block: Array, landmarks: Array) -> Geometry:
     """Return the geometry with centres in the span of landmarks; `block` is ``K[landmarks]``."""
-    own = block[:, landmarks]
-    inverse = np.linalg.pinv(own, rcond=1e-10, hermitian=True)
+    between = block[:, landmarks]
+    inverse = np.linalg.pinv(between, rcond=1e-10, hermitian=True)
 
     def products(centres: Array) -> tuple[Array, Array]:
-        return block.T @ centres, (centres * (own @ centres)).sum(axis=0)
+        return block.T @ centres, (centres * (between @ centres)).sum(axis=0)
 
     def combine(averages: Array) -> Array:
         return np.asarray(inverse @ (block @ averages))

@@ -121,12 +121,12 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
             cache_size=self.cache_size,
             max_iter=_NO_LIMIT if self.max_iter < 0 else self.max_iter,
         )
-        for found in rounds:
-            weights = found.weights[np.newaxis]
+        for certified in rounds:
+            weights = certified.weights[np.newaxis]
             solution = Solution(
-                [distinct.expand(found.dual)], gram.regated(apply_weights(base, weights))
+                [distinct.expand(certified.dual)], gram.regated(apply_weights(base, weights))
             )
-            yield OptimizerStep(weights, found.lower, found.gap, solution)
+            yield OptimizerStep(weights, certified.lower, certified.gap, solution)
 
 
 def _squared_machines(
