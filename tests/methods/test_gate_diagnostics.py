@@ -15,7 +15,7 @@ from lokl.base.estimator import KernelEstimator
 from lokl.kernels import RBF, per_view
 
 VIEWS = {"left": slice(0, 100), "right": slice(100, 200)}
-MESSAGE = r"class label explains 9\d% .*LMKLClassifier.* 0\.\d+.* 0\.\d+.*gate_stability.*ridge"
+MESSAGE = r"class label explains 9\d% .*LMKLClassifier.* 0\.\d+.* 0\.\d+.*stability.*ridge"
 
 
 def few_samples(n=60, columns=200):

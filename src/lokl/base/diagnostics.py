@@ -18,7 +18,6 @@ from lokl.kernels import Kernel
 from lokl.kernels.columns import take_columns
 from lokl.kernels.dot import median_squared_distance
 from lokl.solvers import Dual, Problem
-from lokl.solvers.machines import held_out_decisions
 
 if TYPE_CHECKING:
     from lokl.base.model import Model
@@ -377,24 +376,22 @@ def _held_out_accuracies(
     splitter = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     folds = list(splitter.split(part.y, part.y))
     X = part.X if part.frame is None else part.frame
-    predicted = np.empty_like(part.y)
+    correct = np.zeros(2)
     for kept, left in folds:
-        fitted = _silent_clone(estimator, data)._fit(part.take(kept), diagnosed=False)
-        predicted[left] = fitted.predict(_safe_indexing(X, left))
-    average = _predict_by_average(_silent_clone(estimator, data), part, folds)
-    correct = np.array([predicted == part.y, average == part.y])
-    return tuple(correct @ part.weight / part.weight.sum())
+        for i, learn in enumerate([None, _learn_average]):
+            copy = _silent_clone(estimator, data)
+            if learn is not None:
+                copy._learn = learn
+            predicted = copy._fit(part.take(kept), diagnosed=False).predict(_safe_indexing(X, left))
+            correct[i] += part.weight[left] @ (predicted == part.y[left])
+    return tuple(correct / part.weight.sum())
 
 
-def _predict_by_average(copy: Any, part: "ValidatedData", folds: list[Any]) -> Array:
-    """Return held-out predictions of an SVM on the average of the kernels, on one Gram matrix."""
-    targets, attributes = copy._encode_targets(part.y, part.weight)
-    vars(copy).update(attributes)
-    training = copy._training(part, targets)
+def _learn_average(training: "Training") -> "Model":
+    """Train SVMs on the average of the kernels."""
     weights = np.full(training.n_kernels, 1.0 / training.n_kernels)
     gram = training.gram(ConstantGate().at(training.samples, weights))
-    decisions = held_out_decisions(training.solver, gram, training.problems, folds)
-    return np.asarray(copy._decode(decisions))
+    return training.model(ConstantGate(), weights, training.machines().solve(gram))
 
 
 def _silent_clone(estimator: Any, data: "ValidatedData") -> Any:

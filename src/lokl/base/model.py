@@ -11,6 +11,8 @@ import numpy as np
 from lokl._arrays import Array, Samples
 from lokl.gram import Expansion, GatedKernel
 
+__all__ = ["GatedMachine", "Model", "SupportSet"]
+
 # Type and meaning of fitted attributes by name, for ``help()`` and the reference.
 AttributeDocs = dict[str, tuple[str, str]]
 

@@ -17,6 +17,8 @@ from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 
+__all__ = ["Clustering", "Clusters"]
+
 Multiply = Callable[[Array], Array]
 
 _ROUNDS = 100
