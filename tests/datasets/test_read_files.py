@@ -5,6 +5,7 @@ import gzip
 import io
 import tempfile
 import tracemalloc
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from lokl.datasets import DatasetError, load, read
-from lokl.datasets.readers import RowBuffer, line_blocks
+from lokl.datasets.readers import READERS, RowBuffer, TableFile, line_blocks
 from lokl.datasets.registry import RECORDS
+from lokl.tables import read_table
 
 RNG = np.random.RandomState(0)
 VALUES = RNG.normal(size=(8_000, 12)).round(3)
@@ -183,3 +185,16 @@ def test_a_file_that_is_not_there():
         pytest.raises(DatasetError, match="there is no file"),
     ):
         read(Path(folder, "none.csv"))
+
+
+def test_a_new_format_is_one_class_and_one_entry(tmp_path, monkeypatch):
+    class Lines(TableFile):
+        @cached_property
+        def frame(self):
+            return pd.DataFrame({"a": np.loadtxt(self.path)})
+
+    monkeypatch.setitem(READERS, ".lines", Lines)
+    (tmp_path / "t.lines").write_text("1\n2\n")
+    np.testing.assert_array_equal(read(tmp_path / "t.lines").data, [[1], [2]])
+    table = read_table([str(tmp_path / "t.lines")], kinds={"a": "numeric"})
+    assert table.frame["a"].tolist() == [1, 2]

@@ -119,10 +119,10 @@ def locate(record: DatasetInfo) -> tuple[str, tuple[Path, ...]]:
     if record.format == "scikit-learn":
         return "scikit-learn", ()
     # The cache comes last: its folder may need an import of pooch.
-    for place, folder_of in (("LOKL_DATA", data_folder), ("cache", cache_folder)):
+    for name, folder_of in (("LOKL_DATA", data_folder), ("cache", cache_folder)):
         folder = folder_of()
         if folder and (paths := find(record, folder)):
-            return place, paths
+            return name, paths
     return "", ()
 
 
@@ -165,8 +165,8 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
         Empty for data sets that are part of scikit-learn.
     """
     record = info(name)
-    place, paths = locate(record)
-    if place in ("scikit-learn", "LOKL_DATA") or (paths and damage(record, paths) is None):
+    location, paths = locate(record)
+    if location in ("scikit-learn", "LOKL_DATA") or (paths and damage(record, paths) is None):
         return paths
     return (download(record, cache_folder(), progress=progress),)
 

@@ -76,13 +76,13 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     """
     record = info(name)
     if record.format == "scikit-learn":
-        found = _bundled(record)
+        content = _bundled(record)
     else:
-        found = _stored(record, download, sparse)
+        content = _stored(record, download, sparse)
     for part in ("data", "data_test"):
-        if part in found and sparse is not None:
-            found[part] = _as_layout(found[part], sparse)
-    return Bunch(name=record.name, source=record.source, licence=record.licence, **found)
+        if part in content and sparse is not None:
+            content[part] = _as_layout(content[part], sparse)
+    return Bunch(name=record.name, source=record.source, licence=record.licence, **content)
 
 
 def _as_layout(X: Any, sparse: bool) -> Any:
@@ -93,12 +93,12 @@ def _as_layout(X: Any, sparse: bool) -> Any:
 
 def _bundled(record: DatasetInfo) -> dict[str, Any]:
     if record.views:
-        found = digit_views()
+        content = digit_views()
     else:
         bunch = getattr(datasets, f"load_{record.name}")()
-        found = {key: bunch[key] for key in ("data", "target", "target_names")}
-        found["feature_names"] = list(bunch.feature_names)
-    return {**found, "sha256": None, "checked": False}
+        content = {key: bunch[key] for key in ("data", "target", "target_names")}
+        content["feature_names"] = list(bunch.feature_names)
+    return {**content, "sha256": None, "checked": False}
 
 
 def _stored(record: DatasetInfo, download: bool, sparse: bool | None) -> dict[str, Any]:
@@ -165,10 +165,10 @@ def _read_libsvm(
     record: DatasetInfo, path: Path, sparse: bool | None, hashed: Any
 ) -> dict[str, Any]:
     file = LibsvmText(path, f"{path} (data set {record.name})")
-    found = file.samples(shape=(record.n, record.d), sparse=sparse, seen=hashed.update)
-    check_finite(path, found.data)
-    check_finite(path, found.target[:, np.newaxis], "the labels")
-    return {"data": found.data, "target": found.target}
+    bunch = file.samples(shape=(record.n, record.d), sparse=sparse, seen=hashed.update)
+    check_finite(path, bunch.data)
+    check_finite(path, bunch.target[:, np.newaxis], "the labels")
+    return {"data": bunch.data, "target": bunch.target}
 
 
 def _parse(record: DatasetInfo, contents: Contents) -> dict[str, Any]:

@@ -252,7 +252,7 @@ class DelimitedText(TableFile):
             # pandas only warns before it cuts rows that are longer than the header.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             try:
-                found = pandas.read_csv(
+                chunks = pandas.read_csv(
                     stream,
                     sep=self.delimiter,
                     index_col=False,
@@ -264,14 +264,14 @@ class DelimitedText(TableFile):
                     chunksize=n_rows,
                     **options,
                 )
-                yield from [found] if n_rows is None else found
+                yield from [chunks] if n_rows is None else chunks
             except parser_errors as reason:
                 raise DatasetError(self._parser_message(str(reason))) from reason
 
     def _parser_message(self, message: str) -> str:
-        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
-        if found:
-            return f"{self.label}, row {found[2]}: {found[3]} cells, but the header has {found[1]}"
+        match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+        if match:
+            return f"{self.label}, row {match[2]}: {match[3]} cells, but the header has {match[1]}"
         if "Length of header" in message:
             return (
                 f"{self.label}: rows have more cells than the header, {len(self.columns)}; name "
@@ -456,12 +456,12 @@ class LibsvmText(TableFile):
 
     @cached_property
     def frame(self) -> Any:
-        found = self.samples()
-        check_frame_size(self.label, found.data.shape)
-        X = found.data.toarray() if is_sparse(found.data) else found.data
+        bunch = self.samples()
+        check_frame_size(self.label, bunch.data.shape)
+        X = bunch.data.toarray() if is_sparse(bunch.data) else bunch.data
         names = [f"f{j}" for j in range(1, X.shape[1] + 1)]
-        whole = np.all(found.target == np.floor(found.target))
-        labels = found.target.astype(np.int64) if whole else found.target
+        whole = np.all(bunch.target == np.floor(bunch.target))
+        labels = bunch.target.astype(np.int64) if whole else bunch.target
         return need_pandas("reading tables").DataFrame(X, columns=names).assign(label=labels)
 
 

@@ -112,8 +112,8 @@ def _format_of(file: TableFile) -> str:
 def _find_files(given: Any) -> tuple[list[Path], int | None]:
     """Return paths, and the number of features of a named data set."""
     if isinstance(given, list | tuple):
-        found = [_find_files(part) for part in given]
-        return [path for paths, _ in found for path in paths], found[0][1] if found else None
+        parts = [_find_files(part) for part in given]
+        return [path for paths, _ in parts for path in paths], parts[0][1] if parts else None
     name = str(Path(str(given)).expanduser())
     if Path(name).is_file():
         return [Path(name)], None

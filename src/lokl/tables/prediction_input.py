@@ -72,8 +72,8 @@ def read_new(
     ignored = [name for _, others in selected for name in others if name not in used]
     if ignored:
         notes.append(f"not used by the model, ignored: {shorten_list(ignored)}")
-    known = _known_target(truth[0], schema).reindex(frame.index) if truth else None
-    return Table(frame, schema.views, schema.kinds, known, on=on, notes=tuple(notes))
+    values = _known_target(truth[0], schema).reindex(frame.index) if truth else None
+    return Table(frame, schema.views, schema.kinds, values, on=on, notes=tuple(notes))
 
 
 def _known_target(values: Any, schema: ModelSchema) -> Any:

@@ -243,7 +243,7 @@ def _features(
 ) -> tuple[Any, dict[str, str], list[str]]:
     """Return the informative columns of a file by new name, their kinds, and notes about others."""
     kept: dict[str, Any] = {}
-    found: dict[str, str] = {}
+    kept_kinds: dict[str, str] = {}
     dropped: dict[str, list[str]] = {}
     for column in table.frame.columns:
         kind, values = read_column(table, column, kinds.get(column))
@@ -252,11 +252,11 @@ def _features(
             dropped.setdefault(reason, []).append(column)
         else:
             kept[names[column]] = values
-            found[names[column]] = kind
+            kept_kinds[names[column]] = kind
     if not kept:
         raise TableError(f"{table.label} has no column to learn from; see --target and --on")
     notes = [f"{table.label}: left out {shorten_list(c)} ({why})" for why, c in dropped.items()]
-    return need_pandas("reading tables").DataFrame(kept), found, notes
+    return need_pandas("reading tables").DataFrame(kept), kept_kinds, notes
 
 
 def _notes_about(table: Table) -> list[str]:
@@ -281,9 +281,9 @@ def _views(
         return dict(columns), []
     ((name, everything),) = columns.items()
     if not patterns:
-        inside = {v: [c for c in own if c in everything] for v, own in tables[0].views.items()}
-        return {view: own for view, own in inside.items() if own} or {name: everything}, []
-    views: dict[str, list[str]] = {}
+        views = {v: [c for c in names if c in everything] for v, names in tables[0].views.items()}
+        return {view: names for view, names in views.items() if names} or {name: everything}, []
+    views = {}
     owner: dict[str, str] = {}
     notes: list[str] = []
     for view, pattern in patterns.items():
