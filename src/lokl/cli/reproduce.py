@@ -174,6 +174,11 @@ def reproduce(
         stop(f"no fit ended within {time_limit:g} s; raise --time-limit", 1)
     if as_json:
         typer.echo(json.dumps(results if reproduction.name == "all" else results[0], indent=1))
+    _stop_if_failed(runs)
+
+
+def _stop_if_failed(runs: list[Any]) -> None:
+    """Exit with code 1 if fits failed."""
     fits, failures = sum(run.cells for run in runs), sum(len(run.errors) for run in runs)
     if failures:
         count = f"all {fits}" if failures == fits else f"{failures} of {fits}"
