@@ -14,6 +14,8 @@ import pytest
 
 from lokl.paper import Cell, RecordFile
 
+pytestmark = pytest.mark.slow
+
 LOKL = [sys.executable, "-m", "lokl"]
 SMALL = ["table2", "--quick", "--datasets", "Liver", "--methods", "SwMKL", "--jobs", "1"]
 FULL = Path("/dev/full")

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 import lokl
 from lokl.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",

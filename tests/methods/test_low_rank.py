@@ -44,6 +44,7 @@ def both(name, kernels=None, **settings):
 
 
 # scikit-learn's checks have few samples: the features are as many.
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         UniformMKLClassifier(solver="primal"),

@@ -10,6 +10,8 @@ from sklearn.svm import SVC
 from lokl.datasets import MissingDatasetError, load
 from lokl.kernels import RBF, Polynomial, per_view
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def read(lokl_data):

@@ -26,6 +26,7 @@ machines = pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.filterwarnings(
     "ignore:LibSVM stopped after 1000:sklearn.exceptions.ConvergenceWarning"
 )
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         UniformMKLClassifier(),

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 from lokl.cli.app import app
 from lokl.paper.figures import Memory, figure1, figure2, least_memory, measure_memory
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 

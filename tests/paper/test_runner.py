@@ -10,6 +10,8 @@ import pytest
 
 from lokl.paper import Cell, RecordFile, overhead, run, run_cell
 
+pytestmark = pytest.mark.slow
+
 CELLS = [
     Cell("iris", "UNIFORM", "quadratic, Gaussian", gamma, split=s)
     for gamma in (0.25, 1.0)

@@ -18,6 +18,8 @@ from lokl import LMKLClassifier, UniformMKLClassifier, distributed
 from lokl.kernels import RBF
 from lokl.search import CalibratedMKLClassifier
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("predict", "decision_function", "weights", "contributions")
 TWO = classifier().fit(X, Y)
 THREE = classifier(CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))).fit(BLOBS, COLOURS)

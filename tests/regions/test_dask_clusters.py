@@ -34,6 +34,8 @@ from lokl.regions.dask import answers, fitting
 from lokl.regions.dask.blocks import pickled_size
 from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
+pytestmark = pytest.mark.slow
+
 PROBABLE = CalibratedMKLClassifier(UniformMKLClassifier(["rbf"]))
 
 

@@ -24,6 +24,8 @@ from lokl.regions import tree as region_tree
 from lokl.regions.dask.fitting import batches_of
 from lokl.search import CalibratedMKLClassifier
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def plain_scheduler():

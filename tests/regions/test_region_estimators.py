@@ -48,6 +48,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [RegionClassifier(), RegionRegressor(), RegionRegressor(scale_features="shared")]
 )
@@ -55,6 +56,7 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     SMALL,
     expected_failed_checks=lambda estimator: {

@@ -16,7 +16,10 @@ from study_cases import like_a_study
 
 from lokl.report import render
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from lokl import AutoMKLClassifier, AutoMKLRegressor
 X, y = load_iris(return_X_y=True)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         AutoMKLClassifier(cv=2, methods=["UniformMKL", "LpMKL"]),

@@ -30,6 +30,7 @@ from lokl.search.cross_validation import make_folds
 TIGHT = 1e-10
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         CalibratedMKLClassifier(UniformMKLClassifier()),

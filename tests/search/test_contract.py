@@ -37,6 +37,7 @@ def checked(estimator, grid=None, **settings):
     return KernelSearchCV(estimator, grid, cv=2, error_score="raise", **settings)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         checked(UniformMKLClassifier(["rbf"])),

@@ -13,6 +13,8 @@ import lokl
 from lokl.cli.app import app
 from lokl.study.run_folder import only_run
 
+pytestmark = pytest.mark.slow
+
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
 A = "id,a,b\nP1,1,4\nP2,5,1\nP3,2,8\nP4,3,3\n"

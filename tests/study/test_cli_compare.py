@@ -19,6 +19,8 @@ import lokl
 from lokl.cli.app import app
 from lokl.study.settings import load_settings
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 FILES = ("report.html", "results.csv", "predictions.csv", "model.lokl", "config.toml")
 

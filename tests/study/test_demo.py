@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from lokl.cli.app import app
 from lokl.study.demo import demo_tables
 
+pytestmark = pytest.mark.slow
+
 
 def test_tables_of_the_demo_are_wrong_and_missing_in_part(tmp_path):
     patients, digits = demo_tables(tmp_path / "a", seed=3)
