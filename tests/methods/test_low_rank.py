@@ -198,7 +198,7 @@ def test_pairs_that_are_normalised_have_no_features(psd):
 
 
 def test_widths_are_not_learned_on_features():
-    with pytest.raises(ValueError, match=r"combine='product' follows the widths.*combine='sum'"):
+    with pytest.raises(ValueError, match=r"combine='product'.*combine='sum'"):
         GMKLClassifier(combine="product", solver="primal").fit(X, labels(X))
 
 

@@ -20,9 +20,9 @@ def test_two_regions_are_drawn_with_counts():
     counts = {}
     for title in titles:
         name, rest = title.split(": ")
-        points, right = rest.split(" support points, ")
+        points, right = rest.split(" support vectors, ")
         counts[name] = (int(points), float(right.split()[0]))
-    # Kernels of trace one: support points galore, and no better than the larger class.
+    # Kernels of trace one have many support vectors and predict little but the larger class.
     assert counts["UNIFORM, trace one"][0] > 3 * counts["LD-MKL"][0]
     assert counts["UNIFORM, trace one"][1] < 70
     assert counts["LD-MKL"][1] > 95

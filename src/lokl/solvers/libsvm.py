@@ -15,7 +15,7 @@ from lokl.solvers.problem import Dual, Problem
 # Replaces infinite bounds, which LibSVM does not accept.
 _HUGE = 1e10
 # Fraction of the exact solver's step limit: LibSVM's steps are slower and cannot be interrupted.
-_SHARE_OF_STEPS = 0.1
+_SHARE_OF_STEPS = 0.01
 
 
 class LibSVM(TolerantSolver):
