@@ -67,6 +67,7 @@ def test_pipelines_and_data_frames_give_the_same_as_steps_by_hand():
     )
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_and_scored_as_asked():
     target = X[:, 0] - X[:, 5]
     folds = list(KFold(3).split(X))

@@ -137,6 +137,7 @@ def test_threads_share_the_work_and_change_nothing(count):
         assert_allclose(gram.dot(u), of_features(gram).sum(axis=0) @ u, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["rank 1", "rank 3"])
 def test_streams_of_several_threads_are_one(kind, dtype, monkeypatch):

@@ -231,6 +231,7 @@ def test_a_stored_model_decides_the_same(name):
     np.testing.assert_array_equal(again.weights(FRESH), model.weights(FRESH))
 
 
+@pytest.mark.slow
 @every_method
 def test_memory_changes_nothing(name):
     """Little memory: the model stays, up to the tolerance of machines and rounds."""

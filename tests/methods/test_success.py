@@ -31,6 +31,7 @@ def test_success_is_what_single_machines_get_right():
     np.testing.assert_array_equal(model.success_, np.column_stack([line, bump]))
 
 
+@pytest.mark.slow
 def test_trust_is_regressed_success():
     y = labels(X)
     model = make("LDMKLClassifier", KERNELS).fit(X, y)

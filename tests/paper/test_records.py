@@ -153,6 +153,7 @@ def test_records_are_read_where_files_cannot_be_locked(tmp_path, monkeypatch):
     assert [Cell.of(record) for record in RecordFile(path)] == CELLS[:2]
 
 
+@pytest.mark.slow
 def test_runs_that_share_a_file_do_not_disturb_each_other(tmp_path, start_process):
     """Two processes write while this one opens the file, and mends it, again and again."""
     code = (

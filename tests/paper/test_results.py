@@ -25,6 +25,7 @@ def records_in(folder):
     return RecordFile(DOCS / folder / "records.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "name"), [(f, n) for f, (_, own) in TABLES.items() for n in own]
 )

@@ -192,6 +192,7 @@ def test_every_region_may_choose_for_itself():
     assert model.best_params_ == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "covers"), [(np.asarray, 1), (np.asarray, 2), (sparse.csr_matrix, 1)]
 )

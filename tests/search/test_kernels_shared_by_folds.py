@@ -47,6 +47,7 @@ def task(model, X, y, **changes):
     return replace(made, **changes)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     seed=st.integers(0, 2**16),

@@ -284,6 +284,7 @@ def test_a_function_with_several_scores_needs_a_name_too(refit):
         search.fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_processes_end_with_a_search_that_is_stopped(n_jobs):
     grid = {"var_smoothing": [10.0**-k for k in range(20)]}

@@ -20,6 +20,7 @@ def violation(problem, coef, gradient):
     return up.max() - down.min()
 
 
+@pytest.mark.slow
 @losses
 @given(seed=seeds, n=st.integers(2, 30))
 def test_each_stop_is_the_optimum_of_an_interior_point_method(loss, seed, n):
