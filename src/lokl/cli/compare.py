@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lokl._text import shortened
 from lokl.cli.options import (
     AsJson,
     Data,
@@ -178,11 +179,6 @@ def show_results(outputs: Any) -> None:
             console.print(Text(part, style))
 
 
-def _shorten(text: str, width: int) -> str:
-    """Return a text of at most `width` characters, its end replaced by an ellipsis if needed."""
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
 def _leaderboard(results: Any) -> Iterator[Text]:
     from lokl.study.candidates import CONSTANT_BASELINES
 
@@ -197,9 +193,9 @@ def _leaderboard(results: Any) -> Iterator[Text]:
     ends = shown or [row.interval for row in fitted]
     limits = min(low for _, low, _ in ends), max(high for _, _, high in ends)
     for row in results.leaderboard:
-        name = f" {_shorten(row.name, _CANDIDATE):<{_CANDIDATE}}"
+        name = f" {shortened(row.name, _CANDIDATE):<{_CANDIDATE}}"
         if row.failed:
-            yield Text(_shorten(f"{name} {row.error}", WIDTH), "dim")
+            yield Text(shortened(f"{name} {row.error}", WIDTH), "dim")
             continue
         chosen = row is results.chosen
         mark = " ← chosen" if chosen else ""
@@ -237,9 +233,9 @@ def _view_table(results: Any) -> Iterator[Text]:
     for scores in sorted(results.view_scores, key=lambda own: -(own.alone or (0.0,))[0]):
         alone = "" if scores.alone is None else results.format_score(scores.alone[0])
         loss = "" if scores.loss is None else results.format_score(scores.loss[0], "+")
-        name = f" {_shorten(scores.view, _VIEW):<{_VIEW}}"
+        name = f" {shortened(scores.view, _VIEW):<{_VIEW}}"
         line = f"{name}{alone:>8}{loss:>20}   {trusted.get(scores.view, '')}"
-        yield Text(_shorten(line, WIDTH))
+        yield Text(shortened(line, WIDTH))
     yield Text()
 
 

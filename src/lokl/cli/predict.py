@@ -1,8 +1,6 @@
 """``lokl predict``: predictions for new samples. ``lokl info``: contents of a model file."""
 
-import csv
 import json
-import sys
 from textwrap import fill
 from typing import Any
 
@@ -37,6 +35,7 @@ def predict(
     Example: lokl predict ill.lokl new_blood.csv > predictions.csv
     """
     with one_line_errors():
+        from lokl._text import csv_text
         from lokl.explain import explain
         from lokl.persistence import load
         from lokl.tables.prediction_input import read_new
@@ -51,10 +50,7 @@ def predict(
     if as_json:
         typer.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
         return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
+    typer.echo(csv_text(columns, rows), nl=False)
 
 
 # Columns of a view, and classes, that are shown.

@@ -10,6 +10,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
+from lokl._text import aligned
 
 AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
 STATUS_TEXT = {
@@ -149,10 +150,7 @@ class SampleExplanation:
             bar = "█" * round(_BAR * abs(contribution) / largest)
             text = f"{contribution:+9.3g} {bar}" + ("  decisive" if own.decisive else "")
             rows.append((own.view, alone, "" if share is None else f"{share:.2f}", text))
-        widths = [max(len(row[k]) for row in rows) for k in range(3)]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
-            yield f"  {'  '.join([*cells, row[3]])}".rstrip()
+        yield from (f"  {line}" for line in aligned(rows))
 
     def _remarks(self) -> Iterator[str]:
         if len(self.views) > 1:

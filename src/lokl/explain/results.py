@@ -13,6 +13,7 @@ from sklearn.utils import indexable
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
+from lokl._text import aligned, shortened
 from lokl.search.cross_validation import as_indices
 from lokl.solvers.machines import Fold
 
@@ -73,16 +74,12 @@ class SummaryTable:
         return pandas.DataFrame(dict(self.columns), pandas.Index(self.rows, name=self.kind))
 
     def __str__(self) -> str:
-        lines = [self._texts(k) for k in range(len(self.rows))]
         heads = [name.replace("_", " ") for name in self._heads()]
-        widths = [max(map(len, cells)) for cells in zip(heads, *lines, strict=True)]
-        room = max(_WIDTH - sum(width + 2 for width in widths), _SHORTEST_NAME)
-        longest = min(max(map(len, (self.kind, *self.rows))), room)
-        text = [self.title]
-        for name, cells in zip((self.kind, *self.rows), (heads, *lines), strict=True):
-            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            text.append("  ".join([shortened(name, longest).ljust(longest), *padded]).rstrip())
-        return "\n".join(text)
+        cells = [heads, *(self._texts(k) for k in range(len(self.rows)))]
+        room = max(_WIDTH - max(map(len, aligned([["", *row] for row in cells]))), _SHORTEST_NAME)
+        names = [shortened(name, room) for name in (self.kind, *self.rows)]
+        lines = aligned([[name, *row] for name, row in zip(names, cells, strict=True)])
+        return "\n".join([self.title, *lines])
 
     def __repr__(self) -> str:
         return str(self)
@@ -107,11 +104,6 @@ class SummaryTable:
 def short_number(value: float) -> str:
     """Return a number in few characters."""
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
-
-
-def shortened(text: str, width: int) -> str:
-    """Return at most `width` characters of a text, with an ellipsis for the rest."""
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def interval_columns(

@@ -1,9 +1,7 @@
 """Results of a comparison: scores with intervals, the chosen model, and the value of views."""
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._text import csv_text
 from lokl.explain.explanation import DISAGREE, Explanation
 from lokl.explain.results import corrected_error, corrected_interval
 from lokl.solvers.machines import Fold
@@ -322,7 +321,7 @@ def results_csv(results: Results) -> str:
                 n_test = len(experiment.splits[split][1])
                 row = [candidate.name, candidate.role, repeat + 1, fold + 1, n_test]
                 rows.append([*row, *(record.get(field) for field in fields)])
-    return _csv(head, rows)
+    return csv_text(head, rows)
 
 
 def predictions_csv(results: Results) -> str:
@@ -355,16 +354,4 @@ def predictions_csv(results: Results) -> str:
                     line += [record["status"][k]] if classes else []
                 yield (repeat, row), line
 
-    return _csv(head, [line for _, line in sorted(rows(), key=lambda item: item[0])])
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow(
-            f"{value:.6g}" if isinstance(value, float) else "" if value is None else value
-            for value in row
-        )
-    return stream.getvalue()
+    return csv_text(head, [line for _, line in sorted(rows(), key=lambda item: item[0])])

@@ -1,0 +1,28 @@
+"""Tables as text: aligned columns for terminals, and CSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def shortened(text: str, width: int) -> str:
+    """Return at most `width` characters of a text, with an ellipsis for the rest."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line for each row; cells of a column begin at the same position."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (zip(row, widths, strict=True) for row in rows)
+    return ["  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in lines]
+
+
+def csv_text(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a table as CSV: floats have six significant digits, None is an empty cell."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
+    return stream.getvalue()
