@@ -281,7 +281,7 @@ def test_rounds_are_counted_beside_any_solver(name):
     """`max_iter` is the method's own there; what only the solver reads is refused."""
     y = targets(name)
     solver = getattr(lokl, name)().solver
-    kind = SOLVERS[solver]
+    kind = getattr(lokl.solvers, SOLVERS[solver])
     model = getattr(lokl, name)(solver=kind(), max_iter=7, callback=lambda step: True)
     assert model.fit(X, y).n_iter_ >= 1
     with pytest.raises(ValueError, match=r"tol=1e-05 .*solver="):

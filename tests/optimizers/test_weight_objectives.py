@@ -21,7 +21,7 @@ from lokl.optimizers import (
     reduced_gradient,
     spectral_gradient,
 )
-from lokl.optimizers.reduced_gradient import Planes
+from lokl.optimizers.cutting_planes import Planes
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
 
 PENALTIES = [

@@ -8,7 +8,7 @@ from solver_cases import LOSSES, assert_solves, dual_value, make, on_stored, sol
 
 from lokl.kernels import RBF
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge
-from lokl.solvers.cost_path import still_optimal, warm_start
+from lokl.solvers.machines import still_optimal, warm_start
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 cases = given(seed=st.integers(0, 2**16), ratio=st.floats(0.05, 20.0))

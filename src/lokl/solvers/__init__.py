@@ -1,28 +1,24 @@
 """Solvers of SVMs on one Gram matrix, and of all SVMs of a fit."""
 
-from lokl.solvers.base import Solver
-from lokl.solvers.exact import Exact
-from lokl.solvers.libsvm import LibSVM
-from lokl.solvers.machines import Machines, Solution
-from lokl.solvers.mwu import MWU
-from lokl.solvers.primal import Primal
-from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared, squared_hinge
-from lokl.solvers.solve import solve_svc, solve_svr
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "MWU",
-    "Dual",
-    "Exact",
-    "LibSVM",
-    "Machines",
-    "Primal",
-    "Problem",
-    "Solution",
-    "Solver",
-    "epsilon_insensitive",
-    "hinge",
-    "solve_svc",
-    "solve_svr",
-    "squared",
-    "squared_hinge",
-]
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.solvers.base import Solver as Solver
+    from lokl.solvers.exact import Exact as Exact
+    from lokl.solvers.libsvm import LibSVM as LibSVM
+    from lokl.solvers.machines import Machines as Machines
+    from lokl.solvers.machines import Solution as Solution
+    from lokl.solvers.mwu import MWU as MWU
+    from lokl.solvers.primal import Primal as Primal
+    from lokl.solvers.problem import Dual as Dual
+    from lokl.solvers.problem import Problem as Problem
+    from lokl.solvers.problem import epsilon_insensitive as epsilon_insensitive
+    from lokl.solvers.problem import hinge as hinge
+    from lokl.solvers.problem import squared as squared
+    from lokl.solvers.problem import squared_hinge as squared_hinge
+    from lokl.solvers.solve import solve_svc as solve_svc
+    from lokl.solvers.solve import solve_svr as solve_svr
+
+__getattr__, __all__ = lazy_exports(__name__)

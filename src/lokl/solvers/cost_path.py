@@ -5,7 +5,6 @@
 - :func:`solve_on_stored` solves problems that leave out different samples of one stored matrix, in
   threads. The solution with all samples is close, because most of its support stays. So each
   problem starts from it, with working sets little larger than its support.
-- :func:`warm_start` and :func:`still_optimal` reuse a solution at other costs.
 """
 
 from collections.abc import Sequence
@@ -21,63 +20,16 @@ from lokl._threads import limit_blas_for, run_chunked
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver, default_step_limit, is_indefinite, warn_indefinite
+from lokl.solvers.machines import warm_start
 from lokl.solvers.problem import Dual, Problem
 
 _stored = CompiledModule("lokl.solvers._stored")
 _rows = CompiledModule("lokl.gram._rows")
 
-# Fraction of the support at its bounds below which costs hardly change a solution.
-_FEW_BOUNDED = 0.2
 # Samples of a working set on a stored matrix: its block stays in the caches of a core.
 _WORKING_SET = 768
 # Samples of a working set relative to the support of a warm start, and the fewest.
 _SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
-
-
-def warm_start(last: Dual, before: Problem, now: Problem) -> Array:
-    """Return coefficients to start a problem from, given the solution at other costs.
-
-    They are scaled by the best factor between 1 and the ratio of the costs: the ratio if all
-    samples are at their bounds, 1 if none is. The solver moves them into the new boxes.
-
-    Parameters
-    ----------
-    last : Dual
-        Solution of `before`.
-    before, now : Problem
-        The same problem at two costs.
-
-    Returns
-    -------
-    coef : array of shape (n_samples,)
-    """
-    coef = last.coef
-    at_bound = (coef != 0) & ((coef == before.lower) | (coef == before.upper))
-    is_bounded = at_bound.sum() >= _FEW_BOUNDED * np.count_nonzero(coef)
-    if not is_bounded and np.array_equal(before.ridge, now.ridge):
-        return coef
-    # The coefficients sum to zero, so the intercept does not matter.
-    quadratic = float(coef @ last.decision) + float(now.ridge @ coef**2)
-    linear = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
-    if quadratic <= 0.0 or linear <= 0.0:
-        return coef
-    tiny = np.finfo(float).tiny
-    ratio = max(float(now.cost.mean()), tiny) / max(float(before.cost.mean()), tiny)
-    return np.asarray(coef * np.clip(linear / quadratic, min(1.0, ratio), max(1.0, ratio)))
-
-
-def still_optimal(last: Dual, now: Problem, tolerance: float) -> Dual | None:
-    """Return a solution as the solution at other costs on the same matrix, if it still is one.
-
-    This is so for rising costs once no sample is at its bound.
-    """
-    coef = last.coef
-    if not last.converged or (coef < now.lower).any() or (coef > now.upper).any():
-        return None
-    gradient = now.target - (last.decision - last.intercept) - now.ridge * coef
-    if now.violation(coef, gradient) > tolerance:
-        return None
-    return now.dual(coef, gradient, 0, True)
 
 
 class CostPath(Protocol):

@@ -16,11 +16,12 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from lokl._arrays import Array
 from lokl.gram import GatedGram
 from lokl.solvers.base import Solver
-from lokl.solvers.cost_path import still_optimal, warm_start
 from lokl.solvers.problem import Dual, Problem
 
 # Indices of the training samples, and of the samples that are left out.
 Fold = tuple[Array, Array]
+# Fraction of the support at its bounds below which costs hardly change a solution.
+_FEW_BOUNDED = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +138,52 @@ class Machines:
                 return None
         self._starts, self._solved = [dual.coef for dual in duals], duals
         return Solution(duals, gram)
+
+
+def warm_start(last: Dual, before: Problem, now: Problem) -> Array:
+    """Return coefficients to start a problem from, given the solution at other costs.
+
+    They are scaled by the best factor between 1 and the ratio of the costs: the ratio if all
+    samples are at their bounds, 1 if none is. The solver moves them into the new boxes.
+
+    Parameters
+    ----------
+    last : Dual
+        Solution of `before`.
+    before, now : Problem
+        The same problem at two costs.
+
+    Returns
+    -------
+    coef : array of shape (n_samples,)
+    """
+    coef = last.coef
+    at_bound = (coef != 0) & ((coef == before.lower) | (coef == before.upper))
+    is_bounded = at_bound.sum() >= _FEW_BOUNDED * np.count_nonzero(coef)
+    if not is_bounded and np.array_equal(before.ridge, now.ridge):
+        return coef
+    # The coefficients sum to zero, so the intercept does not matter.
+    quadratic = float(coef @ last.decision) + float(now.ridge @ coef**2)
+    linear = float(now.target @ coef) - now.epsilon * float(np.abs(coef).sum())
+    if quadratic <= 0.0 or linear <= 0.0:
+        return coef
+    tiny = np.finfo(float).tiny
+    ratio = max(float(now.cost.mean()), tiny) / max(float(before.cost.mean()), tiny)
+    return np.asarray(coef * np.clip(linear / quadratic, min(1.0, ratio), max(1.0, ratio)))
+
+
+def still_optimal(last: Dual, now: Problem, tolerance: float) -> Dual | None:
+    """Return a solution as the solution at other costs on the same matrix, if it still is one.
+
+    This is so for rising costs once no sample is at its bound.
+    """
+    coef = last.coef
+    if not last.converged or (coef < now.lower).any() or (coef > now.upper).any():
+        return None
+    gradient = now.target - (last.decision - last.intercept) - now.ridge * coef
+    if now.violation(coef, gradient) > tolerance:
+        return None
+    return now.dual(coef, gradient, 0, True)
 
 
 def held_out_decisions(

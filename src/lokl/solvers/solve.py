@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from lokl import solvers
 from lokl._parameters import check_choice
 from lokl._threads import limit_blas_for
 from lokl.gram import GatedGram
@@ -14,18 +15,10 @@ from lokl.kernels import Precomputed
 from lokl.kernels.dictionaries import is_one_kernel, named_kernels
 from lokl.kernels.samples import read_samples
 from lokl.solvers.base import Solver
-from lokl.solvers.exact import Exact
-from lokl.solvers.libsvm import LibSVM
-from lokl.solvers.mwu import MWU
-from lokl.solvers.primal import Primal
 from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
 
-SOLVERS: dict[str, type[Any]] = {
-    "exact": Exact,
-    "libsvm": LibSVM,
-    "mwu": MWU,
-    "primal": Primal,
-}
+# Classes of :mod:`lokl.solvers`, imported when they are used.
+SOLVERS = {"exact": "Exact", "libsvm": "LibSVM", "mwu": "MWU", "primal": "Primal"}
 # Losses of classifiers, the preferred one first.
 CLASSIFICATION: dict[str, Callable[[Any, Any], Problem]] = {
     "hinge": hinge,
@@ -44,7 +37,7 @@ def resolve_solver(solver: Any, **settings: Any) -> Solver:
         _check_no_settings(solver, settings)
         return solver
     if isinstance(solver, str) and solver in SOLVERS:
-        made: Solver = SOLVERS[solver](**settings)
+        made: Solver = getattr(solvers, SOLVERS[solver])(**settings)
         return made
     raise ValueError(f"unknown solver {solver!r}; give a Solver or one of {', '.join(SOLVERS)}")
 
