@@ -58,6 +58,7 @@ def run(code, **environment):
     return done.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_the_first_process_logs_what_it_compiles_and_the_second_compiles_nothing(tmp_path):
     first = run(SUBTRACT, NUMBA_CACHE_DIR=str(tmp_path))
     assert first[0] == FIRST_USE

@@ -24,6 +24,7 @@ def test_import_is_silent_and_brings_no_heavy_module():
     assert done.stdout == done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

@@ -230,6 +230,7 @@ def test_a_part_of_a_view_or_a_stranger_is_no_missing_view():
         model.predict(X[[]])
 
 
+@pytest.mark.slow
 def test_join_views_and_labels_say_when_pandas_is_not_there():
     code = """
 import sys

@@ -138,6 +138,7 @@ def test_of_many_views_single_ones_and_all_but_one_are_tried():
     assert "all but pair 3" in value.subsets.rows
 
 
+@pytest.mark.slow
 def test_groups_are_kept_together():
     groups = np.arange(len(y)) // 5
     model = UniformMKLRegressor(KERNELS)

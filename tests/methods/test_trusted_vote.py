@@ -76,6 +76,7 @@ def test_trust_is_a_probability_and_withdrawn_from_missing_views():
     np.testing.assert_allclose(MODEL.weights(X), trust / trust.sum(axis=1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 8])
 def test_probabilities_are_calibrated(n_classes):
     X, y = classes(400, 3, n_classes, noise=1.6)
@@ -101,6 +102,7 @@ def test_a_view_of_another_class_is_found_out():
     assert MODEL.disagreement(wrong).mean() > MODEL.disagreement(X).mean() + 0.2
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     seed=st.integers(0, 1000),
@@ -286,6 +288,7 @@ def test_many_classes_of_which_some_are_tiny():
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 def test_a_hundred_classes_of_which_some_have_one_sample():
     rng = np.random.RandomState(0)
     centres = rng.uniform(-6, 6, size=(100, 2 * WIDTH))

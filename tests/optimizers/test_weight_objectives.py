@@ -92,6 +92,7 @@ def test_the_gradient_in_the_exponents(regression):
     np.testing.assert_allclose(objective.at(d).gradient(), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @penalties
 @given(z=st.lists(st.floats(-3, 3), min_size=3, max_size=3))
 def test_no_weights_are_below_the_bound_of_the_penalty(penalty, z):

@@ -215,6 +215,7 @@ def test_marks_of_the_published_numbers_are_shown():
     assert "| **0.27** † |" in make_table("table3", [record("LMKL")]).markdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dictionary", DICTIONARIES)
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_and_dictionary_runs(method, dictionary):
@@ -410,6 +411,7 @@ def test_a_disk_that_is_full(tmp_path, lokl_data):
     assert {Cell.of(r) for r in RecordFile(path)} == {Cell.of(r) for r in everything}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupted_run_says_how_to_go_on(tmp_path, lokl_data, start_process):
     arguments = ["table2", "--datasets", "Diabetes", "--jobs", "1", "-o", str(tmp_path)]

@@ -248,6 +248,7 @@ def changed(content, changes):
     return bytes(content)
 
 
+@pytest.mark.slow
 @settings(max_examples=CASES)
 @given(changes=every_byte, end=st.floats(0.2, 1))
 def test_any_bytes_may_be_wrong(path, tmp_path_factory, changes, end):
@@ -256,6 +257,7 @@ def test_any_bytes_may_be_wrong(path, tmp_path_factory, changes, end):
     load_or_refuse(content, tmp_path_factory.getbasetemp())
 
 
+@pytest.mark.slow
 @settings(max_examples=CASES)
 @given(changes=every_byte, which=st.integers(0, 10**6))
 def test_any_byte_below_the_checksum_may_be_wrong(path, tmp_path_factory, changes, which):
@@ -290,6 +292,7 @@ def nodes_of(state):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=CASES)
 @given(
     changes=st.lists(

@@ -75,6 +75,7 @@ def test_every_method_decides_the_same_to_the_last_bit(name, tmp_path):
     assert vars(again).keys() == vars(model).keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
 def test_what_everything_was_chosen_for_comes_back(kind, tmp_path):
     X, y = samples()
@@ -257,6 +258,7 @@ def test_a_file_tells_about_its_model_without_skops(tmp_path, monkeypatch):
             call()
 
 
+@pytest.mark.slow
 def test_another_process_reads_the_same_decisions(tmp_path):
     X, y = samples()
     model = lokl.TrustedVoteClassifier(random_state=0).fit(X, y)

@@ -68,6 +68,7 @@ def test_wide_text_becomes_csr_blocks_of_several_files(tmp_path):
     check_same(fit(model, found, labels), model.fit(found.compute(), y), data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet"])
 def test_tables_become_data_frames(tmp_path, name):
     frame = pd.DataFrame(BLOBS, columns=["a", "b"]).assign(colour=COLOURS, gap=1)
@@ -108,6 +109,7 @@ def test_arrays_become_one_block_for_each_file(tmp_path):
     np.testing.assert_array_equal(labels.compute(), np.concatenate([Y, Y]))
 
 
+@pytest.mark.slow
 def test_named_sets(lokl_data):
     known = datasets.load("a9a")
     data, labels = read("a9a", block_size=500_000)

@@ -116,6 +116,7 @@ def test_a_region_is_the_estimator_fitted_on_its_samples():
         np.testing.assert_allclose(model.contributions(new), plain.contributions(new), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra", [{}, {"covers": 3}, {"overlap": 0.2}, {"covers": 2, "overlap": 0.1}]
 )

@@ -50,6 +50,7 @@ MODELS = {
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
+@pytest.mark.slow
 @every_model
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_saved_models_give_the_same_outputs(model, n_classes, tmp_path):

@@ -103,6 +103,7 @@ def test_standard_factors(as_given):
         assert np.nanstd(holes * standard_factors(holes), axis=0)[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_useless_columns_cost_regions_less():
     truth = np.where(np.median(TARGET) < TRUTH, "high", "low")
     plain = RegionClassifier(max_region_size=400, random_state=0).fit(X[:800], Y[:800])

@@ -15,6 +15,7 @@ GRID = {
 }
 
 
+@pytest.mark.slow
 def test_the_default_chooses_width_and_cost_of_one_kernel():
     model = RegionClassifier(max_region_size=120, random_state=0).fit(X, Y)
     assert set(model.best_params_) == {"C", "kernels"}
@@ -38,6 +39,7 @@ def test_a_grid_is_searched_on_a_few_regions():
     assert again.fit(X, Y).best_params_["C"] == model.best_params_["C"]
 
 
+@pytest.mark.slow
 def test_each_region_may_choose_for_itself():
     model = RegionClassifier(
         UniformMKLClassifier(), max_region_size=120, tune="each", param_grid=GRID, random_state=0

@@ -124,6 +124,7 @@ def test_nothing_is_asked_of_anybody():
         assert "src" not in found
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(words=st.text(min_size=1, max_size=20))
 def test_any_name_is_only_a_name(words):
@@ -162,6 +163,7 @@ def test_values_of_the_explanation_are_those_of_the_page():
     np.testing.assert_array_equal(unpacked(columns["absent"]), np.flatnonzero(~found.presence))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "n_classes", "most"), [(500, 4, 400_000), (10_000, 10, 1_500_000)])
 def test_size(n, n_classes, most):
     assert len(render(like_a_study(n, 5, n_classes)).encode()) < most

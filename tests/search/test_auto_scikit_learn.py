@@ -43,6 +43,7 @@ def test_it_can_be_cross_validated_itself():
     assert scores.mean() > 0.93
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [AutoMKLClassifier, AutoMKLRegressor])
 def test_groups_stay_together(kind):
     rng = np.random.RandomState(0)

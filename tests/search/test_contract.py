@@ -237,6 +237,7 @@ def test_clone_pickle_and_nesting():
     assert outer.best_estimator_.best_params_["C"] in COSTS["C"]
 
 
+@pytest.mark.slow
 def test_other_estimators_are_searched_as_ever():
     grid = {"max_depth": [1, 2, None], "criterion": ["gini", "entropy"]}
     for n_jobs in (None, 2):

@@ -162,6 +162,7 @@ def searches():
     return X, y, full, raced
 
 
+@pytest.mark.slow
 def test_real_machines_select_the_same(searches):
     X, y, full, raced = searches
     raced.fit(X, y)
@@ -175,6 +176,7 @@ def test_real_machines_select_the_same(searches):
         assert np.isnan(raced.cv_results_[name][skipped]).all()
 
 
+@pytest.mark.slow
 def test_threads_names_of_the_score_and_pipelines_do_not_change_who_leaves(searches):
     X, y, _, raced = searches
     skipped = raced.fit(X, y).cv_results_["skipped"]

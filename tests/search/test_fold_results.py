@@ -30,6 +30,7 @@ pytestmark = [
 EXACT = {"tol": 1e-8}
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     seed=st.integers(0, 2**16),
@@ -71,6 +72,7 @@ def test_classifiers(seed, n_classes, costs, stem, weighted, piped, n_jobs):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     seed=st.integers(0, 2**16),

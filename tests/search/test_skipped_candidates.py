@@ -107,6 +107,7 @@ def test_widths_are_followed_outwards_from_the_best():
     assert len(Known.fitted) == 2 * len(tried(search)) + 1
 
 
+@pytest.mark.slow
 @given(
     top=st.tuples(st.integers(0, 8), st.integers(0, 8)), slopes=st.tuples(*[st.floats(0.1, 9)] * 2)
 )
@@ -128,6 +129,7 @@ def test_candidates_that_fail_end_no_line():
     assert not search.cv_results_["skipped"].any()
 
 
+@pytest.mark.slow
 def test_real_machines_adapt_and_find_the_same_best():
     grid = {
         "C": [0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4],

@@ -90,6 +90,7 @@ def test_equal_violators_do_not_crowd_out_larger_ones():
     np.testing.assert_allclose(stop.coef[y > 0], 0.01)
 
 
+@pytest.mark.slow
 @given(seed=seeds, ratio=st.sampled_from([1.5, 4.0, 100.0]))
 def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
     K, problem = make(seed, "hinge", 30, mixed_cost(seed, 30))
@@ -106,6 +107,7 @@ def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
     np.testing.assert_allclose(gradient, problem.target - K @ coef, atol=1e-8 * scale)
 
 
+@pytest.mark.slow
 @losses
 @given(seed=seeds)
 def test_climbing_raises_the_objective(loss, seed):

@@ -87,6 +87,7 @@ print("finished", flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to one process")
 def test_ctrl_c_ends_a_long_fit_and_the_process_stays_healthy(start_process):
     environment = {**os.environ, "PYTHONPATH": str(Path(lokl.__file__).parents[1])}

@@ -80,6 +80,7 @@ def plain_sweep(Phi, problem, coef, offset, pull, order, limits):
     return coef, left, most, least
 
 
+@pytest.mark.slow
 @losses
 @pytest.mark.parametrize(("dtype", "rounding"), [("float64", 1e-9), ("float32", 1e-3)])
 @settings(max_examples=8)
@@ -287,6 +288,7 @@ def test_the_objective_comes_down_to_the_exact_one_with_the_rank():
     assert before == pytest.approx(best.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_intercept_is_not_shrunk_to_zero():
     """A linear SVM far from the origin, where a regularised intercept would differ."""
     X, score = samples(0, 2200)

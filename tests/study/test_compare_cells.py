@@ -85,6 +85,7 @@ def test_candidates_by_name(paths):
         candidates_for(numbers, ["EasyMKL"])
 
 
+@pytest.mark.slow
 def test_a_record_of_ours_agrees_with_itself(paths):
     experiment = experiment_of(read(paths), ["trusted vote"])
     record = experiment.run(CandidateSplit("trusted vote", 1))
@@ -150,6 +151,7 @@ def test_samples_without_the_only_view_get_the_prior(paths):
     assert (said[~lacking] == samples.y[~lacking]).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_numbers_are_judged_by_r_squared(paths):
     experiment = experiment_of(read(paths, "score"), ["uniform mix", "views", "baselines"])
     truth = experiment.samples.y[experiment.splits[0][1]]

@@ -218,6 +218,7 @@ def test_a_file_of_the_model_stays_as_it_was_where_the_fit_fails(folder, tmp_pat
     assert path.read_bytes() == model(folder).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 def test_an_interruption_is_exit_code_130(tmp_path):
     rng = np.random.RandomState(0)
