@@ -1,7 +1,5 @@
 """The command and its options that come before a subcommand."""
 
-from typing import Annotated
-
 import typer
 
 from lokl import __version__
@@ -10,6 +8,7 @@ from lokl.cli.datasets import datasets
 from lokl.cli.demo import demo
 from lokl.cli.explain import explain
 from lokl.cli.fit import fit
+from lokl.cli.options import flag, takes
 from lokl.cli.predict import info, predict
 from lokl.cli.reproduce import reproduce
 
@@ -31,22 +30,14 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-) -> None:
+@takes(
+    version=flag("--version", "Show the version and exit.", callback=_show_version, is_eager=True)
+)
+def options(version: bool) -> None:
     """Localized kernel learning: which kernel to trust where."""
 
 
-app.command()(compare)
-app.command()(fit)
-app.command()(predict)
-app.command()(explain)
-app.command()(info)
-app.command()(demo)
+for command in (compare, fit, predict, explain, info, demo):
+    app.command()(command)
 app.add_typer(datasets, name="datasets")
 app.command()(reproduce)

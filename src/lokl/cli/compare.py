@@ -1,9 +1,8 @@
 """``lokl compare``: cross-validated models, the value of each view, and how certain both are."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -11,68 +10,42 @@ from rich.text import Text
 
 from lokl._text import shortened
 from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    Groups,
-    Jobs,
-    Kind,
-    Na,
-    On,
-    Positive,
-    Seed,
-    Target,
-    Task,
-    TimeLimit,
-    View,
+    AS_JSON,
+    FITTING,
+    TABLES,
+    as_tuple,
     one_line_errors,
+    option,
+    output_path,
     read_settings,
+    resumable,
+    takes,
+    to_json,
 )
-from lokl.cli.terminal import WIDTH, stop, wrapped
+from lokl.cli.terminal import WIDTH, wrapped
 
 # Characters of names of candidates and views, and of the line on which scores are drawn.
 _CANDIDATE, _VIEW, _LINE = 22, 30, 14
 # Samples that are listed.
 _LISTED = 4
 
-Folds = Annotated[int | None, typer.Option(help="Folds of the cross-validation; 5 if not given.")]
-Repeats = Annotated[
-    int | None, typer.Option(help="Repeats of the cross-validation; 2 if not given.")
-]
-Methods = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Candidates, separated by commas: AutoMKL, trusted vote, uniform mix, LMKL, ..., "
-        "views, forest, ..., baselines. All but further methods if not given."
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", help="Folder for all files; `run`, or that of config.toml, if not given."
-    ),
-]
 
-
+@takes(
+    **TABLES,
+    methods=option(
+        list[str],
+        "Candidates, separated by commas: AutoMKL, trusted vote, uniform mix, LMKL, ..., views, "
+        "forest, ..., baselines. All but further methods if not given.",
+        callback=as_tuple,
+    ),
+    folds=option(int, "Folds of the cross-validation; 5 if not given."),
+    repeats=option(int, "Repeats of the cross-validation; 2 if not given."),
+    **FITTING,
+    output=output_path("Folder for all files; `run`, or that of config.toml, if not given."),
+    as_json=AS_JSON,
+)
 def compare(
-    data: Data,
-    target: Target = None,
-    on: On = None,
-    view: View = None,
-    groups: Groups = None,
-    kind: Kind = None,
-    task: Task = None,
-    positive: Positive = None,
-    na: Na = None,
-    delimiter: Delimiter = "",
-    methods: Methods = None,
-    folds: Folds = None,
-    repeats: Repeats = None,
-    seed: Seed = None,
-    jobs: Jobs = -1,
-    time_limit: TimeLimit = None,
-    output: Output = None,
-    as_json: AsJson = False,
+    *, jobs: int, time_limit: float | None, output: Path | None, as_json: bool, **given: Any
 ) -> None:
     """Cross-validate models and baselines, and show the value of each view.
 
@@ -81,20 +54,16 @@ def compare(
 
     Example: lokl compare blood.csv pulse.csv --on patient --target clinic.csv:ill -o run
     """
-    given = (target, on, view, groups, kind, task, positive, na, delimiter)
     with one_line_errors():
         from lokl.study import Comparison
         from lokl.study.outputs import check_ready
 
         check_ready()
-        settings, folder, _ = read_settings(data, *given)
-        settings = settings.updated(
-            methods=tuple(methods or ()), folds=folds, repeats=repeats, seed=seed
-        )
+        settings, folder, _ = read_settings(**given)
         comparison = Comparison(settings, output or folder or Path("run"))
         outputs = run_comparison(comparison, jobs, time_limit)
     if as_json:
-        typer.echo(json.dumps(outputs.to_dict(), indent=1))
+        typer.echo(to_json(outputs.to_dict()))
     else:
         show_results(outputs)
 
@@ -103,31 +72,14 @@ def run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
     """Run a comparison behind a progress bar, and describe it on standard error."""
     from lokl.datasets.download import progress_bar
     from lokl.study.outputs import finish
-    from lokl.study.run_folder import BusyError
 
     _show_table_sizes(comparison.table)
-    try:
-        with comparison.open():
-            _show_plan(comparison)
-            with progress_bar() as progress:
-                task = progress.add_task("fitting", total=len(comparison.missing) + 1)
-                comparison.run(jobs, lambda record: progress.advance(task), time_limit)
-                return finish(comparison, lambda step: progress.update(task, description=step))
-    except KeyboardInterrupt:
-        stop(f"lokl: interrupted; {_kept(comparison)}", 130)
-    except BusyError as reason:
-        stop(f"lokl: {reason}", 2)
-    except OSError as reason:
-        why = f"cannot write to {comparison.folder}: {reason.strerror or reason}"
-        stop(f"lokl: {why}; {_kept(comparison)}", 1)
-
-
-def _kept(comparison: Any) -> str:
-    done, cells = len(comparison.records), len(comparison.cells)
-    if not done:
-        return f"no fit of {cells} is finished"
-    kept = f"{done} of {cells} fits are in {comparison.folder}"
-    return f"{kept}, and the same command resumes from them"
+    with resumable(comparison, f"of {len(comparison.cells)} fits"), comparison.open():
+        _show_plan(comparison)
+        with progress_bar() as progress:
+            task = progress.add_task("fitting", total=len(comparison.missing) + 1)
+            comparison.run(jobs, lambda record: progress.advance(task), time_limit)
+            return finish(comparison, lambda step: progress.update(task, description=step))
 
 
 def _show_table_sizes(table: Any) -> None:

@@ -1,12 +1,12 @@
 """``lokl datasets``: list data sets and download them."""
 
 import json
-from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from lokl.cli.options import argument, flag, takes
 from lokl.cli.terminal import stop
 
 datasets = typer.Typer(
@@ -15,9 +15,8 @@ datasets = typer.Typer(
 
 
 @datasets.command("list")
-def list_sets(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
-) -> None:
+@takes(as_json=flag("--json", "Print JSON, not a table."))
+def list_sets(as_json: bool) -> None:
     """Show all data sets and where they are.
 
     Example: lokl datasets list --json
@@ -49,9 +48,8 @@ def list_sets(
 
 
 @datasets.command("fetch")
-def fetch_sets(
-    names: Annotated[list[str], typer.Argument(help="Names of data sets.", show_default=False)],
-) -> None:
+@takes(names=argument(list[str], "Names of data sets."))
+def fetch_sets(names: list[str]) -> None:
     """Download data sets into the cache, unless they are on this machine already.
 
     Example: lokl datasets fetch a9a w8a

@@ -1,25 +1,22 @@
 """``lokl demo``: a comparison on generated tables, some of them wrong or missing in part."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from lokl.cli.compare import run_comparison, show_results
-from lokl.cli.options import AsJson, Jobs, one_line_errors
+from lokl.cli.options import AS_JSON, JOBS, one_line_errors, option, output_path, takes, to_json
 from lokl.cli.terminal import wrapped
 
-Seed = Annotated[int, typer.Option(min=0, help="Seed of data and splits.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and reports.")]
 
-
-def demo(
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    output: Output = Path("lokl_demo"),
-    as_json: AsJson = False,
-) -> None:
+@takes(
+    seed=option(int, "Seed of data and splits.", default=0, min=0),
+    jobs=JOBS,
+    output=output_path("Folder for tables and reports.", "lokl_demo"),
+    as_json=AS_JSON,
+)
+def demo(seed: int, jobs: int, output: Path, as_json: bool) -> None:
     """Compare models on tables with wrong or missing parts, and explain one sample.
 
     Writes the tables to OUTPUT and compares a trusted vote with a uniform mix, single views and a
@@ -32,7 +29,7 @@ def demo(
 
         summaries = [_run(example, jobs, quiet=as_json) for example in demo_tables(output, seed)]
     if as_json:
-        typer.echo(json.dumps(summaries, indent=1))
+        typer.echo(to_json(summaries))
 
 
 def _run(example: Any, jobs: int, *, quiet: bool) -> Any:

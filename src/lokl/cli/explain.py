@@ -1,48 +1,42 @@
 """``lokl explain``: the role of each view in the predictions of a model."""
 
-import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    ModelFile,
-    Na,
-    On,
+    AS_JSON,
+    PREDICTION,
     one_line_errors,
+    option,
+    output_path,
     print_notes,
+    takes,
+    to_json,
 )
 from lokl.cli.terminal import stop
 
 # Similar samples that are listed.
 _NEIGHBOURS = 3
 
-Sample = Annotated[str | None, typer.Option(help="Id of the sample to explain in the terminal.")]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File for the report about all samples.")
-]
-Target = Annotated[
-    str | None,
-    typer.Option(help="Column with the true values, or FILE:COLUMN, for the report."),
-]
 
-
+@takes(
+    **PREDICTION,
+    sample=option(str, "Id of the sample to explain in the terminal."),
+    output=output_path("File for the report about all samples."),
+    target=option(str, "Column with the true values, or FILE:COLUMN, for the report."),
+    as_json=AS_JSON,
+)
 def explain(
-    model: ModelFile,
-    data: Data,
-    sample: Sample = None,
-    output: Output = None,
-    target: Target = None,
-    on: On = None,
-    na: Na = None,
-    delimiter: Delimiter = "",
-    as_json: AsJson = False,
+    model: Path,
+    data: list[str],
+    sample: str | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Explain predictions by views: predictions of each view, trust or weights, contributions.
 
@@ -51,7 +45,7 @@ def explain(
     Example: lokl explain ill.lokl blood.csv pulse.csv --sample P017 -o report.html
     """
     if sample is None and output is None:
-        stop("lokl: nothing to do; pass --sample ID, --output report.html, or both", 2)
+        stop("nothing to do; pass --sample ID, --output report.html, or both", 2)
     with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import load
@@ -61,15 +55,13 @@ def explain(
         if output is not None:
             check_writable(output)
         fitted = load(model)
-        options: dict[str, Any] = {"on": on, "na": na or (), "delimiter": delimiter}
-        table = read_new(data, schema_of(fitted), target=target, **options)
+        table = read_new(data, schema_of(fitted), **given)
         print_notes(table.notes)
         explanation = None if sample is None else explain_sample(fitted, table, sample)
         if output is not None:
             _write_report(fitted, table, model, data, output)
     if explanation is not None:
-        text = json.dumps(explanation.to_dict(), indent=1) if as_json else str(explanation)
-        typer.echo(text)
+        typer.echo(to_json(explanation.to_dict()) if as_json else str(explanation))
     if output is not None and not as_json:
         typer.echo(str(output))
 

@@ -1,61 +1,42 @@
 """``lokl fit``: fit one model to tables, and write it to a file."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    Groups,
-    Jobs,
-    Kind,
-    Na,
-    On,
-    Positive,
-    Seed,
-    Target,
-    Task,
-    TimeLimit,
-    View,
+    AS_JSON,
+    FITTING,
+    TABLES,
     one_line_errors,
+    option,
+    output_path,
     print_notes,
     read_settings,
+    takes,
+    to_json,
 )
 from lokl.cli.terminal import stop
 
-MethodName = Annotated[
-    str | None,
-    typer.Option("--method", help="Method such as LMKL; AutoMKL chooses everything if not given."),
-]
-Cost = Annotated[
-    float | None,
-    typer.Option("--cost", "-C", help="C of a --method; 1 if not given."),
-]
-Output = Annotated[Path, typer.Option("--output", "-o", help="File for the model.")]
 
-
+@takes(
+    **TABLES,
+    method=option(str, "Method such as LMKL; AutoMKL chooses everything if not given."),
+    cost=option(float, "C of a --method; 1 if not given.", "--cost", "-C"),
+    **FITTING,
+    output=output_path("File for the model.", "model.lokl"),
+    as_json=AS_JSON,
+)
 def fit(
-    data: Data,
-    target: Target = None,
-    on: On = None,
-    view: View = None,
-    groups: Groups = None,
-    kind: Kind = None,
-    task: Task = None,
-    positive: Positive = None,
-    na: Na = None,
-    delimiter: Delimiter = "",
-    method: MethodName = None,
-    cost: Cost = None,
-    seed: Seed = None,
-    jobs: Jobs = -1,
-    time_limit: TimeLimit = None,
-    output: Output = Path("model.lokl"),
-    as_json: AsJson = False,
+    *,
+    method: str | None,
+    cost: float | None,
+    jobs: int,
+    time_limit: float | None,
+    output: Path,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Fit a model to tables and write it to a file.
 
@@ -66,41 +47,28 @@ def fit(
     Example: lokl fit blood.csv pulse.csv --on patient --target clinic.csv:ill -o ill.lokl
     """
     if cost is not None and method is None:
-        stop("lokl: --cost needs --method; name a method, or leave out --cost", 2)
-    given = (target, on, view, groups, kind, task, positive, na, delimiter)
+        stop("--cost needs --method; name a method, or leave out --cost", 2)
     with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import info, save
 
         check_writable(output)
-        settings, _, chosen = read_settings(data, *given)
-        settings = settings.updated(seed=seed)
+        settings, _, chosen = read_settings(**given)
         table = settings.read()
         print_notes(table.notes)
-        if chosen is not None and method is None and jobs != -1:
-            print_notes(
-                (f"{chosen} is fitted in one thread, as in the comparison: --jobs has no effect",)
-            )
-        # -1 is the default of the model, which is not stored.
-        n_jobs = None if jobs == -1 else jobs
-        save(_fit(table, settings, method, cost, chosen, time_limit, n_jobs), output)
-        typer.echo(json.dumps(info(output), indent=1) if as_json else str(output))
+        if chosen is not None and method is None:
+            from lokl.study.candidates import fit_candidate
 
+            if jobs != -1:
+                note = f"{chosen} is fitted in one thread, as in the comparison"
+                print_notes([f"{note}: --jobs has no effect"])
+            model = fit_candidate(table, chosen, settings.seed, time_limit)
+        else:
+            from lokl.tables.learning import learn
 
-def _fit(
-    table: Any,
-    settings: Any,
-    method: str | None,
-    cost: float | None,
-    chosen: str | None,
-    limit: Any,
-    n_jobs: int | None,
-) -> Any:
-    if method is None and chosen is not None:
-        from lokl.study.candidates import fit_candidate
-
-        return fit_candidate(table, chosen, settings.seed, limit)
-    from lokl.tables.learning import learn
-
-    cost = 1.0 if cost is None else cost
-    return learn(table, method, C=cost, seed=settings.seed, time_limit=limit, n_jobs=n_jobs)
+            # -1 is the default of the model, which is not stored.
+            n_jobs, cost = None if jobs == -1 else jobs, 1.0 if cost is None else cost
+            options: Any = {"time_limit": time_limit, "n_jobs": n_jobs}
+            model = learn(table, method, C=cost, seed=settings.seed, **options)
+        save(model, output)
+        typer.echo(to_json(info(output)) if as_json else str(output))

@@ -1,65 +1,137 @@
-"""Options that several commands share, settings from options, and errors in one line."""
+"""Declarations of options, settings from options, and errors in one line."""
 
+import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
 import typer
 
 from lokl.cli.terminal import stop
 
-Data = Annotated[
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def option(kind: Any, text: str, *names: str, default: Any = None, **more: Any) -> Parameter:
+    """Return the declaration of an option of a command.
+
+    Parameters
+    ----------
+    kind : type
+        Type of the value. Without a default the value is None if the option is not given.
+    text : str
+        Sentence of the help.
+    *names : str
+        Names with dashes; made from the name of the parameter by default.
+    default : object, optional
+    **more
+        Other settings of `typer.Option`, such as ``min`` and ``callback``.
+    """
+    declared = typer.Option(default, *names, help=text, **more)
+    kind = kind | None if default is None else kind
+    return Parameter("option", Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
+
+
+def flag(name: str, text: str, **more: Any) -> Parameter:
+    """Return the declaration of an option without a value."""
+    return option(bool, text, name, default=False, **more)
+
+
+def output_path(text: str, default: str | None = None) -> Parameter:
+    """Return the declaration of the file or folder that a command writes."""
+    path = None if default is None else Path(default)
+    return option(Path, text, "--output", "-o", default=path)
+
+
+def argument(kind: Any, text: str) -> Parameter:
+    """Return the declaration of a required argument of a command."""
+    declared = typer.Argument(..., help=text, show_default=False)
+    return Parameter("argument", Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
+
+
+def takes(**declared: Parameter) -> Callable[[Command], Command]:
+    """Declare the parameters of a command in the order of its help.
+
+    The function may collect some of them with ``**``, which an ordinary signature does not allow.
+    """
+
+    def decorate(command: Command) -> Command:
+        parameters = [parameter.replace(name=name) for name, parameter in declared.items()]
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def as_tuple(value: list[str] | None) -> tuple[str, ...]:
+    """Return the values of an option that may be repeated, empty if it is not given."""
+    return tuple(value or ())
+
+
+def _as_pairs(param: typer.CallbackParam, value: list[str] | None) -> dict[str, str]:
+    """Return values of the form ``NAME=VALUE`` as a mapping."""
+    pairs = {}
+    for text in value or ():
+        name, _, setting = text.partition("=")
+        if not (name and setting):
+            stop(f"{param.opts[0]} {text}: write {param.opts[0]} NAME=VALUE", 2)
+        pairs[name] = setting
+    return pairs
+
+
+DATA = argument(
     list[str],
-    typer.Argument(
-        help="CSV, TSV, Parquet, LIBSVM text (also .gz, .bz2), .npz, or a data set's name. Several "
-        "files are several views.",
-        show_default=False,
+    "CSV, TSV, Parquet, LIBSVM text (also .gz, .bz2), .npz, or a data set's name. Several files "
+    "are several views.",
+)
+ON = option(str, "Column of ids, in every file; ids missing from a file lack that view.")
+NA = option(
+    list[str],
+    "Another word for a missing value, besides the empty cell, NA and NaN.",
+    callback=as_tuple,
+)
+DELIMITER = option(
+    str, "Character between cells, if the file name does not determine it.", default=""
+)
+JOBS = option(int, "Number of processes or threads, -1 for all cores.", default=-1)
+TIME_LIMIT = option(float, "Seconds after which nothing new is started.", min=0.001)
+AS_JSON = flag("--json", "Print JSON.")
+MODEL_FILE = argument(Path, "File that `lokl fit` wrote.")
+# A model and tables of new samples.
+PREDICTION = {"model": MODEL_FILE, "data": DATA, "on": ON, "na": NA, "delimiter": DELIMITER}
+# How models are fitted.
+FITTING = {
+    "seed": option(int, "Seed of all random choices; 0 if not given.", min=0),
+    "jobs": JOBS,
+    "time_limit": TIME_LIMIT,
+}
+# Tables of training samples; the names are those of settings.
+TABLES = {
+    "data": DATA,
+    "target": option(str, "Column to predict, or FILE:COLUMN. LIBSVM text and .npz contain it."),
+    "on": ON,
+    "views": option(
+        list[str],
+        "View of one file, NAME=PATTERN[,PATTERN]; repeat the option for each view.",
+        "--view",
+        callback=_as_pairs,
     ),
-]
-ModelFile = Annotated[Path, typer.Argument(help="File that `lokl fit` wrote.", show_default=False)]
-On = Annotated[
-    str | None,
-    typer.Option(help="Column of ids, in every file; ids missing from a file lack that view."),
-]
-Na = Annotated[
-    list[str] | None,
-    typer.Option(help="Another word for a missing value, besides the empty cell, NA and NaN."),
-]
-Delimiter = Annotated[
-    str, typer.Option(help="Character between cells, if the file name does not determine it.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Target = Annotated[
-    str | None,
-    typer.Option(help="Column to predict, or FILE:COLUMN. LIBSVM text and .npz contain it."),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(help="Column, or FILE:COLUMN, of groups that are kept together in one fold."),
-]
-View = Annotated[
-    list[str] | None,
-    typer.Option(help="View of one file, NAME=PATTERN[,PATTERN]; repeat the option for each view."),
-]
-Kind = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind", "--types", help="COLUMN=numeric or COLUMN=categorical, if inferred wrongly."
+    "groups": option(str, "Column, or FILE:COLUMN, of groups that are kept together in one fold."),
+    "kinds": option(
+        list[str],
+        "COLUMN=numeric or COLUMN=categorical, if inferred wrongly.",
+        "--kind",
+        "--types",
+        callback=_as_pairs,
     ),
-]
-Task = Annotated[
-    str | None, typer.Option(help="classification or regression; inferred if not given.")
-]
-Positive = Annotated[str | None, typer.Option(help="Positive class; all others become one class.")]
-Seed = Annotated[
-    int | None, typer.Option(min=0, help="Seed of all random choices; 0 if not given.")
-]
-Jobs = Annotated[int, typer.Option(help="Number of processes or threads, -1 for all cores.")]
-TimeLimit = Annotated[
-    float | None, typer.Option(help="Seconds after which nothing new is started.", min=0.001)
-]
+    "task": option(str, "classification or regression; inferred if not given."),
+    "positive": option(str, "Positive class; all others become one class."),
+    "na": NA,
+    "delimiter": DELIMITER,
+}
 
 
 @contextmanager
@@ -80,11 +152,11 @@ def one_line_errors() -> Iterator[None]:
         if isinstance(reason, OSError) and reason.filename is None:
             # Lost output, which is reported in one place for all commands.
             raise
-        stop(f"lokl: {_line(reason)}", 2)
+        stop(_line(reason), 2)
     except ValueError as reason:
-        stop(f"lokl: the model cannot be fitted or used: {_line(reason)}", 1)
+        stop(f"the model cannot be fitted or used: {_line(reason)}", 1)
     except KeyboardInterrupt:
-        stop("lokl: interrupted", 130)
+        stop("interrupted", 130)
 
 
 def _line(reason: BaseException) -> str:
@@ -93,19 +165,45 @@ def _line(reason: BaseException) -> str:
     return " ".join(str(reason).split())
 
 
-def read_settings(
-    data: list[str],
-    target: str | None,
-    on: str | None,
-    view: list[str] | None,
-    groups: str | None,
-    kind: list[str] | None,
-    task: str | None,
-    positive: str | None,
-    na: list[str] | None,
-    delimiter: str,
-) -> tuple[Any, Path | None, str | None]:
+@contextmanager
+def resumable(run: Any, unit: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn interruptions of a run, and errors of its folder, into one line that names the folder.
+
+    Parameters
+    ----------
+    run : Comparison or Reproduction
+        A run with a `folder` and `records`.
+    unit : str
+        Name of the records.
+    *errors
+        Errors of the user, for which records do not matter.
+    """
+    from lokl.datasets import DatasetError
+    from lokl.study.run_folder import BusyError
+
+    usage_errors: tuple[type[Exception], ...] = (BusyError, DatasetError, *errors)
+    try:
+        yield
+        return
+    except usage_errors as reason:
+        stop(reason, 2)
+    except KeyboardInterrupt:
+        why, code = "interrupted", 130
+    except OSError as reason:
+        why, code = f"cannot write to {run.folder}: {reason.strerror or reason}", 1
+    kept = f"{len(run.records)} {unit} are in {run.folder}"
+    stop(f"{why}; {kept}, and the same command resumes from them", code)
+
+
+def read_settings(data: list[str], **given: Any) -> tuple[Any, Path | None, str | None]:
     """Return settings from tables and options, or from a settings file and options.
+
+    Parameters
+    ----------
+    data : list of str
+        Tables, or one settings file.
+    **given
+        Other settings by name; None and empty values change nothing.
 
     Returns
     -------
@@ -117,17 +215,6 @@ def read_settings(
     """
     from lokl.study.settings import CONFIG, Settings, is_config, load_settings
 
-    given = {
-        "target": target,
-        "on": on,
-        "views": _parse_pairs(view, "--view"),
-        "groups": groups,
-        "kinds": _parse_pairs(kind, "--kind"),
-        "task": task,
-        "positive": positive,
-        "na": tuple(na or ()),
-        "delimiter": delimiter,
-    }
     if len(data) == 1 and is_config(data[0]):
         settings, chosen = load_settings(data[0])
         path = Path(data[0])
@@ -135,18 +222,12 @@ def read_settings(
     return Settings(tuple(data)).updated(**given), None, None
 
 
-def _parse_pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """Return values of the form ``NAME=VALUE`` as a mapping."""
-    pairs = {}
-    for text in values or ():
-        name, _, value = text.partition("=")
-        if not (name and value):
-            stop(f"lokl: {option} {text}: write {option} NAME=VALUE", 2)
-        pairs[name] = value
-    return pairs
-
-
 def print_notes(notes: Iterable[str]) -> None:
     """Print on standard error what was read and inferred."""
     for note in notes:
         typer.echo(f" {note}", err=True)
+
+
+def to_json(values: Any) -> str:
+    """Return plain values as indented JSON."""
+    return json.dumps(values, indent=1)

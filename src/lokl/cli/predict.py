@@ -1,31 +1,27 @@
 """``lokl predict``: predictions for new samples. ``lokl info``: contents of a model file."""
 
-import json
-from textwrap import fill
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from lokl.cli.options import (
-    AsJson,
-    Data,
-    Delimiter,
-    ModelFile,
-    Na,
-    On,
+    AS_JSON,
+    MODEL_FILE,
+    PREDICTION,
     one_line_errors,
     print_notes,
+    takes,
+    to_json,
 )
+from lokl.cli.terminal import wrapped
+
+# Columns of a view, and classes, that are shown.
+_SHOWN = 6
 
 
-def predict(
-    model: ModelFile,
-    data: Data,
-    on: On = None,
-    na: Na = None,
-    delimiter: Delimiter = "",
-    as_json: AsJson = False,
-) -> None:
+@takes(**PREDICTION, as_json=AS_JSON)
+def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
     """Predict samples of tables, as CSV on standard output.
 
     Columns: id, prediction, probability of each class and, for several views, trust (trusted vote)
@@ -42,40 +38,39 @@ def predict(
         from lokl.tables.preparation import schema_of
 
         fitted = load(model)
-        table = read_new(data, schema_of(fitted), on=on, na=na or (), delimiter=delimiter)
+        table = read_new(data, schema_of(fitted), **given)
         print_notes(table.notes)
-        found = explain(fitted, table.frame, ids=table.ids).table(details=False)
-    columns = {"id": table.ids, **{name: values.tolist() for name, values in found.items()}}
+        explained = explain(fitted, table.frame, ids=table.ids).table(details=False)
+    columns = {"id": table.ids, **{name: values.tolist() for name, values in explained.items()}}
     rows = list(zip(*columns.values(), strict=True))
     if as_json:
-        typer.echo(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1))
+        typer.echo(to_json([dict(zip(columns, row, strict=True)) for row in rows]))
         return
     typer.echo(csv_text(columns, rows), nl=False)
 
 
-# Columns of a view, and classes, that are shown.
-_MOST = 6
-
-
-def info(model: ModelFile, as_json: AsJson = False) -> None:
+@takes(model=MODEL_FILE, as_json=AS_JSON)
+def info(model: Path, as_json: bool) -> None:
     """Show what the file of a model contains, without loading the model.
 
     Example: lokl info ill.lokl
     """
     with one_line_errors():
         from lokl.persistence import info as model_info
+        from lokl.tables.columns import shorten_list
 
         stored = model_info(model)
     if as_json:
-        typer.echo(json.dumps(stored, indent=1))
+        typer.echo(to_json(stored))
         return
     accepted, target = stored["input"], stored["target"]
+    views = accepted["views"] or {}
     rows = {
         "model": " > ".join(stored["model"]),
         "target": target["name"] or "",
-        "classes": _some(target["classes"]),
+        "classes": shorten_list(target["classes"] or [], _SHOWN),
         "columns": str(accepted["n_features"]),
-        **{f"view {name}": _some(columns) for name, columns in (accepted["views"] or {}).items()},
+        **{f"view {view}": shorten_list(names, _SHOWN) for view, names in views.items()},
         "settings": ", ".join(f"{k}={v}" for k, v in stored["settings"].items() if k != "kernels"),
         "saved": f"{stored['saved']} by lokl {stored['lokl']}, format {stored['format']}",
         "versions": ", ".join(f"{k} {v}" for k, v in stored["environment"].items() if v),
@@ -83,10 +78,4 @@ def info(model: ModelFile, as_json: AsJson = False) -> None:
     width = max(map(len, rows))
     for name, text in rows.items():
         if text:
-            begin = f"{name:<{width}}  "
-            typer.echo(fill(begin + text, 80, subsequent_indent=" " * len(begin)))
-
-
-def _some(values: list[Any] | None) -> str:
-    shown = ", ".join(map(str, (values or [])[:_MOST]))
-    return f"{shown} and {len(values) - _MOST} more" if values and len(values) > _MOST else shown
+            typer.echo("\n".join(wrapped(text, f"{name:<{width}}  ", " " * (width + 2))))

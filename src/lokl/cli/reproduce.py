@@ -1,11 +1,9 @@
 """``lokl reproduce``: the paper's tables, recomputed alongside the published numbers."""
 
-import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -13,7 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lokl.cli.options import Jobs, TimeLimit
+from lokl.cli.options import (
+    JOBS,
+    TIME_LIMIT,
+    argument,
+    flag,
+    option,
+    output_path,
+    resumable,
+    takes,
+    to_json,
+)
 from lokl.cli.terminal import stop
 
 # Columns that are always shown, and others in the order in which they are added if they fit.
@@ -33,102 +41,73 @@ def _not_empty(values: list[str] | None) -> list[str] | None:
     return values
 
 
-TableName = Annotated[
-    str,
-    typer.Argument(
-        help="table2, table3, table4, figure1, figure2, agreement (a plot of recorded results "
-        "against the published ones) or all."
+@takes(
+    table=argument(
+        str,
+        "table2, table3, table4, figure1, figure2, agreement (a plot of recorded results against "
+        "the published ones) or all.",
     ),
-]
-Names = list[str] | None
-Datasets = Annotated[
-    Names,
-    typer.Option(
+    reading=option(
+        str,
+        "Settings that the paper does not state: 'paper' for the most likely ones (the default), "
+        "'lokl' for normalised kernels and repaired methods, or 'both'. --recorded shows both if "
+        "not given.",
+    ),
+    sets=option(
+        list[str],
+        "Data sets, separated by commas; all of the paper if not given.",
+        "--datasets",
         callback=_not_empty,
-        help="Data sets, separated by commas; all of the paper if not given.",
     ),
-]
-Methods = Annotated[
-    Names,
-    typer.Option(
+    methods=option(
+        list[str],
+        "Methods, separated by commas; all of the table if not given.",
         callback=_not_empty,
-        help="Methods, separated by commas; all of the table if not given.",
     ),
-]
-ReadingOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Settings that the paper does not state: 'paper' for the most likely ones (the "
-        "default), 'lokl' for normalised kernels and repaired methods, or 'both'. --recorded shows "
-        "both if not given."
+    dictionaries=option(
+        list[str],
+        "Set of kernels; that of the reading if not given. Repeat the option to try several; the "
+        "most accurate one is shown.",
+        "--dictionary",
     ),
-]
-Dictionary = Annotated[
-    Names,
-    typer.Option(
-        help="Set of kernels; that of the reading if not given. Repeat the option to try several; "
-        "the most accurate one is shown."
+    gammas=option(
+        list[float],
+        "Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Repeat the option to try "
+        "several; all nine if not given.",
+        "--gamma",
     ),
-]
-Gamma = Annotated[
-    list[float] | None,
-    typer.Option(
-        help="Width of the Gaussian kernel, a power of 2 from 0.0625 to 16. Repeat the option to "
-        "try several; all nine if not given."
+    repeats=option(
+        int, "Random splits; 100, Mushroom and Gisette 20, Adult 10 if not given.", min=1
     ),
-]
-Repeats = Annotated[
-    int | None,
-    typer.Option(min=1, help="Random splits; 100, Mushroom and Gisette 20, Adult 10 if not given."),
-]
-Selection = Annotated[
-    str | None,
-    typer.Option(
-        help="How gamma is chosen: 'paper' by test accuracy, 'nested' by cross-validation "
-        "within the training part. If not given 'paper', and for all also Table 2 nested."
+    selection=option(
+        str,
+        "How gamma is chosen: 'paper' by test accuracy, 'nested' by cross-validation within the "
+        "training part. If not given 'paper', and for all also Table 2 nested.",
     ),
-]
-Ties = Annotated[
-    str, typer.Option(help="Which gamma of equal accuracy is shown: smallest or largest.")
-]
-Solver = Annotated[
-    str | None, typer.Option(help="exact, libsvm or mwu; that of the table if not given.")
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Use 3 splits, 3 widths and 1,000 rows of a set at most.")
-]
-Recorded = Annotated[
-    bool, typer.Option("--recorded", help="Show the fits that are already in OUTPUT; fit nothing.")
-]
-Download = Annotated[bool, typer.Option(help="Download data sets that are not on this machine.")]
-Backend = Annotated[str, typer.Option(help="processes, dask, or the address of a Dask scheduler.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the splits and models of tables.")]
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder of records, tables and figures.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")]
-
-
+    ties=option(
+        str, "Which gamma of equal accuracy is shown: smallest or largest.", default="smallest"
+    ),
+    solver=option(str, "exact, libsvm or mwu; that of the table if not given."),
+    quick=flag("--quick", "Use 3 splits, 3 widths and 1,000 rows of a set at most."),
+    recorded=flag("--recorded", "Show the fits that are already in OUTPUT; fit nothing."),
+    download=option(bool, "Download data sets that are not on this machine.", default=True),
+    jobs=JOBS,
+    backend=option(
+        str, "processes, dask, or the address of a Dask scheduler.", default="processes"
+    ),
+    seed=option(int, "Seed of the splits and models of tables.", default=2016, min=0),
+    time_limit=TIME_LIMIT,
+    output=output_path("Folder of records, tables and figures.", "reproduced"),
+    as_json=flag("--json", "Print JSON, not tables."),
+)
 def reproduce(
-    table: TableName,
-    reading: ReadingOption = None,
-    datasets: Datasets = None,
-    methods: Methods = None,
-    dictionary: Dictionary = None,
-    gamma: Gamma = None,
-    repeats: Repeats = None,
-    selection: Selection = None,
-    ties: Ties = "smallest",
-    solver: Solver = None,
-    quick: Quick = False,
-    recorded: Recorded = False,
-    download: Download = True,
-    jobs: Jobs = -1,
-    backend: Backend = "processes",
-    seed: Seed = 2016,
-    time_limit: TimeLimit = None,
-    output: Output = Path("reproduced"),
-    as_json: AsJson = False,
+    table: str,
+    jobs: int,
+    backend: str,
+    time_limit: float | None,
+    output: Path,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Recompute the tables and figures of the paper.
 
@@ -142,23 +121,7 @@ def reproduce(
 
     with ExitStack() as stack:
         try:
-            reproduction = Reproduction(
-                table,
-                output,
-                recorded=recorded,
-                download=download,
-                repeats=repeats,
-                reading=reading,
-                ties=ties,
-                sets=datasets,
-                methods=methods,
-                dictionaries=dictionary,
-                gammas=gamma,
-                selection=selection,
-                solver=solver,
-                seed=seed,
-                quick=quick,
-            )
+            reproduction = Reproduction(table, output, **settings)
             stack.enter_context(reproduction.open())
         except (ValueError, OSError) as reason:
             stop(reason, 2)
@@ -173,7 +136,7 @@ def reproduce(
     if not results:
         stop(f"no fit ended within {time_limit:g} s; raise --time-limit", 1)
     if as_json:
-        typer.echo(json.dumps(results if reproduction.name == "all" else results[0], indent=1))
+        typer.echo(to_json(results if reproduction.name == "all" else results[0]))
     _stop_if_failed(runs)
 
 
@@ -193,7 +156,7 @@ def _make_tables(
 
     runs = []
     for name in reproduction.cells:
-        with _one_line_errors(reproduction):
+        with resumable(reproduction, "records", ImportError, ValueError):
             with progress_bar() as progress:
                 task = progress.add_task(name, total=reproduction.count_missing(name))
                 run = reproduction.run(
@@ -216,32 +179,13 @@ def _draw_figures(reproduction: Any, deadline: Any, *, quiet: bool) -> list[dict
             typer.echo(f"{name}: not drawn, for lack of time", err=True)
             continue
         with (
-            _one_line_errors(reproduction),
+            resumable(reproduction, "records", ImportError, ValueError),
             Console(stderr=True).status(f"{name}: fitting and drawing"),
         ):
             drawn.append(reproduction.draw(name))
         if not quiet:
             typer.echo(f"{name}: {', '.join(drawn[-1]['files'])}")
     return drawn
-
-
-@contextmanager
-def _one_line_errors(reproduction: Any) -> Iterator[None]:
-    """Turn errors outside the fits into one line and an exit code."""
-    from lokl.datasets import DatasetError
-
-    resumes = "the same command resumes from them"
-    try:
-        yield
-    except (ImportError, ValueError, DatasetError) as reason:
-        stop(reason, 2)
-    except OSError as reason:
-        kept = f"{len(reproduction.records)} records there are complete"
-        why = f"cannot write to {reproduction.folder}: {reason.strerror or reason}"
-        stop(f"{why}; {kept}, and {resumes}", 1)
-    except KeyboardInterrupt:
-        kept = f"{len(reproduction.records)} records are in {reproduction.folder}"
-        stop(f"interrupted; {kept}, and {resumes}", 130)
 
 
 def _show_fits(name: str, run: Any) -> None:

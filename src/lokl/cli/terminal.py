@@ -64,7 +64,7 @@ def _discard_buffers() -> None:
 
 def stop(reason: object, code: int) -> NoReturn:
     """Print a reason on standard error, and exit."""
-    typer.echo(str(reason), err=True)
+    typer.echo(f"lokl: {reason}", err=True)
     raise typer.Exit(code) from None
 
 
