@@ -50,7 +50,7 @@ def test_fits_that_all_fail_are_an_exit_code(tmp_path, own_data, as_json):
     done = lokl("reproduce", *SMALL, "-o", out, *(["--json"] if as_json else []))
     assert done.returncode == 1
     *_, last = done.stderr.decode().splitlines()
-    assert last.startswith("all 9 fits failed")
+    assert last.startswith("lokl: all 9 fits failed")
     if as_json:
         assert json.loads(done.stdout)["entries"][0]["failures"] == 9
     else:
@@ -65,7 +65,7 @@ def test_some_fits_that_fail_are_counted(tmp_path, lokl_data, own_data):
     assert first.startswith("warning: ")
     assert "liver-disorders_scale" in first
     assert second.startswith("failed: ValueError: ")
-    assert last.startswith("9 of 18 fits failed")
+    assert last.startswith("lokl: 9 of 18 fits failed")
     words = done.stdout.decode().split()
     assert {"Liver", "Diabetes", "failed"} <= set(words)
 
@@ -93,7 +93,7 @@ def test_a_record_that_lacks_something_is_one_line(tmp_path, lacking, options):
     path.write_text(json.dumps(record(split=1)) + "\n" + json.dumps(damaged) + "\n")
     done = lokl("reproduce", *SMALL, *options, "-o", tmp_path)
     assert done.returncode == 2
-    assert line_on_stderr(done).startswith(f"{path}, line 2 ")
+    assert line_on_stderr(done).startswith(f"lokl: {path}, line 2 ")
     assert lacking in line_on_stderr(done)
 
 
@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_fits(tmp_path, lokl_
     for what in (SMALL, ["figure1"]):
         done = lokl("reproduce", *what, "-o", place / "below")
         assert done.returncode == 2
-        assert line_on_stderr(done).startswith(f"cannot write to {place / 'below'}: ")
+        assert line_on_stderr(done).startswith(f"lokl: cannot write to {place / 'below'}: ")
         assert "--output" in line_on_stderr(done)
 
 

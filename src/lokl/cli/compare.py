@@ -13,7 +13,6 @@ from lokl.cli.options import (
     AS_JSON,
     FITTING,
     TABLES,
-    as_tuple,
     one_line_errors,
     option,
     output_path,
@@ -36,7 +35,6 @@ _LISTED = 4
         list[str],
         "Candidates, separated by commas: AutoMKL, trusted vote, uniform mix, LMKL, ..., views, "
         "forest, ..., baselines. All but further methods if not given.",
-        callback=as_tuple,
     ),
     folds=option(int, "Folds of the cross-validation; 5 if not given."),
     repeats=option(int, "Repeats of the cross-validation; 2 if not given."),

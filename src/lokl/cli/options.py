@@ -66,33 +66,13 @@ def takes(**declared: Parameter) -> Callable[[Command], Command]:
     return decorate
 
 
-def as_tuple(value: list[str] | None) -> tuple[str, ...]:
-    """Return the values of an option that may be repeated, empty if it is not given."""
-    return tuple(value or ())
-
-
-def _as_pairs(param: typer.CallbackParam, value: list[str] | None) -> dict[str, str]:
-    """Return values of the form ``NAME=VALUE`` as a mapping."""
-    pairs = {}
-    for text in value or ():
-        name, _, setting = text.partition("=")
-        if not (name and setting):
-            stop(f"{param.opts[0]} {text}: write {param.opts[0]} NAME=VALUE", 2)
-        pairs[name] = setting
-    return pairs
-
-
 DATA = argument(
     list[str],
     "CSV, TSV, Parquet, LIBSVM text (also .gz, .bz2), .npz, or a data set's name. Several files "
     "are several views.",
 )
 ON = option(str, "Column of ids, in every file; ids missing from a file lack that view.")
-NA = option(
-    list[str],
-    "Another word for a missing value, besides the empty cell, NA and NaN.",
-    callback=as_tuple,
-)
+NA = option(list[str], "Another word for a missing value, besides the empty cell, NA and NaN.")
 DELIMITER = option(
     str, "Character between cells, if the file name does not determine it.", default=""
 )
@@ -117,7 +97,6 @@ TABLES = {
         list[str],
         "View of one file, NAME=PATTERN[,PATTERN]; repeat the option for each view.",
         "--view",
-        callback=_as_pairs,
     ),
     "groups": option(str, "Column, or FILE:COLUMN, of groups that are kept together in one fold."),
     "kinds": option(
@@ -125,7 +104,6 @@ TABLES = {
         "COLUMN=numeric or COLUMN=categorical, if inferred wrongly.",
         "--kind",
         "--types",
-        callback=_as_pairs,
     ),
     "task": option(str, "classification or regression; inferred if not given."),
     "positive": option(str, "Positive class; all others become one class."),
@@ -195,13 +173,17 @@ def resumable(run: Any, unit: str, *errors: type[Exception]) -> Iterator[None]:
     stop(f"{why}; {kept}, and the same command resumes from them", code)
 
 
-def read_settings(data: list[str], **given: Any) -> tuple[Any, Path | None, str | None]:
+def read_settings(
+    data: list[str], views: list[str] | None, kinds: list[str] | None, **given: Any
+) -> tuple[Any, Path | None, str | None]:
     """Return settings from tables and options, or from a settings file and options.
 
     Parameters
     ----------
     data : list of str
         Tables, or one settings file.
+    views, kinds : list of str or None
+        Values of the form ``NAME=VALUE``.
     **given
         Other settings by name; None and empty values change nothing.
 
@@ -215,11 +197,22 @@ def read_settings(data: list[str], **given: Any) -> tuple[Any, Path | None, str 
     """
     from lokl.study.settings import CONFIG, Settings, is_config, load_settings
 
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    values |= {"views": _as_pairs(views, "--view"), "kinds": _as_pairs(kinds, "--kind")}
     if len(data) == 1 and is_config(data[0]):
         settings, chosen = load_settings(data[0])
         path = Path(data[0])
-        return settings.updated(**given), path.parent if path.name == CONFIG else None, chosen
-    return Settings(tuple(data)).updated(**given), None, None
+        return settings.updated(**values), path.parent if path.name == CONFIG else None, chosen
+    return Settings(tuple(data)).updated(**values), None, None
+
+
+def _as_pairs(values: list[str] | None, name: str) -> dict[str, str]:
+    """Return values of the form ``NAME=VALUE`` as a mapping."""
+    pairs = [text.partition("=") for text in values or ()]
+    for key, sign, value in pairs:
+        if not (key and value):
+            stop(f"{name} {key}{sign}{value}: write {name} NAME=VALUE", 2)
+    return {key: value for key, _, value in pairs}
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -122,13 +122,13 @@ class TableFile:
         path: Path,
         label: str = "",
         *,
-        na: Sequence[str] = (),
+        na: Sequence[str] | None = (),
         text_columns: Sequence[str] = (),
         delimiter: str = "",
     ):
         self.path = path
         self.label = label or str(path)
-        self.na = na
+        self.na = tuple(na or ())
         self.text_columns = text_columns
         self.delimiter = delimiter or _DELIMITERS.get(split_endings(path)[1], "")
 

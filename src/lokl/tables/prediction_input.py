@@ -22,7 +22,7 @@ def read_new(
     schema: ModelSchema,
     *,
     on: str | None = None,
-    na: Sequence[str] = (),
+    na: Sequence[str] | None = (),
     delimiter: str = "",
     target: str | None = None,
 ) -> Table:

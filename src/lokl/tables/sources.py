@@ -52,7 +52,11 @@ class TableSource:
 
 
 def read_source(
-    given: str, *, text_columns: Sequence[str] = (), na: Sequence[str] = (), delimiter: str = ""
+    given: str,
+    *,
+    text_columns: Sequence[str] = (),
+    na: Sequence[str] | None = (),
+    delimiter: str = "",
 ) -> TableSource:
     """Read a file by its ending, or a data set by its name.
 
