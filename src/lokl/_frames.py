@@ -18,40 +18,40 @@ def need_pandas(what: str) -> Any:
 
 
 def labelled(
-    values: Array, X: Any, kernels: Sequence[str], tasks: tuple[str, Sequence[Any]]
+    values: Array,
+    X: Any,
+    kernels: Sequence[str],
+    tasks: tuple[str, Sequence[Any]],
+    quantity: str | None = None,
 ) -> Any:
-    """Return values of samples and kernels as a data frame.
+    """Return values of samples, and of kernels if there are any, as a pandas object.
 
     Parameters
     ----------
-    values : array of shape (n_samples, n_kernels) or (n_samples, n_tasks, n_kernels)
+    values : array of shape (n_samples,), (n_samples, n_kernels), or (n_samples, n_tasks, n_kernels)
     X : samples as passed by the user
         The result has their index, if they have one.
     kernels : sequence of str
         Names of the kernels.
     tasks : (str, sequence)
         Name of the level of tasks, such as "class", and names of the tasks.
+    quantity : str, optional
+        Name of a series.
 
     Returns
     -------
-    frame : data frame of shape (n_samples, n_kernels) or (n_samples, n_tasks * n_kernels)
+    labelled : series, or data frame
+        With a column for each kernel, or for each pair of a task and a kernel.
     """
     pandas = need_pandas("labels=True")
+    index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+    if values.ndim == 1:
+        return pandas.Series(values, index=index, name=quantity)
     columns = pandas.Index(kernels, name="kernel")
     if values.ndim == 3:
         level, names = tasks
         columns = pandas.MultiIndex.from_product([names, kernels], names=[level, "kernel"])
-    return pandas.DataFrame(values.reshape(len(values), -1), index=_index(X), columns=columns)
-
-
-def labelled_samples(values: Array, X: Any, name: str) -> Any:
-    """Return one value for each sample as a series with the index of `X`, if it has one."""
-    pandas = need_pandas("labels=True")
-    return pandas.Series(values, index=_index(X), name=name)
-
-
-def _index(X: Any) -> Any:
-    return X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+    return pandas.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
 
 
 def table_of(rows: Sequence[Any], columns: Sequence[str]) -> Any:

@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl import __version__
 from lokl._environment import system, version_of, versions
 from lokl._files import replace_file
-from lokl.base.delegation import fitted_inside
+from lokl.base.model import fitted_inside
 
 __all__ = ["ModelFileError", "info", "load", "save"]
 

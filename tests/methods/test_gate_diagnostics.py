@@ -106,7 +106,7 @@ def learned(monkeypatch, name, X, y, weight=None, **settings):
     seen = []
     monkeypatch.setattr("lokl.base.estimator.diagnose", lambda *all: seen.append(all) or ())
     learner = make(name, tol=1e-3, **settings).fit(X, y, weight)
-    return learner, *seen[0][2:]
+    return learner, *seen[0][1:]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """Base classes of estimators: settings, the path from data to a model, classes and targets."""
 
-from lokl.base.classifier import Classifier
-from lokl.base.estimator import KernelEstimator
-from lokl.base.regressor import Regressor
+from lokl.base.estimator import FixedKernel, IterativeEstimator, KernelEstimator, OptimizationTrace
 from lokl.base.settings import setting, settings
-from lokl.base.templates import FixedKernel, IterativeEstimator, OptimizationTrace
+from lokl.base.targets import Classifier, Regressor
 from lokl.base.training import Training
 
 __all__ = [

@@ -21,22 +21,18 @@ from lokl.solvers import Dual, Problem
 
 if TYPE_CHECKING:
     from lokl.base.model import Model
-    from lokl.base.training import Training, ValidatedData
+    from lokl.base.training import Training
 
 
-def diagnose(
-    estimator: Any, data: "ValidatedData", training: "Training", model: "Model"
-) -> tuple[str, ...]:
+def diagnose(estimator: Any, training: "Training", model: "Model") -> tuple[str, ...]:
     """Warn about a fit whose model or explanations are not reliable.
 
     Parameters
     ----------
     estimator : KernelEstimator
         Its settings are used for further small fits if the gate looks suspicious.
-    data : ValidatedData
-        Data of the fit.
     training : Training
-        Bound kernels and problems of the fit.
+        Samples, bound kernels and problems of the fit.
     model : Model
         With the details of its fit.
 
@@ -56,7 +52,7 @@ def diagnose(
     off_centre = training.cache.cached("diagnostics", lambda: _check_kernels(training, model))
     warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
     if training.is_classification and estimator._weights_use_labels:
-        warn_if_gate_misleads(estimator, data, training, model)
+        warn_if_gate_misleads(estimator, training, model)
     return off_centre
 
 
@@ -66,35 +62,6 @@ def _check_kernels(training: "Training", model: "Model") -> tuple[str, ...]:
     # Samples can lack a view only if every kernel is a view.
     views = len(training.kernels) > 1 and all(kernel.is_view for kernel in training.kernels)
     return find_off_centre(training) if views and model.shares_intercept else ()
-
-
-# Finite numbers
-
-_REMEDY = (
-    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
-    "C of a moderate size"
-)
-# Attributes that every prediction depends on. Others may be NaN: a view is missing, or a method has
-# no certificate.
-_FINITE_ATTRIBUTES = ("dual_coef_", "intercept_", "weights_", "history_")
-
-
-def check_attributes(attributes: dict[str, Any]) -> None:
-    """Raise ValueError if fitted attributes are not finite."""
-    for name in _FINITE_ATTRIBUTES:
-        if name in attributes and not np.isfinite(attributes[name]).all():
-            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
-
-
-def checked_prediction(function: Callable[[Samples], Array], samples: Samples) -> Array:
-    """Evaluate a function of samples; raise ValueError if a value is not finite."""
-    with np.errstate(all="ignore"):
-        values = np.asarray(function(samples))
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite.reshape(len(values), -1).all(axis=1))[0])
-        raise ValueError(f"numbers have overflowed at sample {row}; {_REMEDY}")
-    return values
 
 
 # Saturated SVMs
@@ -312,9 +279,7 @@ def explained_by_classes(weights: Array, codes: Array, sample_weight: Array) -> 
     return between / total
 
 
-def warn_if_gate_misleads(
-    estimator: Any, data: "ValidatedData", training: "Training", model: "Model"
-) -> None:
+def warn_if_gate_misleads(estimator: Any, training: "Training", model: "Model") -> None:
     """Warn if the gate memorised labels or start values, and predicts no better without.
 
     Suspicious gates are compared with the average of the kernels by a small cross-validation. All
@@ -324,15 +289,14 @@ def warn_if_gate_misleads(
     weights = training_weights(model, training, some)
     if np.sqrt(weights.var(axis=0).sum()) < FLAT:
         return
-    rows = training.rows[some]
-    codes = np.unique(data.y.ravel()[rows], return_inverse=True)[1]
-    explained = explained_by_classes(weights, codes, data.weight[rows])
+    codes = np.unique(training.y.ravel()[some], return_inverse=True)[1]
+    explained = explained_by_classes(weights, codes, training.weight[some])
     n_parameters, n_weighted = model.n_gate_parameters, float(training.weight.sum())
     if explained <= _SUSPICIOUS and n_parameters < n_weighted:
         return
     often = np.bincount(codes)[codes] >= _FOLDS
     # Warnings of these small fits do not concern the fit of the user.
-    scores, _ = capture_warnings(_held_out_accuracies, estimator, data, rows[often])
+    scores, _ = capture_warnings(_held_out_accuracies, estimator, training, some[often])
     if scores is None or scores[0] > scores[1]:
         return
     name = type(estimator).__name__
@@ -364,22 +328,22 @@ def training_weights(model: "Model", training: "Training", some: Array) -> Array
 
 
 def _held_out_accuracies(
-    estimator: Any, data: "ValidatedData", rows: Array
+    estimator: Any, training: "Training", some: Array
 ) -> tuple[float, float] | None:
-    """Return held-out accuracy of the method and of the average of the kernels on some rows.
+    """Return held-out accuracy of the method and of the average of the kernels on some samples.
 
     None if there is only one class.
     """
-    part = replace(data, y=data.y.ravel()).take(rows)
+    part = replace(training, y=training.y.ravel()).take(some)
     if len(np.unique(part.y)) < 2:
         return None
     splitter = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     folds = list(splitter.split(part.y, part.y))
-    X = part.X if part.frame is None else part.frame
+    X = part.samples.given if part.samples.frame is None else part.samples.frame
     correct = np.zeros(2)
     for kept, left in folds:
         for i, learn in enumerate([None, _learn_average]):
-            copy = _silent_clone(estimator, data)
+            copy = _silent_clone(estimator, training)
             if learn is not None:
                 copy._learn = learn
             predicted = copy._fit(part.take(kept), diagnosed=False).predict(_safe_indexing(X, left))
@@ -394,10 +358,10 @@ def _learn_average(training: "Training") -> "Model":
     return training.model(ConstantGate(), weights, training.machines().solve(gram))
 
 
-def _silent_clone(estimator: Any, data: "ValidatedData") -> Any:
+def _silent_clone(estimator: Any, training: "Training") -> Any:
     """Return an unfitted copy that neither logs nor calls back, and takes the same columns."""
     silent = {"verbose": 0, "callback": None}
     names = silent.keys() & estimator.get_params(deep=False).keys()
     copy = clone(estimator).set_params(**{name: silent[name] for name in names})
-    copy._copy_feature_info(data)
+    copy._copy_feature_info(training)
     return copy

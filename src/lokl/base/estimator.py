@@ -2,26 +2,37 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, Samples
-from lokl._frames import labelled, labelled_samples
+from lokl._frames import labelled
 from lokl._parameters import parameter_names
 from lokl._threads import limit_blas_for
-from lokl._warnings import DeferredWarnings
-from lokl.base.delegation import ExplanationMixin
-from lokl.base.diagnostics import check_attributes, checked_prediction, diagnose, warn_if_shifted
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, GatedMachine, Model, publish
+from lokl._warnings import DeferredWarnings, warn_once
+from lokl.base.diagnostics import diagnose, warn_if_shifted
+from lokl.base.model import (
+    FEATURE_ATTRIBUTES,
+    AttributeDocs,
+    GatedMachine,
+    Model,
+    atomic_fit,
+    publish,
+)
 from lokl.base.settings import (
+    CALLBACK,
     JOBS,
     POSITIVE,
     PREFIX,
+    ROUNDS,
     SEED,
     STEPS,
     anything,
@@ -32,18 +43,149 @@ from lokl.base.settings import (
     settings,
     with_parameters,
 )
-from lokl.base.training import Training, ValidatedData, build_solver
-from lokl.base.validation import check_samples, check_weights, with_absent_views
-from lokl.gates.base import normalized_weights
+from lokl.base.training import (
+    Training,
+    build_solver,
+    check_attributes,
+    check_samples,
+    check_weights,
+    checked_prediction,
+    with_absent_views,
+)
+from lokl.gates import Gate, WeightedGate
+from lokl.gates.base import EqualGates, normalized_weights
 from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.samples import read_samples
+from lokl.optimizers import OptimizerStep
 from lokl.solvers import Problem, Solver
+from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 from lokl.solvers.solve import SOLVERS
 
 logger = logging.getLogger("lokl")
 
 # Target and cost of every sample, both (n_samples,), for each output.
 Targets = list[tuple[Array, Array]]
+
+
+def _supports(quantity: str) -> Callable[[Any], bool]:
+    return lambda model: model._explains(quantity)
+
+
+class ExplanationMixin:
+    """Weights, contributions and trust of the kernels at each sample.
+
+    An estimator has those methods that its model supports.
+    """
+
+    @abstractmethod
+    def _explains(self, quantity: str) -> bool:
+        """Return whether the model, fitted or not, supports a quantity."""
+
+    @abstractmethod
+    def _explained(self, quantity: str, X: Any, labels: bool) -> Any:
+        """Compute a quantity at samples."""
+
+    @available_if(_supports("weights"))
+    def weights(self, X: Any, *, labels: bool = False) -> Any:
+        """Weights of the kernels at each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        weights : array of shape (n_samples, n_kernels)
+            Not negative; rows sum to one. The weight of a kernel is 0 if a sample lacks its view.
+            If all weights would be 0, the available kernels have equal weights. Factors of the
+            learned kernel itself are in ``kernel_``.
+        """
+        return self._explained("weights", X, labels)
+
+    @available_if(_supports("contributions"))
+    def contributions(self, X: Any, *, labels: bool = False) -> Any:
+        """Signed contribution of each kernel to the decision (or prediction) of each sample.
+
+        Contributions and intercept add up: ``contributions(X).sum(-1) + intercept_`` is the
+        decision of the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`. With
+            several classes or targets, columns have two levels: class or target, then kernel.
+
+        Returns
+        -------
+        contributions : array of shape (n_samples, n_kernels)
+            With more than two classes or several targets (n_samples, n_tasks, n_kernels).
+        """
+        return self._explained("contributions", X, labels)
+
+    @available_if(_supports("trust"))
+    def trust(self, X: Any, *, labels: bool = False) -> Any:
+        """Probability that each kernel is informative for each sample.
+
+        Unlike :meth:`weights`, rows need not sum to one: all kernels of a sample may be trusted, or
+        none.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        trust : array of shape (n_samples, n_kernels)
+            From 0 to below 1. It is 0 if a sample lacks the view, and near 0 if the sample is
+            unlike all training samples or if the other kernels contradict. The mean over several
+            targets.
+        """
+        return self._explained("trust", X, labels)
+
+    @available_if(_supports("disagreement"))
+    def disagreement(self, X: Any, *, labels: bool = False) -> Any:
+        """Disagreement between the kernels at each sample, independent of their trust.
+
+        Two kernels that give an outcome the probabilities ``q_i(y)`` and ``q_k(y)`` disagree by
+        ``sum_y |q_i(y) - q_k(y)| / 2``. The result is the mean over all pairs of kernels, weighted
+        by the familiarity of the sample to both.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a series (pandas) with the index of `X`.
+
+        Returns
+        -------
+        disagreement : array of shape (n_samples,)
+            0 if all kernels predict the same distribution, 1 if each excludes the outcomes of the
+            others.
+        """
+        return self._explained("disagreement", X, labels)
+
+    @available_if(_supports("familiarity"))
+    def familiarity(self, X: Any, *, labels: bool = False) -> Any:
+        """Similarity of each sample to the training samples, for each kernel.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        labels : bool, default=False
+            Whether to return a data frame with the names of the kernels, and the index of `X`.
+
+        Returns
+        -------
+        familiarity : array of shape (n_samples, n_kernels)
+            From 0, unlike all training samples, to 1. It is 0 if a sample lacks the view, and 1 for
+            all others without `novelty`.
+        """
+        return self._explained("familiarity", X, labels)
 
 
 @settings
@@ -145,51 +287,70 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         self._check_combinations(solver)
         return solver
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> ValidatedData:
+    @atomic_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from samples with labels or numeric targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            For a classifier, labels of any type, two or more classes; for a regressor, one or
+            several numeric targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts like the row written twice, 0 like no row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(self._validate(X, y, sample_weight))
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check settings and training data."""
         solver = self._check()
         frame = X if hasattr(X, "columns") else None
-        kernels = named_kernels(self._default_kernels(X))
+        named = named_kernels(self._default_kernels(X))
         views = self._accepts_missing_views()
-        missing = views and all(kernel.is_view for kernel in kernels.values())
+        missing = views and all(kernel.is_view for kernel in named.values())
         X, y = check_samples(self, X, y, fitting=True, missing=missing, views=views)
+        samples = Samples(X, X, weight=check_weights(sample_weight, X), frame=frame)
         info = {name: vars(self)[name] for name in FEATURE_ATTRIBUTES if name in vars(self)}
-        return ValidatedData(X, y, check_weights(sample_weight, X), kernels, solver, frame, info)
+        rows, kernels = np.arange(samples.n_samples), list(named.values())
+        return Training(samples, y, rows, list(named), kernels, solver, info)
 
-    def _copy_feature_info(self, data: ValidatedData) -> None:
+    def _copy_feature_info(self, data: Training) -> None:
         """Set number and names of the columns of data that another estimator has checked."""
         attributes: dict[str, Any] = self.__dict__
         for name in FEATURE_ATTRIBUTES:
             attributes.pop(name, None)
         attributes.update(data.feature_info)
 
-    def _training(self, data: ValidatedData, targets: Targets) -> Training:
-        """Bind the kernels to the samples and state the problems."""
-        rows, kernels, samples = data.cache.cached("samples", data.bound)
-        return Training(
-            samples,
-            rows,
-            kernels,
-            list(data.kernels),
-            [self._problem(target[rows], cost[rows], data.solver) for target, cost in targets],
-            data.solver,
-            check_random_state(self.random_state),
-            data.cache,
-        )
-
-    def _fit(self, data: ValidatedData, *, diagnosed: bool = True) -> Any:
-        """Learn from validated data, check the result and publish it."""
+    def _prepare(self, data: Training) -> tuple[Training, dict[str, Any]]:
+        """Bind the kernels and state the problems; also return attributes of the targets."""
         targets, attributes = self._encode_targets(data.y, data.weight)
+        bound, weighted = data.cache.cached("samples", data.bound), data.weight > 0
+        training = replace(
+            bound,
+            problems=[self._problem(y[weighted], c[weighted], data.solver) for y, c in targets],
+            solver=data.solver,
+            cache=data.cache,
+            rng=check_random_state(self.random_state),
+        )
+        return training, attributes
+
+    def _fit(self, data: Training, *, diagnosed: bool = True) -> Any:
+        """Learn from validated data, check the result and publish it."""
         off_centre: tuple[str, ...] = ()
         # Overflows are checked in the data and in the results instead.
         with DeferredWarnings(), np.errstate(all="ignore"):
-            training = self._training(data, targets)
+            training, attributes = self._prepare(data)
             with limit_blas_for(training.work):
                 model = self._learn(training)
                 attributes |= model.attributes()
                 check_attributes(attributes)
                 if diagnosed:
-                    off_centre = diagnose(self, data, training, model)
+                    off_centre = diagnose(self, training, model)
         fitted = {"_model": model.without_details(), "_off_centre": off_centre}
         publish(self, {**attributes, **fitted})
         if self.verbose:
@@ -215,7 +376,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
             X = with_absent_views(X, columns, self.kernels_, self.kernel_names_)
         X = check_samples(self, X, fitting=False, missing=missing, views=views)
         samples = read_samples(self.kernels_, self.kernel_names_, X)
-        if decides:
+        if decides and self._off_centre:
             warn_if_shifted(self._off_centre, samples)
         return samples
 
@@ -237,9 +398,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
             values = values[:, :, 0] if self._is_flat() else values.transpose(0, 2, 1)
         if not labels:
             return values
-        if values.ndim == 1:
-            return labelled_samples(values, X, quantity)
-        return labelled(values, X, self.kernel_names_, self._tasks())
+        return labelled(values, X, self.kernel_names_, self._tasks(), quantity)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -296,3 +455,135 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class OptimizationTrace:
+    """Last step of an optimiser, and the objective after every step."""
+
+    last: OptimizerStep
+    history: list[float]
+
+    def summary(self) -> dict[str, Any]:
+        """Return history, gap and number of rounds, as ``Training.model`` takes them."""
+        return {"history": self.history, "gap": self.last.gap, "rounds": len(self.history)}
+
+
+@settings
+class IterativeEstimator(KernelEstimator):
+    """A method with an outer loop: limit, log and callback of its rounds."""
+
+    max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")
+    callback: Any = setting(
+        None,
+        CALLBACK,
+        "Called with every :class:`~lokl.optimizers.OptimizerStep`; True stops the method.",
+    )
+
+    _is_common = True
+    _counts_rounds = True
+    _own_attributes: ClassVar[AttributeDocs] = {
+        "history_": ("array", "Objective after every round."),
+        "n_iter_": ("int", "Rounds."),
+    }
+
+    def _run(self, steps: Iterable[OptimizerStep], limit: int | None = None) -> OptimizationTrace:
+        """Run an optimiser to its end, to the limit on rounds, or until the callback stops it."""
+        limit = self.max_iter if limit is None else limit
+        name, history = type(self).__name__, []
+        for step in steps:
+            history.append(step.objective)
+            if self.verbose:
+                text = "%s: round %d, objective %.6g, gap %.3g"
+                logger.info(text, name, len(history), step.objective, step.gap)
+            result = None if self.callback is None else self.callback(step)
+            # Other values that count as true, such as a number, do not stop the method.
+            if isinstance(result, bool | np.bool_) and result:
+                break
+            if len(history) == limit:
+                warn_once(
+                    "rounds",
+                    f"{name} stopped after max_iter={self.max_iter} rounds; raise max_iter or "
+                    "learn_tol",
+                    ConvergenceWarning,
+                )
+                break
+        return OptimizationTrace(step, history)
+
+    def _learn_weights(
+        self,
+        training: Training,
+        optimize: Callable[..., Iterable[OptimizerStep]],
+        *,
+        gate: WeightedGate | None = None,
+        base: Array | None = None,
+        resume: bool = True,
+        **learned: Any,
+    ) -> GatedMachine:
+        """Learn ``k = sum_i w_i <h_i, h_i> k_i`` with fixed gates `h`, by default all equal.
+
+        Parameters
+        ----------
+        training : Training
+        optimize : callable
+            Takes the keywords of an objective (machines, gram, base, first) and yields steps whose
+            parameters are weights of shape (1, n_kernels) or (rank, n_kernels).
+        gate : WeightedGate, optional
+        base : array of shape (n_samples, n_kernels) or (n_samples, n_kernels, rank), optional
+            Gates of the training samples before they are weighted.
+        resume : bool, default=True
+            Whether fits of a cost path start from the weights of the previous fit.
+        **learned
+            Further fitted attributes.
+        """
+        # Weights of equal gates mean the same on other folds.
+        shared = gate is None
+        gate = WeightedGate(EqualGates(training.n_kernels)) if gate is None else gate
+        base = gate.base(training.samples) if base is None else base
+        name = "weights" if resume else None
+        steps = optimize(
+            machines=training.machines(resume=name),
+            gram=training.gram(base, keep=True),
+            base=base,
+            first=training.cache.warm_start(name, from_exchange=shared),
+        )
+        trace = self._run(steps)
+        params = trace.last.params
+        if resume:
+            training.cache.store(name, params)
+        learned["weights_"] = params if gate.by_rank else params[0]
+        return training.model(gate, params, trace.last.solution, **learned, **trace.summary())
+
+
+@settings
+class FixedKernel(KernelEstimator):
+    """A method whose kernel does not depend on the targets: folds can share its Gram matrix."""
+
+    @abstractmethod
+    def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
+        """Return the gate and its parameters."""
+
+    def _held_out(self, X: Any, y: Any, folds: Iterable[Fold], sample_weight: Any = None) -> Array:
+        """Return decisions about held-out samples, (n_samples, n_tasks), from one Gram matrix.
+
+        Settings that depend on the samples, such as ``gamma="scale"``, and balanced class weights
+        are computed from all samples. Decisions are 0 for samples without a weight and for samples
+        that are never held out. Attributes of the columns are set as by `fit`: call this on a copy.
+        """
+        data = self._validate(X, y, sample_weight)
+        with DeferredWarnings(), np.errstate(all="ignore"):
+            training, _ = self._prepare(data)
+            position = np.full(data.n_samples, -1)
+            position[training.rows] = np.arange(training.n_samples)
+            weighted = [
+                (position[kept][position[kept] >= 0], position[left][position[left] >= 0])
+                for kept, left in folds
+            ]
+            check_any_left(weighted)
+            with limit_blas_for(training.work):
+                gate, params = self._gate(training.samples, training.n_kernels)
+                gram = training.gram(gate.at(training.samples, params))
+                held_out = held_out_decisions(training.solver, gram, training.problems, weighted)
+        decisions = np.zeros((len(position), held_out.shape[1]))
+        decisions[training.rows] = held_out
+        return decisions

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from lokl._parameters import check_positive
 from lokl._warnings import CountedWarning, capture_warnings, reissue
 from lokl.base.model import atomic_fit
-from lokl.kernels import Kernel
 from lokl.solvers import Machines, Solver
 
 Value = TypeVar("Value")
@@ -196,69 +196,54 @@ def fit_cost_path(
 
     Returns
     -------
-    iterator of estimators
+    fitted : iterator of estimators
         If a fit fails, ``next`` raises its error and leaves that estimator unchanged. The following
         ``next`` continues with the remaining estimators.
     """
-    if tolerance is not None:
-        check_positive("tolerance", tolerance)
-    return _CostPath(estimators, (X, y, sample_weight), tolerance, exchange)
+    loosest = 0.0 if tolerance is None else check_positive("tolerance", tolerance)
+    path = _CostPathData((X, y, sample_weight), loosest, exchange)
+    # A map continues after an error; a generator would end.
+    return map(partial(_fit_next, path=path), estimators)
 
 
-class _CostPath:
-    """Iterator over fits; a generator would end with the first error."""
+@dataclass(eq=False)
+class _CostPathData:
+    """Validated data that consecutive fits of a path share."""
 
-    def __init__(
-        self,
-        estimators: Iterable[Any],
-        arguments: tuple[Any, Any, Any],
-        tolerance: float | None,
-        exchange: WarmStartExchange | None,
-    ):
-        self._estimators = iter(estimators)
-        self._arguments = arguments
-        self._tolerance = 0.0 if tolerance is None else float(tolerance)
-        self._exchange = exchange
-        self._settings: Any = None  # of the estimators that share the data
-        self._data: Any = None
-
-    def __iter__(self) -> "_CostPath":
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            estimator = next(self._estimators)
-        except StopIteration:
-            # Free the cache.
-            self._data = None
-            raise
-        return _fit_next(estimator, self)
+    arguments: tuple[Any, Any, Any]  # X, y, sample_weight
+    tolerance: float
+    exchange: WarmStartExchange | None
+    settings: Any = None  # of the estimators that share the data
+    data: Any = None
 
     def validated(self, estimator: Any) -> Any:
         """Return validated data for an estimator, shared with the previous one if possible."""
-        last, before, settings = self._data, self._settings, _settings_without_costs(estimator)
+        last, before, settings = self.data, self.settings, _settings_without_costs(estimator)
         if last is not None and params_equal(before, settings):
             solver = self._loosened(estimator._check())
             estimator._copy_feature_info(last)
             return replace(last, solver=solver)
-        kernels, cache = {}, FitCache(persistent=True, exchange=self._exchange)
+        named, cache = [], FitCache(persistent=True, exchange=self.exchange)
         if last is not None and _differ_in_kernels_alone(before, settings):
-            kernels = last.kernels
-            cache = last.cache.restricted_to(range(len(kernels)))
+            named = list(zip(last.names, last.given_kernels, strict=True))
+            cache = last.cache.restricted_to(range(len(named)))
         # Free the previous cache before the new one grows.
-        self._data, self._settings, last = None, settings, None
-        data = estimator._validate(*self._arguments)
-        cache = cache.restricted_to(_kernels_in_common(kernels, data.kernels))
-        self._data = replace(data, cache=cache, solver=self._loosened(data.solver))
-        return self._data
+        self.data, self.settings, last = None, settings, None
+        data = estimator._validate(*self.arguments)
+        pairs = list(zip(data.names, data.given_kernels, strict=True))
+        # The number of kernels determines the memory of each, so that it must be the same.
+        shared = map(params_equal, named, pairs) if len(named) == len(pairs) else ()
+        cache = cache.restricted_to([i for i, same in enumerate(shared) if same])
+        self.data = replace(data, cache=cache, solver=self._loosened(data.solver))
+        return self.data
 
     def _loosened(self, solver: Solver) -> Solver:
-        loose = self._tolerance > solver.tolerance > 0
-        return solver.with_tolerance(self._tolerance) if loose else solver
+        loose = self.tolerance > solver.tolerance > 0
+        return solver.with_tolerance(self.tolerance) if loose else solver
 
 
 @atomic_fit
-def _fit_next(estimator: Any, path: _CostPath) -> Any:
+def _fit_next(estimator: Any, path: _CostPathData) -> Any:
     return estimator._fit(path.validated(estimator))
 
 
@@ -269,14 +254,3 @@ def _settings_without_costs(estimator: Any) -> dict[str, Any]:
 
 def _differ_in_kernels_alone(before: dict[str, Any], now: dict[str, Any]) -> bool:
     return params_equal({**before, "kernels": None}, {**now, "kernels": None})
-
-
-def _kernels_in_common(before: dict[str, Kernel], now: dict[str, Kernel]) -> list[int]:
-    """Return the positions of kernels that two fits have in common.
-
-    None if their number differs: the memory share of a kernel depends on it.
-    """
-    if len(before) != len(now):
-        return []
-    pairs = zip(before.items(), now.items(), strict=True)
-    return [i for i, (old, new) in enumerate(pairs) if params_equal(old, new)]

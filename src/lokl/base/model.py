@@ -1,7 +1,7 @@
 """Model protocol, SVMs on one gated kernel, and fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar
@@ -231,3 +231,60 @@ class GatedMachine(Model):
             "n_iter_": self.n_iter,
             **self.learned,
         }
+
+
+# Models inside pipelines and searches
+
+# Attributes in which meta-estimators keep the fitted estimator.
+_INNER = ("best_estimator_", "estimator_")
+
+
+def fitted_inside(model: Any) -> Any:
+    """Return the fitted estimator inside a meta-estimator, None if there is none."""
+    return next((vars(model)[name] for name in _INNER if name in vars(model)), None)
+
+
+def model_layers(model: Any, X: Any = None) -> Iterator[tuple[Any, Any]]:
+    """Yield a model and the fitted models inside it, outermost first.
+
+    Pipelines are replaced by their last steps.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : samples, optional
+
+    Yields
+    ------
+    model : estimator
+    X : samples
+        As this model receives them, after the transformers of the pipelines around it; None without
+        samples.
+    """
+    while model is not None:
+        if hasattr(model, "steps"):
+            X = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
+            model = model.steps[-1][1]
+            continue
+        yield model, X
+        model = fitted_inside(model)
+
+
+def unwrap(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the innermost model of pipelines and searches, and samples as it receives them.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    X : samples, optional
+
+    Returns
+    -------
+    model : estimator
+    X : samples
+        Transformed by the pipelines around the model; None without samples.
+    """
+    *_, innermost = model_layers(model, X)
+    return innermost

@@ -1,13 +1,13 @@
-"""Data of a fit: validated samples, bound kernels, dual problems and the solver."""
+"""Data of a fit: validation, bound kernels, dual problems and the solver."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from lokl._arrays import Array, Samples, sample_weight
+from lokl._arrays import Array, Samples, is_sparse, narrow_indices, sample_weight
 from lokl.base.diagnostics import all_saturated
 from lokl.base.fit_cache import FitCache
 from lokl.base.model import FitDetails, GatedMachine, SupportSet
@@ -17,6 +17,196 @@ from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Machines, Problem, Solution, Solver
 from lokl.solvers.solve import resolve_solver
+
+ALL_ZERO = "all sample weights are zero; at least one sample must count"
+# Sums over any number of samples are then finite.
+_LARGEST_SUM = 1e100
+
+
+def check_samples(
+    estimator: Any, X: Any, y: Any = None, *, fitting: bool, missing: bool, views: bool = True
+) -> Any:
+    """Return samples (and targets when fitting) as arrays or CSR matrices.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Number and names of the columns are set when `fitting`, otherwise checked.
+    X, y : samples and targets
+    fitting : bool
+    missing : bool
+        Whether NaN is allowed because views may be missing; bound kernels decide which are.
+    views : bool, default=True
+        Whether NaN would be allowed with other kernels, for the error.
+    """
+    _refuse_several_tables(X)
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "ensure_all_finite": "allow-nan",
+        "reset": fitting,
+    }
+    # Infinite values raise an error; overflows of intermediate sums are harmless.
+    with np.errstate(all="ignore"):
+        if fitting:
+            X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+        else:
+            X = validate_data(estimator, X, **options)
+    if not missing:
+        _refuse_nan(X, views, getattr(estimator, "feature_names_in_", None))
+    return (_canonical(X), y) if fitting else _canonical(X)
+
+
+def _refuse_several_tables(X: Any) -> None:
+    """Raise ValueError if X is a collection of tables."""
+    listed = isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_table, X))
+    # DOK matrices of scipy are dictionaries.
+    if listed or (isinstance(X, Mapping) and not is_sparse(X)):
+        kind = f"{type(X).__name__} of {len(X)} tables"
+        raise ValueError(
+            f"X must be one table with all columns, got a {kind}; join them with "
+            "X, views = lokl.join_views({name: table}), and make kernels of the views with "
+            "lokl.kernels.per_view(kernel, views)"
+        )
+
+
+def _is_table(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2
+
+
+def _refuse_nan(X: Any, views: bool, names: Array | None) -> None:
+    """Raise ValueError with the position of the first NaN, if there is one."""
+    values = X.data if is_sparse(X) else X
+    # If the sum is not NaN, no entry is; that is much cheaper to check.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isnan(values.sum()) or not np.isnan(values).any():
+            return
+    remedy = ""
+    if views:
+        remedy = (
+            ", or give each view its own kernel with .on(columns): samples may then lack whole "
+            "views"
+        )
+    position = ""
+    if not is_sparse(X):
+        row, column = np.argwhere(np.isnan(X))[0]
+        position = f" (row {row}, column {column if names is None else repr(names[column])})"
+    raise ValueError(
+        f"Input X contains NaN{position}; impute the values, for example with "
+        f"sklearn.impute.SimpleImputer{remedy}"
+    )
+
+
+def _canonical(X: Any) -> Any:
+    """Return CSR matrices with sorted, unique entries; the given matrix is not modified."""
+    if not is_sparse(X):
+        return X
+    X = narrow_indices(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_weights(sample_weight: Any, X: Any, *, part: bool = False) -> Array:
+    """Return one weight per sample, finite, not negative and not all zero.
+
+    With `part`, the weights belong to a part of the samples and may all be zero.
+    """
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    if part and np.shape(sample_weight) == X.shape[:1] and not np.any(sample_weight):
+        return np.zeros(X.shape[0])
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        bad = weight[~np.isfinite(weight) | (weight < 0)][0]
+        raise ValueError(f"sample weights must be finite and not negative, got {bad}")
+    if not part and not (weight > 0).any():
+        raise ValueError(ALL_ZERO)
+    # Sums of weights must not overflow.
+    if float(weight.max()) > _LARGEST_SUM:
+        raise ValueError(
+            f"sample_weight is too large: {weight.max():.3g}; divide the weights by their mean"
+        )
+    return np.asarray(weight)
+
+
+def with_absent_views(X: Any, columns: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Any:
+    """Return a data frame with all training columns, NaN for views of which it has no column.
+
+    `columns` are the names of the training columns or None. A table with unknown columns is
+    returned as it is: one may be misspelt, and the error of scikit-learn names it.
+    """
+    if columns is None or not hasattr(X, "reindex") or not X.columns.is_unique:
+        return X
+    absent = set(columns) - set(X.columns)
+    if not absent or not set(X.columns) <= set(columns):
+        return X
+    for name, kernel in zip(names, kernels, strict=True):
+        used = [str(columns[c]) for c in kernel.columns_used() or ()]
+        lacking = [column for column in used if column in absent]
+        if lacking and len(lacking) < len(used):
+            raise ValueError(
+                f"X lacks column {lacking[0]!r} of the view of kernel {name!r}, but not its other "
+                "columns; add the column, or drop all columns of the view to mark it as missing"
+            )
+    return X.reindex(columns=list(columns))
+
+
+_LEAST_COST = 1e-250
+
+
+def check_costs(C: float, factors: dict[str, Any]) -> Array:
+    """Return the cost of every sample, ``C`` times all factors.
+
+    Raises ValueError if sums of costs, their products with kernel values, or the reciprocal of the
+    largest cost could overflow.
+    """
+    with np.errstate(all="ignore"):
+        cost = np.asarray(C * np.prod(np.array(list(factors.values()), dtype=float), axis=0))
+        total = float(cost.sum())
+    if not total <= _LARGEST_SUM:
+        given = [f"C={C:g}"] + [f"{name} up to {np.max(f):.3g}" for name, f in factors.items()]
+        raise ValueError(
+            f"the cost of errors is too large: {' times '.join(given)}; the sum over all samples "
+            f"may be up to {_LARGEST_SUM:g}. Lower C, or divide the weights by their mean"
+        )
+    largest = float(cost.max(initial=0.0))
+    if 0.0 < largest < _LEAST_COST:
+        raise ValueError(
+            f"the cost of errors is too small: C={C:g} times the weights is {largest:.3g} at most, "
+            f"and must reach {_LEAST_COST:g}. Raise C, or divide the weights by their mean"
+        )
+    return cost
+
+
+# Finite numbers
+
+_REMEDY = (
+    "scale the data, for example with sklearn.preprocessing.StandardScaler, or choose kernels and "
+    "C of a moderate size"
+)
+# Attributes that every prediction depends on. Others may be NaN: a view is missing, or a method has
+# no certificate.
+_FINITE_ATTRIBUTES = ("dual_coef_", "intercept_", "weights_", "history_")
+
+
+def check_attributes(attributes: dict[str, Any]) -> None:
+    """Raise ValueError if fitted attributes are not finite."""
+    for name in _FINITE_ATTRIBUTES:
+        if name in attributes and not np.isfinite(attributes[name]).all():
+            raise ValueError(f"numbers have overflowed: {name} is not finite; {_REMEDY}")
+
+
+def checked_prediction(function: Callable[[Samples], Array], samples: Samples) -> Array:
+    """Evaluate a function of samples; raise ValueError if a value is not finite."""
+    with np.errstate(all="ignore"):
+        values = np.asarray(function(samples))
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite.reshape(len(values), -1).all(axis=1))[0])
+        raise ValueError(f"numbers have overflowed at sample {row}; {_REMEDY}")
+    return values
 
 
 def build_solver(estimator: Any) -> Solver:
@@ -35,67 +225,55 @@ def build_solver(estimator: Any) -> Solver:
 
 
 @dataclass(frozen=True, eq=False)
-class ValidatedData:
-    """Samples, targets and kernels that passed all checks; kernels are not bound yet."""
-
-    X: Any  # {array, CSR matrix} of shape (n_samples, n_features)
-    y: Any  # (n_samples,) or (n_samples, n_targets)
-    weight: Array  # (n_samples,), may contain zeros
-    kernels: dict[str, Kernel]
-    solver: Solver
-    frame: Any = None  # X as given, if it has column names
-    feature_info: dict[str, Any] = field(default_factory=dict)  # n_features_in_, feature_names_in_
-    cache: FitCache = field(default_factory=FitCache)
-
-    def take(self, rows: Array) -> "ValidatedData":
-        """Return some of the samples, with an empty cache."""
-        frame = None if self.frame is None else self.frame.iloc[rows]
-        y, weight = _safe_indexing(self.y, rows), self.weight[rows]
-        return replace(self, X=self.X[rows], y=y, weight=weight, frame=frame, cache=FitCache())
-
-    def bind(self, kernels: Iterable[Kernel] | None = None) -> list[Kernel]:
-        """Bind kernels, by default its own, to the samples that have a weight."""
-        rows = np.flatnonzero(self.weight > 0)
-        # A weight of zero equals a missing row, for scales of kernels and for the solver.
-        data = self if len(rows) == len(self.weight) else self.take(rows)
-        kernels = self.kernels.values() if kernels is None else kernels
-        with np.errstate(all="ignore"):
-            return [kernel.bind(data.X, data.weight, data.frame) for kernel in kernels]
-
-    def bound(self) -> tuple[Array, list[Kernel], Samples]:
-        """Return the rows that have a weight, the kernels bound to them, and their samples."""
-        rows = np.flatnonzero(self.weight > 0)
-        data = self if len(rows) == len(self.weight) else self.take(rows)
-        kernels = data.bind()
-        samples = read_samples(
-            kernels,
-            list(self.kernels),
-            data.X,
-            columns=self.feature_info.get("feature_names_in_"),
-            rows=rows,
-            weight=data.weight,
-            frame=data.frame,
-            training=True,
-        )
-        return rows, kernels, samples
-
-
-@dataclass(frozen=True, eq=False)
 class Training:
-    """Input of a learning method: samples that have a weight, bound kernels, problems, solver.
+    """Data of a fit, on its way from validation to the method that learns from it.
 
-    There is one problem for each output: for two classes one, for more classes one per class, and
-    one for each target of a regression.
+    Validation returns all samples, with kernels as they were given. A method receives the samples
+    that have a weight, bound kernels, and one problem for each output: for two classes one, for
+    more classes one per class, and one for each target of a regression.
     """
 
     samples: Samples
+    y: Any  # (n_samples,) or (n_samples, n_targets)
     rows: Array  # positions of the samples among the rows of X
-    kernels: list[Kernel]
     names: list[str]  # of the kernels
-    problems: list[Problem]
+    given_kernels: list[Kernel]
     solver: Solver
-    rng: np.random.RandomState
+    feature_info: dict[str, Any]  # n_features_in_, feature_names_in_
     cache: FitCache = field(default_factory=FitCache)
+    kernels: list[Kernel] = field(default_factory=list)  # bound to the samples
+    problems: list[Problem] = field(default_factory=list)
+    rng: Any = None  # RandomState of the fit
+
+    def take(self, rows: Array) -> "Training":
+        """Return some of the samples, with an empty cache."""
+        samples, cache = self.samples.take(rows), FitCache()
+        return replace(self, samples=samples, y=self.y[rows], rows=self.rows[rows], cache=cache)
+
+    def bind(self, kernels: Sequence[Kernel] | None = None) -> list[Kernel]:
+        """Bind kernels, by default the given ones, to the samples that have a weight."""
+        # A weight of zero equals a missing row, for scales of kernels and for the solver.
+        samples = self.samples.take(np.flatnonzero(self.weight > 0))
+        with np.errstate(all="ignore"):
+            return [
+                kernel.bind(samples.given, samples.weight, samples.frame)
+                for kernel in (self.given_kernels if kernels is None else kernels)
+            ]
+
+    def bound(self) -> "Training":
+        """Return the samples that have a weight, with kernels that are bound to them."""
+        kernels, part = self.bind(), self.take(np.flatnonzero(self.weight > 0))
+        samples = read_samples(
+            kernels,
+            self.names,
+            part.samples.given,
+            columns=self.feature_info.get("feature_names_in_"),
+            rows=part.rows,
+            weight=part.samples.weight,
+            frame=part.samples.frame,
+            training=True,
+        )
+        return replace(part, kernels=kernels, samples=samples)
 
     @property
     def n_samples(self) -> int:
@@ -103,7 +281,7 @@ class Training:
 
     @property
     def n_kernels(self) -> int:
-        return len(self.kernels)
+        return len(self.names)
 
     @property
     def work(self) -> int:

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
 from lokl._warnings import capture_warnings
-from lokl.base.delegation import model_layers
+from lokl.base.model import model_layers
 from lokl.explain.explanation import (
     AGREE,
     CONTRADICT,

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import KernelPCA
 
 from lokl._arrays import Array, is_sparse
-from lokl.base.delegation import unwrap
+from lokl.base.model import unwrap
 from lokl.explain.views import Views, named_views, plain, views_of
 from lokl.kernels.samples import split_missing
 

@@ -175,27 +175,26 @@ def views_on(
     copy = clone(model)
     data = copy._validate(X, y, None)
     # The fits that follow give the same warnings.
-    (_, bound, samples), _ = capture_warnings(data.bound)
-    n_samples, n_features = data.X.shape
-    names = list(data.kernels)
+    bound, _ = capture_warnings(data.bound)
+    n_samples, n_features = bound.samples.given.shape
     if views is not None:
-        known = column_names(data.X if data.frame is None else data.frame)
+        known = column_names(X)
         views = {
-            str(view): resolve_columns(own, n_features, known, data.frame).tolist()
+            str(view): resolve_columns(own, n_features, known, data.samples.frame).tolist()
             for view, own in views.items()
         }
     found, present = [], []
-    for name, own in _kernels_by_view(names, bound, views):
+    for name, own in _kernels_by_view(bound.names, bound.kernels, views):
         if not own:
             continue
-        used = [bound[k].columns_used() for k in own]
+        used = [bound.kernels[k].columns_used() for k in own]
         read = set().union(*(range(n_features) if c is None else c for c in used))
         found.append(KernelView(name, tuple(own), tuple(sorted(read))))
-        has = samples.present
+        has = bound.samples.present
         present.append(np.ones(n_samples, bool) if has is None else has[:, own].any(axis=1))
     if len(found) < 2:
         raise ValueError(
             f"the model must have two or more views, got one: {found[0].name!r}; give each view "
             "its own kernel, with lokl.kernels.per_view(kernel, views)"
         )
-    return data.kernels, found, np.column_stack(present)
+    return dict(zip(data.names, data.given_kernels, strict=True)), found, np.column_stack(present)

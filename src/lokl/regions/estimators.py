@@ -22,10 +22,8 @@ from lokl._frames import labelled
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
-from lokl.base.classifier import ClassDecisionMixin, ProbabilityMixin, learned_classes
-from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
-from lokl.base.regressor import TargetDecisionMixin
 from lokl.base.settings import (
     JOBS,
     SEED,
@@ -36,7 +34,13 @@ from lokl.base.settings import (
     one_of,
     or_none,
 )
-from lokl.base.validation import check_samples, check_weights, with_absent_views
+from lokl.base.targets import (
+    ClassDecisionMixin,
+    ProbabilityMixin,
+    TargetDecisionMixin,
+    learned_classes,
+)
+from lokl.base.training import check_samples, check_weights, with_absent_views
 from lokl.kernels import RBF
 from lokl.kernels.dictionaries import named_kernels
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from lokl._arrays import is_sparse
 from lokl._environment import versions
-from lokl.base.delegation import unwrap
+from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
 from lokl.explain.explanation import Explanation, class_codes
 from lokl.explain.similarity import (

@@ -24,8 +24,7 @@ from lokl._frames import table_of
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
-from lokl.base.classifier import _check_class_weight
-from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import (
     FLAG,
@@ -39,7 +38,8 @@ from lokl.base.settings import (
     one_of,
     or_none,
 )
-from lokl.base.validation import check_weights
+from lokl.base.targets import _check_class_weight
+from lokl.base.training import check_weights
 from lokl.search.auto_search import (
     SPARE,
     AutoSearch,

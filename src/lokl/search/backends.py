@@ -323,7 +323,7 @@ def with_stored_kernels(task: SearchTask, candidate: int) -> SearchTask | None:
             {name: value for name, value in params.items() if name in COST_SETTINGS}
             for params in task.candidates
         ],
-        X=np.arange(len(data.weight), dtype=float)[:, np.newaxis],
+        X=np.arange(data.n_samples, dtype=float)[:, np.newaxis],
     )
 
 
@@ -332,21 +332,21 @@ def _store_kernels(task: SearchTask, model: Any, data: Any) -> dict[str, Kernel]
     if isinstance(model.success_kernel, Kernel) or model.solver != "exact":
         return None
     trains = [train for train, _ in task.splits]
-    pairs = [_split_scale(kernel) for kernel in data.kernels.values()]
+    pairs = [_split_scale(kernel) for kernel in data.given_kernels]
     folds = bind_by_fold(data, trains, [kernel for kernel, _ in pairs])
     if any(kernels is not folds[0] for kernels in folds):
         return None
-    dtype = data.solver.inner_products(data.X[trains[0]]).dtype
-    n_samples = len(data.weight)
+    dtype = data.solver.inner_products(data.samples.given[trains[0]]).dtype
+    n_samples = data.n_samples
     n_bytes = len(pairs) * n_samples**2 * (8 if dtype == "float64" else 4)
     if n_bytes > _STORED_FRACTION * model.cache_size * MEGABYTE:
         return None
-    samples = read_samples(folds[0], list(data.kernels), data.X)
+    samples = read_samples(folds[0], data.names, data.samples.given)
     if samples.present is not None:
         return None
     stored: dict[str, Kernel] = {}
     with limit_blas_for(n_samples):
-        for name, kernel, (_, how) in zip(data.kernels, folds[0], pairs, strict=True):
+        for name, kernel, (_, how) in zip(data.names, folds[0], pairs, strict=True):
             inner = InnerProducts(samples.filled, cache_size=np.inf, dtype=dtype)
             values = _StoredKernel(inner.gated([kernel]).whole)
             stored[name] = values if how is None else Normalized(values, how)

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
-from lokl.base.classifier import ProbabilityMixin
-from lokl.base.delegation import ExplanationMixin
+from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
 from lokl.base.settings import anything, check_settings
-from lokl.base.validation import check_weights
+from lokl.base.targets import ProbabilityMixin
+from lokl.base.training import check_weights
 from lokl.optimizers.newton import minimize_in_box
 from lokl.search.cross_validation import held_out, make_folds, sample_weight_params
 from lokl.search.tasks import FoldResult, SearchTask

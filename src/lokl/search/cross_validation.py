@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 from lokl._arrays import Array, column
 from lokl._warnings import DeferredWarnings
 from lokl.base import FixedKernel
-from lokl.base.validation import check_weights
+from lokl.base.training import check_weights
 from lokl.solvers.machines import Fold, check_any_left, check_fold, mean_decisions
 
 

@@ -21,9 +21,8 @@ from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
 from lokl._threads import limit_blas_for, run_chunked
 from lokl._warnings import capture_warnings, reissue
-from lokl.base.templates import FixedKernel
-from lokl.base.training import build_solver
-from lokl.base.validation import check_costs
+from lokl.base.estimator import FixedKernel
+from lokl.base.training import build_solver, check_costs
 from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
@@ -94,7 +93,7 @@ class GramPool:
     def _gram(
         self, model: FixedKernel, data: Any, kernels: list[Kernel], megabytes: float
     ) -> GatedGram:
-        samples = read_samples(kernels, list(data.kernels), data.X)
+        samples = read_samples(kernels, data.names, data.samples.given)
         gate, params = model._gate(samples, len(kernels))
         inner = self._inner_products(samples.filled, data.solver.dtype)
         inner.cache_size = megabytes
@@ -171,7 +170,7 @@ class SharedGramBackend(FitBackend):
         start = time.perf_counter()
         try:
             data, grams = self._prepare(task, candidates)
-            with limit_blas_for(data.X.shape[0]):
+            with limit_blas_for(data.n_samples):
                 for gram in grams:
                     if gram.fits:
                         # Computed once, here.
@@ -287,7 +286,7 @@ class _Fold:
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
         """Return decisions (n_samples, n_tasks), and attributes that follow from the targets."""
         data, (train, _) = self.data, self.task.splits[self.split]
-        n_samples = len(data.weight)
+        n_samples = data.n_samples
         settings = tuple(repr(getattr(model, name, None)) for name in COST_SETTINGS if name != "C")
         key = (self.split, settings)
         if key not in self.encoded:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from lokl._arrays import Array
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
-from lokl.base.delegation import unwrap
+from lokl.base.model import unwrap
 from lokl.explain import explain
 from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold

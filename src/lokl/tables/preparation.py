@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
-from lokl.base.delegation import model_layers
+from lokl.base.model import model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
 from lokl.tables.columns import CATEGORICAL, NUMERIC, REGRESSION
 from lokl.tables.sources import TableError

@@ -9,10 +9,11 @@ from scipy.special import log_softmax
 
 from lokl._arrays import Array
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
-from lokl.base.classifier import ProbabilityMixin
-from lokl.base.diagnostics import all_saturated, checked_prediction
+from lokl.base.diagnostics import all_saturated
 from lokl.base.model import FitDetails, Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
+from lokl.base.targets import ProbabilityMixin
+from lokl.base.training import checked_prediction
 from lokl.methods.trusted_vote.calibration import ExpertCalibration, calibrate
 from lokl.methods.trusted_vote.experts import (
     ExpertTrainer,

@@ -12,10 +12,10 @@ from sklearn.utils import column_or_1d
 from lokl._arrays import Array
 from lokl._threads import single_threaded
 from lokl._warnings import CountedWarning, DeferredWarnings, capture_warnings, reissue
-from lokl.base.classifier import sorted_classes
 from lokl.base.model import publish
 from lokl.base.settings import check_settings
-from lokl.base.validation import ALL_ZERO
+from lokl.base.targets import sorted_classes
+from lokl.base.training import ALL_ZERO
 from lokl.regions.dask.blocks import (
     SizedValue,
     align_rows,

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.utils import column_or_1d
 
 from lokl._arrays import Array, column, is_sparse
-from lokl.base.classifier import sorted_classes
-from lokl.base.validation import check_samples, check_weights
+from lokl.base.targets import sorted_classes
+from lokl.base.training import check_samples, check_weights
 from lokl.regions.dask.blocks import RowBlocks
 from lokl.regions.dask.cluster import Cluster, need_dask, shared, task
 from lokl.regions.estimators import RegionEstimator

@@ -1,4 +1,4 @@
-"""Classification: from labels to problems, from decisions to labels, and probabilities."""
+"""Classification and regression: from targets to problems, from decisions to predictions."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -6,19 +6,19 @@ from numbers import Real
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from lokl._arrays import Array
+from lokl._arrays import Array, column
 from lokl._parameters import check_not_negative
 from lokl.base.estimator import KernelEstimator, Targets
-from lokl.base.model import AttributeDocs, atomic_fit
-from lokl.base.settings import Rule, one_of, setting, settings
-from lokl.base.validation import check_costs
-from lokl.solvers import Problem, Solver
-from lokl.solvers.solve import CHOICES, CLASSIFICATION, classification_loss
+from lokl.base.model import AttributeDocs
+from lokl.base.settings import NOT_NEGATIVE, Rule, one_of, setting, settings
+from lokl.base.training import check_costs
+from lokl.solvers import Problem, Solver, epsilon_insensitive
+from lokl.solvers.solve import CHOICES, CLASSIFICATION, check_regression, classification_loss
 
 
 def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:
@@ -227,24 +227,6 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
     predict_proba: ClassVar[Any] = _NoProbabilities()
     predict_log_proba: ClassVar[Any] = _NoProbabilities()
 
-    @atomic_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from labelled samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of any type, two or more classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 counts like the row written twice, 0 like no row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(self._validate(X, y, sample_weight))
-
     def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         by_class = self._class_factors(classes, codes, weight)
@@ -287,3 +269,59 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         self._loss(solver)
+
+
+class TargetDecisionMixin(RegressorMixin):
+    """Predicted targets of a regressor with ``_decisions(X)``."""
+
+    _one_target: bool  # whether y was given without an axis of targets
+    _decisions: Any  # new samples to targets, (n_samples, n_targets)
+
+    def _is_flat(self) -> bool:
+        return self._one_target
+
+    def predict(self, X: Any) -> Array:
+        """Predict the targets of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_targets), as in training
+        """
+        return self._decode(self._decisions(X))
+
+    def _decode(self, decision: Array) -> Array:
+        return decision[:, 0] if self._one_target else decision
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+@settings
+class Regressor(TargetDecisionMixin, KernelEstimator):
+    """Epsilon-insensitive regression, one SVM for each target."""
+
+    epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
+
+    _is_common = True
+
+    def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
+        y = np.asarray(y, dtype=np.float64)
+        cost = check_costs(self.C, {"sample_weight": weight})
+        return [(target, cost) for target in column(y).T], {"_one_target": y.ndim == 1}
+
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        check_regression(solver)
+
+    def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
+        return epsilon_insensitive(target, cost, self.epsilon)
+
+    def _tasks(self) -> tuple[str, Sequence[Any]]:
+        return "target", range(len(self.intercept_))
