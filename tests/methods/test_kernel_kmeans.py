@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from lokl import CLMKLClassifier
 from lokl._arrays import Samples
+from lokl.base.training import Training
 from lokl.kernels import RBF, Linear
-from lokl.methods.clusters import Clustering, exact_geometry, kernel_kmeans, landmark_geometry
+from lokl.methods.clusters import exact_geometry, kernel_kmeans, landmark_geometry
 
 
 def blobs(n=90, seed=0):
@@ -23,11 +25,11 @@ def geometry_of(K):
     return exact_geometry(np.diag(K), lambda coef: K @ coef, lambda j: K[j])
 
 
-def clusters_of(X, weight=None, **settings):
-    how = Clustering(**{"n_clusters": 3, **settings})
+def clusters_of(X, weight=None, sharpness=None, **settings):
     samples = Samples(X, X, weight=weight)
     kernels, rng = [Linear(), RBF(0.1)], np.random.RandomState(0)
-    found, distances = how.find(kernels, ["line", "bump"], samples, rng)
+    training = Training(samples, np.arange(len(X)), kernels, ["line", "bump"], [], None, rng)
+    found, distances = CLMKLClassifier(**settings)._find_clusters(training, sharpness)
     np.testing.assert_allclose(found.shares(distances), found.memberships(X), atol=1e-6)
     return found
 
@@ -37,7 +39,8 @@ def test_a_linear_kernel_is_plain_k_means():
     found = kernel_kmeans(geometry_of(X @ X.T), np.ones(len(X)), 3, np.random.RandomState(0))
     plain = KMeans(3, n_init=10, random_state=0).fit(X)
     assert adjusted_rand_score(found.labels, plain.labels_) == 1.0
-    assert found.inertia == pytest.approx(plain.inertia_)
+    inertia = found.distances[np.arange(len(X)), found.labels].sum()
+    assert inertia == pytest.approx(plain.inertia_)
 
 
 @settings(max_examples=20)
@@ -85,7 +88,7 @@ def test_all_samples_as_landmarks_are_exact():
 @pytest.mark.parametrize("how", ["exact", "sample", "approximate"])
 def test_every_way_finds_clear_clusters(how):
     X, truth = blobs(150)
-    found = clusters_of(X, how=how, sample_size=50)
+    found = clusters_of(X, clustering=how, sample_size=50)
     assert adjusted_rand_score(found.assign(X), truth) > 0.95
     c = found.memberships(X)
     np.testing.assert_allclose(c.sum(axis=1), 1.0)
@@ -111,10 +114,10 @@ def test_too_many_samples_to_store_are_clustered_in_blocks(monkeypatch):
     X, _ = blobs()
     expected = clusters_of(X)
     monkeypatch.setattr("lokl.methods.clusters._STORED", 10)
-    found = clusters_of(X, how="exact")
+    found = clusters_of(X, clustering="exact")
     np.testing.assert_allclose(found.memberships(X), expected.memberships(X))
 
 
 def test_an_unknown_way_is_named():
     with pytest.raises(ValueError, match="'approximate', got 'fast'"):
-        clusters_of(np.eye(4), how="fast")
+        CLMKLClassifier(clustering="fast").fit(np.eye(4), [0, 1, 0, 1])

@@ -1,19 +1,19 @@
 """C-LMKL: convex localized learning, one set of kernel weights for each region."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
-from lokl.base.settings import FLAG, NORM, POSITIVE, or_none
+from lokl.base import Classifier, Regressor, Training, setting, settings
+from lokl.base.model import AttributeDocs, GatedMachine
+from lokl.base.settings import FLAG, POSITIVE, or_none
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
-from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
-from lokl.optimizers import NormBall, OptimizerStep, alternating
+from lokl.methods.clusters import ClusterEstimator, Clusters
+from lokl.methods.lpmkl import NormEstimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +32,9 @@ class Memberships:
 
 
 @settings
-class _CLMKL(IterativeEstimator):
+class _CLMKL(ClusterEstimator, NormEstimator):
     """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
 
-    n_clusters: int = N_CLUSTERS
-    clustering: str = CLUSTERING
-    sample_size: int = SAMPLE_SIZE
-    p: float = setting(
-        2.0, NORM, "Norm of the weights of a cluster: 1 is sparse, larger values are more even."
-    )
     sharpness: float | None = setting(
         None,
         or_none(POSITIVE),
@@ -53,9 +47,6 @@ class _CLMKL(IterativeEstimator):
         "Whether every sample belongs to one cluster. Kernels are then computed within clusters "
         "only, which saves time and memory if there are many clusters.",
     )
-    learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative duality gap of the weights at which the rounds stop."
-    )
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
@@ -63,20 +54,14 @@ class _CLMKL(IterativeEstimator):
             "Clusters",
             "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
         ),
-        "history_": FALLING,
-        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        clusters, distances = find_clusters(self, training, np.inf if self.hard else self.sharpness)
+        sharpness = np.inf if self.hard else self.sharpness
+        clusters, distances = self._find_clusters(training, sharpness)
         memberships = Memberships(clusters, training.n_kernels)
         base = memberships.of(clusters.shares(distances), training.samples.present)
-
-        def steps(**common: Any) -> Iterator[OptimizerStep]:
-            objective = NormBall(**common, by_rank=True, p=float(self.p))
-            return alternating(objective, self.learn_tol)
-
-        gate = WeightedGate(memberships, by_rank=True)
+        gate, steps = WeightedGate(memberships, by_rank=True), partial(self._steps, by_rank=True)
         return self._learn_weights(training, steps, gate=gate, base=base, clusters_=clusters)
 
 

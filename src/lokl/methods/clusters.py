@@ -1,27 +1,29 @@
 """Clusters in the feature space of the average kernel, by kernel k-means."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array, Samples, sample_weight
-from lokl._parameters import check_choice
+from lokl._arrays import Array, Samples
 from lokl._threads import multiply
 from lokl._warnings import warn_once
-from lokl.base.settings import count, one_of, setting
-from lokl.base.training import Training
+from lokl.base import OptimizingEstimator, Training, setting, settings
+from lokl.base.settings import count, one_of
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
-from lokl.kernels import Kernel
 
-__all__ = ["Clustering", "Clusters"]
+__all__ = ["Clusters"]
 
 Multiply = Callable[[Array], Array]
 
 _ROUNDS = 100
+# Largest number of clustered samples whose matrix is kept in memory.
+_STORED = 4096
+# Largest number of samples that are clustered in float64.
+_EXACT = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,6 @@ class KMeansResult:
     labels: Array  # (n_samples,)
     centres: Array  # (n_landmarks, n_clusters), each centre as a combination of landmarks
     distances: Array  # (n_samples, n_clusters), squared, in feature space
-    inertia: float  # weighted sum of the distances to the nearest centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,18 +138,17 @@ def _lloyd(geometry: Geometry, weight: Array, labels: Array, n_clusters: int) ->
         moving = []
         for k, run in enumerate(active):
             new = _fill_empty(distances[:, k].argmin(axis=1), distances[:, k], n_clusters)
-            results[run] = (new, centres[:, k], distances[:, k])
+            results[run] = KMeansResult(new, centres[:, k], distances[:, k])
             if (new != labels[run]).any():
                 moving.append(run)
             labels[run] = new
         active = np.array(moving, dtype=np.intp)
         if not len(active):
             break
-    inertia = np.array([weight @ distance[rows, new] for new, _, distance in results])
+    inertia = np.array([weight @ result.distances[rows, result.labels] for result in results])
     # The first of runs that differ by rounding only.
-    best = int(np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0])
-    new, nearest, distance = results[best]
-    return KMeansResult(new, nearest, distance, float(inertia[best]))
+    best: KMeansResult = results[np.flatnonzero(inertia <= inertia.min() * (1.0 + 1e-9))[0]]
+    return best
 
 
 def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
@@ -168,16 +168,11 @@ def _fill_empty(labels: Array, distances: Array, n_clusters: int) -> Array:
     return labels
 
 
-_WAYS = ("auto", "exact", "sample", "approximate")
-# Largest number of clustered samples whose matrix is kept in memory.
-_STORED = 4096
-# Largest number of samples that are clustered in float64.
-_EXACT = 2048
-
-
 @dataclass(frozen=True, eq=False)
 class Clusters:
     """Cluster centres, and memberships of samples in the clusters.
+
+    Calling the object is :meth:`assign`, so that it can be the input of a gate.
 
     Attributes
     ----------
@@ -206,6 +201,8 @@ class Clusters:
         """Return the index of the nearest centre of every sample, (n_samples,)."""
         return np.asarray(self.distances(X).argmin(axis=1))
 
+    __call__ = assign
+
     def memberships(self, X: Any) -> Array:
         """Return memberships (n_samples, n_clusters); rows sum to one."""
         return self.shares(self.distances(X))
@@ -215,101 +212,6 @@ class Clusters:
         if np.isinf(self.sharpness):
             return np.asarray(np.eye(self.n_clusters)[distances.argmin(axis=1)])
         return masked_softmax(-self.sharpness * distances, None)
-
-
-@dataclass(frozen=True, eq=False)
-class NearestCentre:
-    """Index of the nearest centre of every sample.
-
-    An object instead of a method, because stored models contain no code.
-    """
-
-    clusters: Clusters
-
-    def __call__(self, X: Any) -> Array:
-        return self.clusters.assign(X)
-
-
-@dataclass(frozen=True)
-class Clustering:
-    """Settings of the clustering.
-
-    Attributes
-    ----------
-    n_clusters : int
-    how : {"auto", "exact", "sample", "approximate"}
-        Cluster all samples; a random subset; or all samples with centres in the span of a random
-        subset. "auto" is "exact" up to `sample_size` samples, "sample" for more.
-    sample_size : int
-    sharpness : float or None
-        Of the memberships; None is one over the mean squared distance of the samples to their
-        centres.
-    """
-
-    n_clusters: int
-    how: str = "auto"
-    sample_size: int = 1000
-    sharpness: float | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("clustering", self.how, _WAYS)
-
-    def find(
-        self,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
-        samples: Samples,
-        rng: np.random.RandomState,
-    ) -> tuple[Clusters, Array]:
-        """Cluster samples by kernel k-means with the average of bound kernels.
-
-        Returns
-        -------
-        clusters : Clusters
-        distances : array of shape (n_samples, n_clusters)
-            Squared distances of the samples to the centres.
-        """
-        n, weight = samples.n_samples, sample_weight(samples)
-        # Averages over many samples are accurate enough in float32.
-        kernel = average_kernel(kernels, names)
-        gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
-        chosen, partition = self._partition(gram, weight, rng)
-        n_found = partition.centres.shape[1]
-        if n_found < self.n_clusters:
-            warn_once(
-                "clusters",
-                f"there are only {n_found} distinct samples for {self.n_clusters} clusters; "
-                f"{n_found} clusters are used",
-            )
-        coef = np.zeros((n, n_found))
-        coef[chosen] = partition.centres
-        products = gram.dot(coef)
-        square_norms = (coef * products).sum(axis=0)
-        distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
-        sharpness = self.sharpness
-        if sharpness is None:
-            mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
-            sharpness = 1.0 / mean if mean > 0 else 1.0
-        centres = Expansion.make(kernel, gram, coef, np.zeros(n_found))
-        return Clusters(centres, square_norms, sharpness), distances
-
-    def _partition(
-        self, gram: GatedGram, weight: Array, rng: np.random.RandomState
-    ) -> tuple[Array, KMeansResult]:
-        """Return the landmarks, and the clusters as combinations of them."""
-        n, chosen = gram.n_samples, np.arange(gram.n_samples)
-        how = self.how
-        if how == "auto":
-            how = "exact" if n <= self.sample_size else "sample"
-        if how != "exact" and n > self.sample_size:
-            share = weight / weight.sum()
-            chosen = np.sort(rng.choice(n, size=self.sample_size, replace=False, p=share))
-        if how == "approximate":
-            block = gram.cross(chosen, np.arange(n))
-            geometry = landmark_geometry(gram.diag(), block, chosen)
-            return chosen, kernel_kmeans(geometry, weight, self.n_clusters, rng)
-        weight = weight if how == "exact" else np.ones(len(chosen))
-        return chosen, kernel_kmeans(_geometry(gram, chosen), weight, self.n_clusters, rng)
 
 
 def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
@@ -325,24 +227,77 @@ def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
     return exact_geometry(diag, part.dot, lambda j: part.cross(rows[j : j + 1], rows)[0])
 
 
-N_CLUSTERS: Any = setting(3, count(), "Number of clusters.")
-CLUSTERING: Any = setting(
-    "auto",
-    one_of("auto", "exact", "sample", "approximate"),
-    "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
-    '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
-)
-SAMPLE_SIZE: Any = setting(1000, count(), "Number of samples drawn for clustering.")
+@settings
+class ClusterEstimator(OptimizingEstimator):
+    """Settings of methods with weights for each cluster of samples."""
 
-
-def find_clusters(
-    learner: Any, training: Training, sharpness: float | None
-) -> tuple[Clusters, Array]:
-    """Cluster the training samples with the settings of a method."""
-    how = Clustering(learner.n_clusters, learner.clustering, learner.sample_size, sharpness)
-    rng = training.rng
-    return training.cache.cached(
-        "clusters",
-        lambda: how.find(training.kernels, training.names, training.samples, rng),
-        rng,
+    n_clusters: int = setting(3, count(), "Number of clusters.")
+    clustering: str = setting(
+        "auto",
+        one_of("auto", "exact", "sample", "approximate"),
+        "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
+        '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
     )
+    sample_size: int = setting(1000, count(), "Number of samples drawn for clustering.")
+
+    def _find_clusters(self, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
+        """Cluster the training samples by kernel k-means with the average of all kernels.
+
+        Parameters
+        ----------
+        training : Training
+        sharpness : float or None
+            Of the memberships; None is one over the mean squared distance of the samples to their
+            centres.
+
+        Returns
+        -------
+        clusters : Clusters
+        distances : array of shape (n_samples, n_clusters)
+            Squared distances of the samples to the centres.
+        """
+        return training.cache.cached(
+            "clusters", lambda: self._cluster(training, sharpness), training.rng
+        )
+
+    def _cluster(self, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
+        samples, weight, n = training.samples, training.weight, training.n_samples
+        kernel = average_kernel(training.kernels, training.names)
+        # Averages over many samples are accurate enough in float32.
+        gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
+        chosen, centres = self._partition(gram, weight, training.rng)
+        coef = np.zeros((n, centres.shape[1]))
+        coef[chosen] = centres
+        products = gram.dot(coef)
+        square_norms = (coef * products).sum(axis=0)
+        distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
+        if sharpness is None:
+            mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
+            sharpness = 1.0 / mean if mean > 0 else 1.0
+        return Clusters(Expansion.make(kernel, gram, coef, 0.0), square_norms, sharpness), distances
+
+    def _partition(
+        self, gram: GatedGram, weight: Array, rng: np.random.RandomState
+    ) -> tuple[Array, Array]:
+        """Return the landmarks, and the centres as combinations of them."""
+        n, how = gram.n_samples, self.clustering
+        if how == "auto":
+            how = "exact" if n <= self.sample_size else "sample"
+        chosen = np.arange(n)
+        if how != "exact" and n > self.sample_size:
+            share = weight / weight.sum()
+            chosen = np.sort(rng.choice(n, size=self.sample_size, replace=False, p=share))
+        if how == "approximate":
+            geometry = landmark_geometry(gram.diag(), gram.cross(chosen, np.arange(n)), chosen)
+        else:
+            geometry = _geometry(gram, chosen)
+            weight = weight if how == "exact" else np.ones(len(chosen))
+        centres = kernel_kmeans(geometry, weight, self.n_clusters, rng).centres
+        n_distinct = centres.shape[1]
+        if n_distinct < self.n_clusters:
+            warn_once(
+                "clusters",
+                f"there are only {n_distinct} distinct samples for {self.n_clusters} clusters; "
+                f"{n_distinct} clusters are used",
+            )
+        return chosen, centres

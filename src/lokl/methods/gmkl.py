@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, as_dense
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
 from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, one_of
 from lokl.gates import ConstantGate
@@ -23,7 +23,7 @@ from lokl.solvers import Solver
 
 
 @settings
-class _GMKL(IterativeEstimator):
+class _GMKL(OptimizingEstimator):
     """Weights of a sum, or exponents of a product, with a penalty."""
 
     combine: str = setting(
@@ -44,12 +44,6 @@ class _GMKL(IterativeEstimator):
         one_of("auto", "orthant", "simplex"),
         'Weights are not negative; with "simplex" they also sum to one. "auto" is the simplex for '
         "the entropy only.",
-    )
-    learn_tol: float = setting(
-        1e-3,
-        POSITIVE,
-        "Relative duality gap at which the search stops; for products the projected gradient, or "
-        "the decrease of the objective in five rounds.",
     )
     max_iter: int = 2000
 

@@ -4,41 +4,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, Regressor, Training, settings
 from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
-from lokl.base.settings import POSITIVE
 from lokl.gates import GroupGate, RepresentationGate
-from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, NearestCentre, find_clusters
+from lokl.methods.clusters import ClusterEstimator
 from lokl.optimizers import GateObjective, spectral_gradient
 
 
 @settings
-class _GSMKL(IterativeEstimator):
+class _GSMKL(ClusterEstimator):
     """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
 
-    n_clusters: int = N_CLUSTERS
-    clustering: str = CLUSTERING
-    sample_size: int = SAMPLE_SIZE
-    learn_tol: float = setting(
-        1e-3,
-        POSITIVE,
-        "Projected gradient, or decrease of the objective in five rounds, relative to the "
-        "objective, at which the search stops.",
-    )
-
     _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": (
-            "array of shape (n_clusters, n_kernels)",
-            "Weights of each group.",
-        ),
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each group."),
         "clusters_": ("Clusters", "``clusters_.assign(X)`` returns the groups of any samples."),
         "history_": WAVERING,
         "duality_gap_": NOT_CONVEX,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        clusters, distances = find_clusters(self, training, np.inf)
-        gate = RepresentationGate(GroupGate(clusters.n_clusters), NearestCentre(clusters))
+        clusters, distances = self._find_clusters(training, np.inf)
+        gate = RepresentationGate(GroupGate(clusters.n_clusters), clusters)
         groups, present = distances.argmin(axis=1), training.samples.present
         start = gate.gate.init(groups, training.n_kernels, training.rng)
         gram = training.gram(gate.values(groups, start, present), keep=True)

@@ -6,9 +6,9 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._parameters import check_choice, check_not_negative
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
 from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
-from lokl.base.settings import FLAG, POSITIVE, Rule, anything
+from lokl.base.settings import FLAG, Rule, anything
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram.kernel_pca import KernelScores
@@ -32,7 +32,7 @@ def _check_ridge(name: str, value: Any) -> None:
 
 
 @settings
-class _LMKL(IterativeEstimator):
+class _LMKL(OptimizingEstimator):
     """Minimise the optimal dual objective over the parameters ``V`` of a gate."""
 
     gate: Any = setting(
@@ -54,9 +54,6 @@ class _LMKL(IterativeEstimator):
         Rule('float or "auto"', _check_ridge),
         'Penalty ``ridge / 2 |V|^2`` on the parameters of the gate. "auto" is 0, or 1000 for '
         "kernel-PCA scores if columns outnumber samples: such a gate would memorise the labels.",
-    )
-    learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative decrease of the objective at which the search stops."
     )
 
     _weights_use_labels = True

@@ -1,26 +1,23 @@
 """l_p-norm MKL: weights of bounded norm, in closed form."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
-from lokl.base.settings import NORM, POSITIVE
-from lokl.optimizers import NormBall, alternating
+from lokl.base.settings import NORM
+from lokl.optimizers import NormBall, OptimizerStep, alternating
 
 
 @settings
-class _LpMKL(IterativeEstimator):
-    """Weights of norm at most one, updated in turn with the SVMs."""
+class NormEstimator(OptimizingEstimator):
+    """Weights of norm at most one, updated in turn with the SVMs, on equal or given gates."""
 
     p: float = setting(
         2.0,
         NORM,
         "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
     )
-    learn_tol: float = setting(
-        1e-3, POSITIVE, "Certified duality gap, relative to the objective, that ends the rounds."
-    )
-    max_iter: int = 500
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
@@ -28,11 +25,18 @@ class _LpMKL(IterativeEstimator):
         "duality_gap_": CERTIFIED,
     }
 
+    def _steps(self, **objective: Any) -> Iterator[OptimizerStep]:
+        return alternating(NormBall(**objective, p=float(self.p)), self.learn_tol)
+
+
+@settings
+class _LpMKL(NormEstimator):
+    """One set of weights for all samples."""
+
+    max_iter: int = 500
+
     def _learn(self, training: Training) -> GatedMachine:
-        return self._learn_weights(
-            training,
-            lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
-        )
+        return self._learn_weights(training, self._steps)
 
 
 @settings

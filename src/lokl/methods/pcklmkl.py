@@ -1,20 +1,18 @@
 """PCK-LMKL: a kernel counts for a pair of samples if its class probabilities agree."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples, sample_weight
-from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
-from lokl.base.settings import NORM, POSITIVE
+from lokl.base import Classifier, Training, settings
+from lokl.base.model import GatedMachine
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.optimizers import NormBall, alternating
+from lokl.methods.lpmkl import NormEstimator
 from lokl.solvers import Solver
 
 # Number of evenly spaced samples among which negative kernel values are looked for.
@@ -49,7 +47,7 @@ class ClassProbabilities:
 
 
 @settings
-class PCKLMKLClassifier(IterativeEstimator, Classifier):
+class PCKLMKLClassifier(NormEstimator, Classifier):
     """Localized kernel learning with probability confidence kernels.
 
     ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
@@ -77,17 +75,7 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
     True
     """
 
-    p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger values are more even.")
-    learn_tol: float = setting(
-        1e-3, POSITIVE, "Relative duality gap of the weights at which the rounds stop."
-    )
-
     _weights_use_labels = True
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_NORM_ONE,
-        "history_": FALLING,
-        "duality_gap_": CERTIFIED,
-    }
 
     def _learn(self, training: Training) -> GatedMachine:
         probabilities, left_out = training.cache.cached(
@@ -95,12 +83,8 @@ class PCKLMKLClassifier(IterativeEstimator, Classifier):
         )
         # A new sample does not contribute to its density; training samples are treated the same.
         base = rescale_missing(left_out, training.samples.present)
-        return self._learn_weights(
-            training,
-            lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
-            gate=WeightedGate(probabilities),
-            base=base,
-        )
+        gate = WeightedGate(probabilities)
+        return self._learn_weights(training, self._steps, gate=gate, base=base)
 
 
 def _learn_probabilities(training: Training) -> tuple[ClassProbabilities, Array]:

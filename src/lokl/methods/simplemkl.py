@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
-from lokl.base.settings import POSITIVE
 from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
 
 
 @settings
-class _SimpleMKL(IterativeEstimator):
+class _SimpleMKL(OptimizingEstimator):
     """Weights that sum to one, by descent along the reduced gradient."""
 
-    learn_tol: float = setting(
-        0.01, POSITIVE, "Certified duality gap, relative to the objective, that ends the search."
-    )
+    learn_tol: float = 0.01
     max_iter: int = 500
 
     _own_attributes: ClassVar[AttributeDocs] = {
