@@ -28,7 +28,8 @@ def geometry_of(K):
 def clusters_of(X, weight=None, sharpness=None, **settings):
     samples = Samples(X, X, weight=weight)
     kernels, rng = [Linear(), RBF(0.1)], np.random.RandomState(0)
-    training = Training(samples, np.arange(len(X)), kernels, ["line", "bump"], [], None, rng)
+    rows, names = np.arange(len(X)), ["line", "bump"]
+    training = Training(samples, rows, rows, names, kernels, None, {}, kernels=kernels, rng=rng)
     found, distances = CLMKLClassifier(**settings)._find_clusters(training, sharpness)
     np.testing.assert_allclose(found.shares(distances), found.memberships(X), atol=1e-6)
     return found
