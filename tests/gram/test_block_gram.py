@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 
 from lokl import CLMKLClassifier
 from lokl.gram import GatedGram, InnerProducts
-from lokl.gram.block_gram import BlockGram, ranks_of
+from lokl.gram.block_gram import BlockGram
+from lokl.gram.plan import ranks_of
 from lokl.kernels import RBF, Linear, rbf_ladder
 from lokl.solvers import MWU, Exact
 from lokl.solvers.problem import hinge, squared_hinge

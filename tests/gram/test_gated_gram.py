@@ -29,7 +29,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from lokl.gates import ConstantGate
-from lokl.gram import Expansion, GatedGram, GatedKernel, InnerProducts, mixing
+from lokl.gram import GatedGram, GatedKernel, InnerProducts, mixing
 from lokl.gram.layouts import TILE, Dense, Panels, Sparse, choose_layout
 from lokl.gram.plan import Points
 from lokl.kernels import RBF, Linear, rbf_ladder
@@ -134,7 +134,7 @@ def test_contributions_of_kernels_add_up(kernels, make, dtype, seed, n, p, kind,
     with layout_of(make):
         gram = GatedGram(kernels, Z, HZ, dtype=dtype, pair_normalized=pair_normalized)
     kernel = GatedKernel(kernels, ConstantGate(), np.ones(len(kernels)), pair_normalized)
-    expansion = Expansion.make(kernel, gram, coef, [1.0, 2.0])
+    expansion = gram.expansion(kernel, coef, np.array([1.0, 2.0]))
     points = Points.make(gram.plan, X, H)
     each = parts(kernels, X, H, Z, HZ, pair_normalized)
     contributions = expansion.contributions(points)

@@ -23,8 +23,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from lokl._arrays import Samples
 from lokl.gates import ConstantGate, SoftmaxGate
-from lokl.gram import Expansion, GatedKernel, InnerProducts
-from lokl.gram.kernel_pca import KernelScores, kernel_pca
+from lokl.gram import GatedKernel, InnerProducts
 from lokl.kernels import RBF, AnisotropicRBF, Linear, Polynomial
 
 seeds = st.integers(0, 2**16)
@@ -180,7 +179,7 @@ def expansion_of(kernels, X, gate, cache_size=512, dtype="float64"):
     gram.rows(np.arange(len(X)))
     coef = np.zeros((len(X), 2))
     coef[:5] = np.random.RandomState(1).normal(size=(5, 2))
-    return Expansion.make(kernel, gram, coef, [0.5, -0.5])
+    return gram.expansion(kernel, coef, np.array([0.5, -0.5]))
 
 
 @pytest.mark.parametrize("gate", [ConstantGate(), SoftmaxGate(1.0)], ids=repr)
@@ -244,31 +243,3 @@ def test_gates_are_computed_once_for_each_side():
         Counting.calls = 0
         call()
         assert Counting.calls == expected
-
-
-@pytest.mark.parametrize("n", [40, 600])
-def test_kernel_scores_are_standardised_and_uncorrelated(n):
-    X = np.random.default_rng(0).normal(size=(n, 4))
-    scores = KernelScores.learn([RBF(0.1)], Samples.of(X), np.random.RandomState(0), 3)
-    Z = scores(Samples.of(X))
-    assert Z.shape == (n, 3)
-    assert_allclose(Z.mean(axis=0), 0.0, atol=1e-8)
-    assert_allclose(Z.var(axis=0), 1.0, rtol=1e-8)
-    if n <= 500:
-        assert_allclose(Z.T @ Z / n, np.eye(3), atol=1e-6)
-
-
-@given(seed=st.integers(0, 1000), n=st.integers(2, 20))
-def test_principal_components_of_a_linear_kernel_are_those_of_the_samples(seed, n):
-    rng = np.random.RandomState(seed)
-    X, weight = rng.normal(size=(n, 3)), rng.randint(1, 4, size=n)
-    repeated = np.repeat(X, weight, axis=0)
-    centre = repeated.mean(axis=0)
-    variance, axes = np.linalg.eigh(np.cov(repeated.T, bias=True))
-    found = kernel_pca(X @ X.T, weight.astype(float), 3)
-    k = found.coef.shape[1]
-    assert_allclose(found.variance, variance[::-1][:k], rtol=1e-6)
-    assert_allclose(found.total, variance.sum())
-    fresh = rng.normal(size=(5, 3))
-    scores = fresh @ X.T @ found.coef + found.offset
-    assert_allclose(np.abs(scores), np.abs((fresh - centre) @ axes[:, ::-1][:, :k]), atol=1e-6)

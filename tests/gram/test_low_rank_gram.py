@@ -24,7 +24,6 @@ from sklearn.base import clone
 from lokl._arrays import Samples
 from lokl.gates import ConstantGate, SoftmaxGate
 from lokl.gram import (
-    Expansion,
     GatedGram,
     GatedKernel,
     LowRank,
@@ -236,7 +235,7 @@ def test_a_function_of_new_samples_is_the_sum_over_the_training_samples(kind, ca
     u, Z = coefficients(40, 2, rng), dense(9, rng)
     trusts = gram.kernel(ConstantGate(), np.ones(len(kernels)))
     b = np.array([1.0, -1.0])
-    ask = Expansion.make(trusts, gram, u, b)
+    ask = gram.expansion(trusts, u, b)
     between = [trusts._features(Z)[:, s] @ trusts._features(X)[:, s].T for s in gram.features.spans]
     expected = np.einsum("izj,jir,jt->zt", between, gram.gates, u)
     trusting = ask.prepare_ungated(Samples.of(Z))
@@ -250,7 +249,7 @@ def test_a_function_keeps_landmarks_and_no_other_samples():
     X = np.random.default_rng(0).normal(size=(3000, 4))
     gram = low_rank([RBF(0.4)], X, None, 50)
     u = np.random.RandomState(0).normal(size=(3000, 1))
-    ask = Expansion.make(gram.kernel(ConstantGate(), np.ones(1)), gram, u, 0.0)
+    ask = gram.expansion(gram.kernel(ConstantGate(), np.ones(1)), u, np.zeros(1))
     assert len(pickle.dumps(ask)) < 50 * (50 + 20) * 8 + 20_000
     again = pickle.loads(pickle.dumps(ask))
     np.testing.assert_array_equal(again(Samples.of(X[:20])), ask(Samples.of(X[:20])))

@@ -4,14 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_cases import FRESH, X, labels, score
+from hypothesis import given
+from hypothesis import strategies as st
 from method_cases import make, two_regions, views
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from lokl import LMKLClassifier
+from lokl._arrays import Samples
 from lokl.gates import GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import CenteredSparse, OfGiven, Quadratic, Standardized
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
+from lokl.methods.lmkl import KernelScores, principal_components
 from lokl.solvers import Exact, Machines, epsilon_insensitive, hinge, solve_svc, squared_hinge
 
 KERNELS = [Linear(), Polynomial(2), RBF(0.5)]
@@ -280,3 +285,30 @@ def test_a_gate_seen_through_a_representation_is_the_gate_on_it():
     np.testing.assert_array_equal(H, inner(scale(X), V))
     np.testing.assert_array_equal(gate.pullback(X, V, H, G), inner.pullback(scale(X), V, H, G))
     np.testing.assert_array_equal(gate.project(V), V)
+
+
+@pytest.mark.parametrize("n", [40, 600])
+def test_kernel_scores_are_standardised_and_uncorrelated(n):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    scores = KernelScores.learn([RBF(0.1)], Samples.of(X), np.random.RandomState(0), 3)
+    Z = scores(Samples.of(X))
+    assert Z.shape == (n, 3)
+    assert_allclose(Z.mean(axis=0), 0.0, atol=1e-8)
+    assert_allclose(Z.var(axis=0), 1.0, rtol=1e-8)
+    if n <= 500:
+        assert_allclose(Z.T @ Z / n, np.eye(3), atol=1e-6)
+
+
+@given(seed=st.integers(0, 1000), n=st.integers(2, 20))
+def test_principal_components_of_a_linear_kernel_are_those_of_the_samples(seed, n):
+    rng = np.random.RandomState(seed)
+    X, weight = rng.normal(size=(n, 3)), rng.randint(1, 4, size=n)
+    repeated = np.repeat(X, weight, axis=0)
+    centre = repeated.mean(axis=0)
+    variance, axes = np.linalg.eigh(np.cov(repeated.T, bias=True))
+    coef, offset = principal_components(X @ X.T, weight.astype(float), 3)
+    k = coef.shape[1]
+    assert_allclose((repeated @ X.T @ coef).var(axis=0), variance[::-1][:k], rtol=1e-6)
+    fresh = rng.normal(size=(5, 3))
+    scores = fresh @ X.T @ coef + offset
+    assert_allclose(np.abs(scores), np.abs((fresh - centre) @ axes[:, ::-1][:, :k]), atol=1e-6)

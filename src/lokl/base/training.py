@@ -12,7 +12,7 @@ from lokl.base.diagnostics import all_saturated
 from lokl.base.fit_cache import FitCache
 from lokl.base.model import FitDetails, GatedMachine, SupportSet
 from lokl.gates import Gate
-from lokl.gram import Expansion, GatedGram
+from lokl.gram import GatedGram
 from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Machines, Problem, Solution, Solver
@@ -379,7 +379,7 @@ class Training:
         support = SupportSet.of(solution.coef, self.samples, self.rows)
         return GatedMachine(
             kernel,
-            Expansion.make(kernel, gram, solution.coef, solution.intercept),
+            gram.expansion(kernel, solution.coef, solution.intercept),
             support,
             solution.coef[support.positions].T,
             np.array([solution.objective] if history is None else history),

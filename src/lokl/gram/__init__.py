@@ -39,8 +39,7 @@ normalizers and gates. It never changes; other gates make another one. The slab 
 latest matrix. If every sample has its gates in one rank alone, the matrix is a `BlockGram`: one
 matrix for each rank, and nothing between them. `mixing` computes blocks, products and sums between
 two sets of points. `GatedKernel` is the learned kernel for any samples, `Expansion` a function
-``sum_j k(x, x_j) a_j + b`` that stores only the points with a coefficient. `kernel_pca` computes
-coordinates of samples from kernel values.
+``sum_j k(x, x_j) a_j + b`` that stores only the points with a coefficient.
 
 The low-rank twin
 -----------------
@@ -51,18 +50,18 @@ values with the landmarks, and columns into features by a triangular matrix for 
 features of all samples fit the memory they are stored, otherwise columns are computed tile by tile.
 """
 
-from lokl.gram.gated_gram import GatedGram
-from lokl.gram.gated_kernel import Expansion, GatedKernel
-from lokl.gram.inner_products import InnerProducts
-from lokl.gram.low_rank import LowRank, LowRankGram, LowRankKernel, LowRankProducts
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Expansion",
-    "GatedGram",
-    "GatedKernel",
-    "InnerProducts",
-    "LowRank",
-    "LowRankGram",
-    "LowRankKernel",
-    "LowRankProducts",
-]
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.gram.gated_gram import GatedGram as GatedGram
+    from lokl.gram.gated_gram import InnerProducts as InnerProducts
+    from lokl.gram.gated_kernel import Expansion as Expansion
+    from lokl.gram.gated_kernel import GatedKernel as GatedKernel
+    from lokl.gram.low_rank import LowRank as LowRank
+    from lokl.gram.low_rank import LowRankGram as LowRankGram
+    from lokl.gram.low_rank import LowRankKernel as LowRankKernel
+    from lokl.gram.low_rank import LowRankProducts as LowRankProducts
+
+__getattr__, __all__ = lazy_exports(__name__)

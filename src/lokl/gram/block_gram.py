@@ -12,38 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from lokl._arrays import Array, column
-from lokl.gram.gated_gram import GatedGram
-from lokl.gram.inner_products import InnerProducts, frozen
+from lokl.gram.gated_gram import GatedGram, InnerProducts
 from lokl.gram.memory import MEGABYTE
-from lokl.gram.plan import Points
+from lokl.gram.plan import Points, ranks_of
 
 # Rows that the memory of a block holds at least, even if half of it is for inner products.
 _FEWEST_ROWS = 4
-
-
-def ranks_of(gates: Array) -> Array | None:
-    """Return the one rank in which each sample has its gates, -1 for a sample without any.
-
-    Parameters
-    ----------
-    gates : array of shape (n_samples, n_kernels, rank)
-
-    Returns
-    -------
-    ranks : array of shape (n_samples,) or None
-        None if there is only one rank, or a sample has gates in several.
-    """
-    if gates.shape[2] < 2:
-        return None
-    used = (gates != 0).any(axis=1)
-    count = used.sum(axis=1)
-    return np.where(count > 0, used.argmax(axis=1), -1) if (count <= 1).all() else None
-
-
-def in_rank(points: Points, rows: Array, rank: int) -> Points:
-    """Return samples that have their gates in one rank, with gates of this rank alone."""
-    part = points.take(rows)
-    return part.regated(part.gates[:, :, [rank]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +41,7 @@ class BlockGram(GatedGram):
 
     @classmethod
     def divided(cls, inner: InnerProducts, points: Points, ranks: Array) -> "BlockGram":
-        """Return the matrix of samples with given ranks (see :func:`ranks_of`)."""
+        """Return the matrix of samples with given ranks (see :func:`~lokl.gram.plan.ranks_of`)."""
         members = {
             int(rank): np.flatnonzero(ranks == rank) for rank in np.unique(ranks[ranks >= 0])
         }
@@ -79,7 +53,7 @@ class BlockGram(GatedGram):
         dtype, blocks = points.plan.dtype, []
         for (rank, rows), budget in zip(members.items(), budgets, strict=True):
             part = InnerProducts(inner.X[rows], cache_size=budget, dtype=dtype, keep=inner.keep)
-            blocks.append(_Block(rank, rows, GatedGram.of(part, in_rank(points, rows, rank))))
+            blocks.append(_Block(rank, rows, GatedGram.of(part, points.in_rank(rows, rank))))
         return cls._joined(inner, points, ranks, blocks)
 
     @classmethod
@@ -98,16 +72,12 @@ class BlockGram(GatedGram):
             positions[block.rows] = np.arange(len(block.rows))
         return positions
 
-    def regated(self, gates: Array) -> GatedGram:
-        gates = frozen(gates, self.n_samples, self.plan.n_kernels)
-        if np.array_equal(gates, self.gates):
-            return self
-        points = self.points.regated(gates)
-        ranks = ranks_of(gates)
+    def _with(self, points: Points) -> GatedGram:
+        ranks = ranks_of(points.gates)
         if ranks is None or not np.array_equal(ranks, self._ranks):
             return GatedGram.of(self.inner, points)
         blocks = [
-            _Block(b.rank, b.rows, b.gram.regated(gates[b.rows][:, :, [b.rank]]))
+            _Block(b.rank, b.rows, b.gram.regated(points.gates[b.rows][:, :, [b.rank]]))
             for b in self._blocks
         ]
         return self._joined(self.inner, points, ranks, blocks)

@@ -1,4 +1,7 @@
-"""The gated Gram matrix of training samples, in blocks and inside a memory budget."""
+"""The gated Gram matrix of training samples, in blocks and inside a memory budget.
+
+The samples are laid out once, and all matrices on them share one memory.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,10 +15,9 @@ from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
 from lokl.gates.base import Gate
 from lokl.gram import mixing
-from lokl.gram.inner_products import InnerProducts, frozen
-from lokl.gram.layouts import TILE
+from lokl.gram.layouts import TILE, SampleLayouts
 from lokl.gram.memory import MEGABYTE, GramMemory, RowCache
-from lokl.gram.plan import Points
+from lokl.gram.plan import GramPlan, Points, ranks_of, with_rank
 from lokl.kernels.base import Kernel
 
 if TYPE_CHECKING:
@@ -27,6 +29,91 @@ _rows = CompiledModule("lokl.gram._rows")
 _COPIED_ROWS = 64
 # Megabytes of a matrix that is stored whole whatever the budget: 45 samples in float64.
 _ALWAYS_FITS = 1 / 64
+
+
+class InnerProducts:
+    """Training samples laid out for inner products, with one memory for all Gram matrices on them.
+
+    It lives as long as a fit, or as a search over many kernels: gates and kernels change, layouts
+    stay. It is not safe to use from several threads at once.
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+        Without NaN.
+    cache_size : float, default=512
+        Megabytes for all stored rows together.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of rows; "auto" is float32 unless kernel values would lose digits in it.
+    keep : bool, default=False
+        Use half of the memory for inner products, which stay when gates or kernels change; only
+        for dense samples, whose inner products are expensive.
+    """
+
+    def __init__(self, X: Any, *, cache_size: float = 512, dtype: Any = "auto", keep: bool = False):
+        self.X = X
+        self.cache_size = cache_size
+        self.dtype = dtype
+        self.keep = keep
+        self.memory = GramMemory(X.shape[0])
+        self._layouts = SampleLayouts(X)
+        self._latest: Points | None = None
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    def gated(
+        self,
+        kernels: Sequence[Kernel],
+        gates: Array | None = None,
+        *,
+        pair_normalized: bool = False,
+    ) -> "GatedGram":
+        """Return the Gram matrix of bound kernels under gates.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+        gates : array of shape (n_samples, n_kernels) or (n_samples, n_kernels, rank), optional
+            None is ``1 / sqrt(n_kernels)``.
+        pair_normalized : bool, default=False
+            Divide by ``sum_i <h_i(x), h_i(z)>``.
+        """
+        points = self.prepare(kernels, gates, pair_normalized)
+        ranks = ranks_of(points.gates)
+        if ranks is None:
+            return GatedGram.of(self, points)
+        from lokl.gram.block_gram import BlockGram
+
+        return BlockGram.divided(self, points, ranks)
+
+    def prepare(self, kernels: Sequence[Kernel], gates: Any, pair_normalized: bool) -> Points:
+        """Prepare the samples for kernels; the latest preparation is reused."""
+        n, m, latest = self.n_samples, len(kernels), self._latest
+        gates = frozen(np.full((n, m), 1.0 / np.sqrt(m)) if gates is None else gates, n, m)
+        # Bound kernels do not change.
+        wanted = (list(kernels), pair_normalized)
+        if latest is not None and (latest.plan.kernels, latest.plan.pair_normalized) == wanted:
+            return latest.regated(gates)
+        plan = GramPlan.make(kernels, self._layouts, self.dtype, pair_normalized)
+        points = Points.make(plan, self.X, gates, self._layouts)
+        # Views with scaled columns are large and rarely used again.
+        if all(family.view.column_scale is None for family in plan.families):
+            self._latest = points
+        return points
+
+    def take(self, rows: Array) -> "InnerProducts":
+        """Return some of the samples in the same layouts, with their own memory."""
+        part = InnerProducts(
+            self.X[rows], cache_size=self.cache_size, dtype=self.dtype, keep=self.keep
+        )
+        part._layouts = self._layouts.take(rows, part.X)
+        return part
+
+    def release(self) -> None:
+        """Free the memory of all stored rows, matrices and inner products."""
+        self.memory = GramMemory(self.n_samples)
 
 
 class GatedGram:
@@ -96,7 +183,11 @@ class GatedGram:
         gates = frozen(gates, self.n_samples, self.plan.n_kernels)
         if np.array_equal(gates, self.gates):
             return self
-        return self.of(self.inner, self.points.regated(gates))
+        return self._with(self.points.regated(gates))
+
+    def _with(self, points: Points) -> "GatedGram":
+        """Return the matrix of the same samples under other gates."""
+        return self.of(self.inner, points)
 
     @property
     def exact(self) -> "GatedGram":
@@ -117,7 +208,15 @@ class GatedGram:
         return GatedKernel(self.kernels, gate, params, self.pair_normalized, names)
 
     def expansion(self, kernel: "GatedKernel", coef: Array, intercept: Array) -> "Expansion":
-        """Return the functions of any sample with coefficients (n_samples, n_functions)."""
+        """Return ``f(x) = sum_j k(x, x_j) a_j + b`` as functions of any sample.
+
+        Parameters
+        ----------
+        kernel : GatedKernel
+        coef : array of shape (n_samples, n_functions)
+            The coefficients ``a`` of the training samples.
+        intercept : array of shape (n_functions,)
+        """
         from lokl.gram.gated_kernel import SupportExpansion
 
         support = support_of(coef)
@@ -392,3 +491,15 @@ def _explicit_features(points: Points) -> Any:
     if any(is_sparse(part) for part in parts):
         return sparse.csr_matrix(sparse.hstack(parts))
     return parts[0] if len(parts) == 1 else np.hstack(parts)
+
+
+def frozen(gates: Any, n_samples: int, n_kernels: int) -> Array:
+    """Return a read-only copy of gate values, (n_samples, n_kernels, rank)."""
+    if np.shape(gates)[:2] != (n_samples, n_kernels):
+        raise ValueError(
+            f"gates of {n_samples} samples and {n_kernels} kernels have shape "
+            f"({n_samples}, {n_kernels}[, rank]), got {np.shape(gates)}"
+        )
+    gates = with_rank(np.array(gates, dtype=np.float64))
+    gates.flags.writeable = False
+    return np.asarray(gates)

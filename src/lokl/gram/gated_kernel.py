@@ -12,10 +12,8 @@ from lokl._threads import limit_blas_for
 from lokl.gates.base import Gate
 from lokl.gates.functions import ConstantGate
 from lokl.gram import mixing
-from lokl.gram.block_gram import in_rank, ranks_of
-from lokl.gram.gated_gram import GatedGram
-from lokl.gram.inner_products import InnerProducts
-from lokl.gram.plan import GramPlan, Points
+from lokl.gram.gated_gram import GatedGram, InnerProducts
+from lokl.gram.plan import GramPlan, Points, ranks_of
 from lokl.kernels.base import Kernel
 from lokl.kernels.samples import read_samples
 
@@ -102,6 +100,8 @@ def average_kernel(kernels: Sequence[Kernel], names: Sequence[str] | None = None
 class Expansion(ABC):
     """Functions ``f(x) = sum_j k(x, x_j) a_j + b``, reduced to the data that new samples need.
 
+    Made by :meth:`GatedGram.expansion`.
+
     Attributes
     ----------
     kernel : GatedKernel
@@ -110,12 +110,6 @@ class Expansion(ABC):
 
     kernel: GatedKernel
     intercept: Array
-
-    @staticmethod
-    def make(kernel: GatedKernel, gram: GatedGram, coef: Array, intercept: Any) -> "Expansion":
-        """Return the functions with coefficients (n_samples, n_functions) on training samples."""
-        intercept = np.broadcast_to(np.asarray(intercept, dtype=float), coef.shape[1])
-        return gram.expansion(kernel, coef, intercept)
 
     @property
     @abstractmethod
@@ -221,5 +215,5 @@ class SupportExpansion(Expansion):
             return
         for rank in np.intersect1d(near[near >= 0], far):
             rows, stored = np.flatnonzero(near == rank), np.flatnonzero(far == rank)
-            points_in_rank = in_rank(points, rows, rank)
-            yield rows, points_in_rank, in_rank(self.points, stored, rank), self.coef[stored]
+            near_points, far_points = points.in_rank(rows, rank), self.points.in_rank(stored, rank)
+            yield rows, near_points, far_points, self.coef[stored]

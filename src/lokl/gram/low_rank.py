@@ -30,9 +30,8 @@ from lokl.gram.feature_maps import (
     squared_norms_by_kernel,
     sum_by_kernel,
 )
-from lokl.gram.gated_gram import GatedGram
+from lokl.gram.gated_gram import GatedGram, InnerProducts
 from lokl.gram.gated_kernel import Expansion, GatedKernel
-from lokl.gram.inner_products import InnerProducts
 from lokl.gram.landmarks import Landmarks, choose_landmarks
 from lokl.gram.memory import MEGABYTE
 from lokl.gram.plan import GramPlan, Points

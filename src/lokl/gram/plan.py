@@ -243,6 +243,11 @@ class Points:
         """Return the same samples under other gates; layouts are shared."""
         return Points(self.plan, self.X, self.layouts, with_rank(gates), self.normalizers)
 
+    def in_rank(self, rows: Array, rank: int) -> "Points":
+        """Return samples that have their gates in one rank, with gates of this rank alone."""
+        part = self.take(rows)
+        return part.regated(part.gates[:, :, [rank]])
+
     def ungated(self) -> "Points":
         """Return the same samples with all gates one."""
         return self.regated(np.ones((self.n_samples, self.plan.n_kernels)))
@@ -299,3 +304,22 @@ def with_rank(gates: Array) -> Array:
     """Return gate values with the rank as third axis, (n_samples, n_kernels, rank)."""
     gates = np.asarray(gates, dtype=np.float64)
     return gates[:, :, np.newaxis] if gates.ndim == 2 else gates
+
+
+def ranks_of(gates: Array) -> Array | None:
+    """Return the one rank in which each sample has its gates, -1 for a sample without any.
+
+    Parameters
+    ----------
+    gates : array of shape (n_samples, n_kernels, rank)
+
+    Returns
+    -------
+    ranks : array of shape (n_samples,) or None
+        None if there is only one rank, or a sample has gates in several.
+    """
+    if gates.shape[2] < 2:
+        return None
+    used = (gates != 0).any(axis=1)
+    count = used.sum(axis=1)
+    return np.where(count > 0, used.argmax(axis=1), -1) if (count <= 1).all() else None

@@ -274,7 +274,8 @@ class ClusterEstimator(OptimizingEstimator):
         if sharpness is None:
             mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
             sharpness = 1.0 / mean if mean > 0 else 1.0
-        return Clusters(Expansion.make(kernel, gram, coef, 0.0), square_norms, sharpness), distances
+        functions = gram.expansion(kernel, coef, np.zeros(coef.shape[1]))
+        return Clusters(functions, square_norms, sharpness), distances
 
     def _partition(
         self, gram: GatedGram, weight: Array, rng: np.random.RandomState

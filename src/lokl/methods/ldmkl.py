@@ -10,7 +10,6 @@ from lokl.base import Classifier, Regressor, Training, setting, settings
 from lokl.base.diagnostics import all_saturated
 from lokl.base.model import FitDetails, Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
-from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.success import (
     Expert,
@@ -116,8 +115,8 @@ class _LDMKL(SuccessEstimator):
             coef = coef * chosen.gate[:, np.newaxis]
             if self.intercept == "drop":
                 intercept = np.zeros(len(problems))
-        expansion = Expansion.make(
-            average_kernel([kernel], [name]), solution.gram, coef, np.zeros(len(problems))
+        expansion = solution.gram.expansion(
+            average_kernel([kernel], [name]), coef, np.zeros(len(problems))
         )
         solution.gram.release()
         support = np.flatnonzero((solution.coef != 0).any(axis=1))

@@ -1,17 +1,21 @@
 """LMKL: a gate learned by gradient, together with the SVM."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from lokl._arrays import Array
+from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice, check_not_negative
 from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
 from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
 from lokl.base.settings import FLAG, Rule, anything
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
-from lokl.gram.kernel_pca import KernelScores
+from lokl.gram import Expansion
+from lokl.gram.gated_kernel import average_kernel
+from lokl.kernels import Kernel
 from lokl.kernels.columns import column_names, resolve_columns
 from lokl.optimizers import GateObjective, line_search
 from lokl.solvers import Solver
@@ -24,6 +28,10 @@ _SNAP = 1e-3
 # models about as accurate as the average of the kernels, on four multi-view sets with more columns
 # than samples.
 _RIDGE = 1e3
+# Samples that span the components of kernel PCA; of more samples, some are drawn.
+_PCA_SAMPLES = 500
+# Components with less than this share of the largest variance are rounding.
+_PCA_NOISE = 1e-9
 
 
 def _check_ridge(name: str, value: Any) -> None:
@@ -199,3 +207,76 @@ class LMKLRegressor(_LMKL, Regressor):
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
     True
     """
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores:
+    """Leading kernel-PCA scores under the average kernel, standardised.
+
+    Attributes
+    ----------
+    components : Expansion
+        Scores of a sample.
+    scale : Standardized
+    """
+
+    components: Expansion
+    scale: Standardized
+
+    @classmethod
+    def learn(
+        cls,
+        kernels: Sequence[Kernel],
+        samples: Samples,
+        rng: np.random.RandomState,
+        n_components: int = 10,
+    ) -> "KernelScores":
+        """Learn components from at most 500 samples, drawn by their weight."""
+        n, weight = samples.n_samples, sample_weight(samples)
+        kernel = average_kernel(kernels)
+        gram = kernel.gram(samples, dtype="float64")
+        rows, row_weight = np.arange(n), weight
+        if n > _PCA_SAMPLES:
+            share = weight / weight.sum()
+            rows = np.sort(rng.choice(n, size=_PCA_SAMPLES, replace=False, p=share))
+            row_weight = np.ones(_PCA_SAMPLES)
+        loads, offset = principal_components(gram.block(rows), row_weight, n_components)
+        coef = np.zeros((n, loads.shape[1]))
+        coef[rows] = loads
+        components = gram.expansion(kernel, coef, offset)
+        return cls(components, Standardized.learn(components(samples), weight))
+
+    def __call__(self, samples: Samples) -> Array:
+        return np.asarray(self.scale(self.components(samples)))
+
+
+def principal_components(K: Array, weight: Array, n_components: int) -> tuple[Array, Array]:
+    """Compute leading principal components in feature space from a kernel matrix.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+    weight : array of shape (n_samples,)
+        A weight of 2 counts like the sample written twice.
+    n_components : int
+        Number of components at most; components without variance are left out.
+
+    Returns
+    -------
+    coef : array of shape (n_samples, n_components)
+    offset : array of shape (n_components,)
+        The scores of a sample with kernel values ``k``, (n_samples,), are ``k @ coef + offset``.
+    """
+    share = weight / weight.sum()
+    means = K @ share
+    centred = K - means - means[:, np.newaxis] + share @ means
+    root = np.sqrt(share)
+    values, vectors = np.linalg.eigh(root[:, np.newaxis] * centred * root)
+    keep = np.flatnonzero(values > _PCA_NOISE * max(values[-1], 0.0))[::-1][:n_components]
+    loads = root[:, np.newaxis] * vectors[:, keep] / np.sqrt(values[keep])
+    # Signs of eigenvectors are arbitrary: the largest score is made positive. Scores, unlike loads,
+    # do not depend on whether a row is written twice or has a weight of 2.
+    scores = loads / share[:, np.newaxis]
+    loads *= np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(len(keep))])
+    coef = loads - np.outer(share, loads.sum(axis=0))
+    return coef, -(means @ coef)

@@ -124,7 +124,7 @@ def _density(
     alone = average_kernel(gram.kernels)
     totals = member.sum(axis=0)
     coef = np.divide(member, totals, out=np.zeros_like(member), where=totals > 0)
-    density = Expansion.make(alone, gram, coef, np.zeros(member.shape[1]))
+    density = gram.expansion(alone, coef, np.zeros(member.shape[1]))
     # Without the sample itself its class has less mass and lacks its similarity to itself.
     unit = member / np.maximum(weight, np.finfo(float).tiny)[:, np.newaxis]
     sums = gram.dot(coef) * totals - unit * gram.diag()[:, np.newaxis]

@@ -324,7 +324,7 @@ class _Alternation:
         training, solution = self.training, step.solution
         # SwitchScores assume that every kernel is on, so gates of new samples are not needed.
         kernel = GatedKernel(training.kernels, ConstantGate(), step.params[0], names=training.names)
-        machines = Expansion.make(kernel, solution.gram, solution.coef, solution.intercept)
+        machines = solution.gram.expansion(kernel, solution.coef, solution.intercept)
         return SwitchScores(machines, step.params[0])
 
     def _scores_of_training(self, step: OptimizerStep) -> Array:

@@ -387,7 +387,7 @@ def regress(machine: Machines, gram: GatedGram, name: str) -> tuple[Array, Expan
     """Solve a regression under one kernel; return fitted values and the regressor."""
     dual = machine.solve(gram).duals[0]
     kernel = average_kernel(gram.kernels, [name])
-    expansion = Expansion.make(kernel, gram, dual.coef[:, np.newaxis], dual.intercept)
+    expansion = gram.expansion(kernel, dual.coef[:, np.newaxis], np.array([dual.intercept]))
     return dual.decision, expansion
 
 

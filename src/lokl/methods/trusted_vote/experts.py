@@ -11,7 +11,7 @@ from lokl._threads import effective_jobs, run_calls
 from lokl.base.fit_cache import FitCache
 from lokl.base.training import Training
 from lokl.gates import ConstantGate
-from lokl.gram import Expansion, GatedGram
+from lokl.gram import GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.trusted_vote.model import TrustedExpert
 from lokl.methods.trusted_vote.neighbourhood import Familiarity, KernelSimilarity, Neighbours
@@ -206,7 +206,7 @@ class ExpertTrainer:
             kept = np.arange(len(rows))
         expansion, stored = None, kept
         if gram.is_low_rank:
-            expansion = Expansion.make(average_kernel(gram.kernels), gram, both, 0.0)
+            expansion = gram.expansion(average_kernel(gram.kernels), both, np.zeros(both.shape[1]))
             stored = kept if self.n_neighbors else kept[:0]
         gram.release()
         expert = TrustedExpert(
