@@ -46,7 +46,7 @@ def check_same(fitted, plain, fresh=FRESH):
     """Check that two models are equal, to the last bit."""
     assert type(fitted) is type(plain)
     for tree, expected in zip(fitted.trees_, plain.trees_, strict=True):
-        for name in ("directions", "offsets", "bands", "children", "fill_values"):
+        for name in ("directions", "offsets", "bands", "is_split", "fill_values"):
             np.testing.assert_array_equal(getattr(tree, name), getattr(expected, name))
     for sizes, expected in zip(fitted.region_sizes_, plain.region_sizes_, strict=True):
         np.testing.assert_array_equal(sizes, expected)

@@ -199,8 +199,8 @@ def test_blocks_stay_small_however_many_rows_there_are():
 
     join = fitting.join_batch
 
-    def noted(plan, index, parts):
-        batch = join(plan, index, parts)
+    def noted(*arguments):
+        batch = join(*arguments)
         largest.append(sizeof(batch))
         return batch
 

@@ -97,7 +97,7 @@ def test_blocks_of_other_columns_are_named():
         meta=frame._meta,
         verify_meta=False,
     )
-    with pytest.raises(ValueError, match=r"X .*\['a', 'b'\] .*\['a', 'c'\]"):
+    with pytest.raises(ValueError, match=r"X .*\['a', 'b'\].*\['a', 'c'\]"):
         fit(classifier(), other, Y)
 
 

@@ -14,8 +14,7 @@ from lokl.regions.tree import TreeGrower, attach_branches, project
 
 
 def grow_tree(X, max_size, **settings):
-    grown = TreeGrower(max_size, **settings).grow(X)
-    return grown.tree, grown.members
+    return TreeGrower(max_size, **settings).grow(X)
 
 
 def cloud(seed, n, d, repeated=False):
@@ -94,15 +93,13 @@ def test_parts_in_different_places_grow_the_same_tree(seed, n, d, max_size, over
     grower = TreeGrower(max_size, overlap, (seed,))
     with patch.multiple(region_tree, _TRUNK_SAMPLE=40, _FEWEST_TO_SPLIT=9):
         whole, _ = grow_tree(X, max_size, overlap=overlap, seed=(seed,))
-        trunk = grower.grow_trunk(X[grower.subsample(n)], n)
+        trunk, _ = grower.grow_trunk(X[grower.subsample(n)], n)
     branches = []
-    for index, path in enumerate(trunk.paths):
+    for index, (rows, _) in enumerate(trunk.divide(X)):
         # Only the rows of this region, as on a worker that has no others.
-        part = X[trunk.tree.divide(X)[index].rows]
-        members = trunk.tree.divide(part)[index]
-        branches.append(grower.grow_branch(part, members, path, trunk.tree.fill_values).tree)
-    tree = attach_branches(trunk.tree, branches)
-    for name in ("directions", "offsets", "bands", "children", "fill_values"):
+        branches += grower.grow_branches(X[rows], trunk, [index])[0]
+    tree = attach_branches(trunk, branches)
+    for name in ("directions", "offsets", "bands", "is_split", "fill_values"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(whole, name))
 
 

@@ -35,7 +35,7 @@ def regions(estimator=ESTIMATOR, **more):
 
 
 def in_region(data, targets, weight=None, seed=0):
-    return KernelRegressionError.in_region(RegionData(data, targets, None, 0, weight), seed)
+    return KernelRegressionError.in_region(RegionData(data, targets, weight), seed)
 
 
 def plain_error(part, factors, rows):

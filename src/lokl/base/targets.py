@@ -20,8 +20,13 @@ from lokl.base.training import check_costs
 from lokl.solvers import Problem, Solver, epsilon_insensitive
 from lokl.solvers.solve import CHOICES, CLASSIFICATION, check_regression, classification_loss
 
+# Significant digits of the spread of targets. Further digits depend on the order of summation.
+_SPREAD_DIGITS = 6
+# Relative spread of targets that are constant but for rounding.
+_ROUNDING = 1e-12
 
-def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, int]:
+
+def learned_classes(who: str, y: Array, weight: Array | None) -> tuple[Array, Array, int]:
     """Return the sorted classes, the index of the class of every sample, and the class of ties.
 
     Parameters
@@ -29,7 +34,7 @@ def learned_classes(who: str, y: Array, weight: Array) -> tuple[Array, Array, in
     who : str
         Name of the estimator, for the error.
     y : array of labels
-    weight : array of shape (n_samples,)
+    weight : array of shape (n_samples,) or None
 
     Returns
     -------
@@ -269,6 +274,31 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         self._loss(solver)
+
+
+def target_spread(y: Array, weight: Array | None = None) -> float:
+    """Return the unit of costs and tolerances of a regression; see :func:`spread_of_moments`.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,) or (n_samples, n_targets)
+    weight : array of shape (n_samples,), optional
+    """
+    mean = np.average(y, axis=0, weights=weight)
+    return spread_of_moments(mean, np.average((y - mean) ** 2, axis=0, weights=weight))
+
+
+def spread_of_moments(mean: Any, variance: Any) -> float:
+    """Return the mean standard deviation of the targets, 1 if they are constant but for rounding.
+
+    Parameters
+    ----------
+    mean, variance : float or array of shape (n_targets,)
+    """
+    spread = np.sqrt(variance).mean()
+    if not spread > _ROUNDING * np.abs(mean).max():
+        return 1.0
+    return float(f"{spread:.{_SPREAD_DIGITS}g}")
 
 
 class TargetDecisionMixin(RegressorMixin):

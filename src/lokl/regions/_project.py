@@ -8,6 +8,8 @@ reaches the same region again.
 import numpy as np
 from numba import njit
 
+from lokl._compiled import INNER, LOOP
+
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.
 
@@ -15,10 +17,8 @@ from numba import njit
 # Shown to users while a loop is compiled.
 PURPOSES = {"project_dense": "regions", "project_sparse": "regions"}
 
-_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 
-
-@njit(**_LOOP)
+@njit(**LOOP)
 def project_dense(start, stop, X, rows, direction, fill_values, out):
     """Compute inner products of ``X[rows[start:stop]]`` with a direction, NaN replaced."""
     n_columns = direction.shape[0]
@@ -40,13 +40,13 @@ def project_dense(start, stop, X, rows, direction, fill_values, out):
         out[i] = (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+@njit(**INNER)
 def _value(row, j, fill_values):
     value = np.float64(row[j])
     return fill_values[j] if np.isnan(value) else value
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def project_sparse(start, stop, data, indices, indptr, rows, direction, fill_values, out):
     """Compute the same inner products for a CSR matrix with sorted indices."""
     sums = np.empty(4)

@@ -4,15 +4,11 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    MetaEstimatorMixin,
-    is_classifier,
-    is_regressor,
-)
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -24,31 +20,22 @@ from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
 from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
-from lokl.base.settings import (
-    JOBS,
-    SEED,
-    Rule,
-    anything,
-    check_settings,
-    count,
-    one_of,
-    or_none,
-)
+from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count, one_of, or_none
 from lokl.base.targets import (
     ClassDecisionMixin,
     ProbabilityMixin,
     TargetDecisionMixin,
     learned_classes,
+    target_spread,
 )
 from lokl.base.training import check_samples, check_weights, with_absent_views
 from lokl.kernels import RBF
 from lokl.kernels.dictionaries import named_kernels
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
-from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData
-from lokl.regions.model import Output, PartitionedModel, RegionPartition, take
+from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData, tune_regions
+from lokl.regions.model import Output, PartitionedModel
 from lokl.regions.scaling import learn_feature_scale, scale_columns
 from lokl.regions.tree import TreeGrower
-from lokl.regions.tuning import TunedFit, tune_regions
 from lokl.search.calibration import CalibratedMKLClassifier
 from lokl.search.lockstep import threads_for
 
@@ -58,20 +45,11 @@ _LARGEST_OVERLAP = 0.5
 # Settings of the default estimators, for targets of unit standard deviation. A loose tolerance is
 # enough, since errors of single SVMs average out over many regions.
 _TOLERANCE, _EPSILON = 1e-2, 0.05
-# Significant digits of the standard deviation of targets. Further digits depend on the order of
-# summation, which is different on a cluster.
-_SPREAD_DIGITS = 6
 
 
 def _check_overlap(name: str, value: Any) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= _LARGEST_OVERLAP:
+    if not isinstance(value, Real) or not 0 <= float(value) <= _LARGEST_OVERLAP:
         raise ValueError(f"{name} must be a number from 0 to {_LARGEST_OVERLAP}, got {value!r}")
-
-
-def rounded_spread(variance: Any) -> float:
-    """Return the standard deviation of targets, given the variance of each of them."""
-    return float(f"{np.sqrt(np.mean(variance)):.{_SPREAD_DIGITS}g}")
 
 
 @settings
@@ -165,7 +143,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         **FEATURE_ATTRIBUTES,
     }
 
-    _kind: ClassVar[str]  # required kind of estimator, for errors
+    _is_flat: ClassVar[Any]  # whether there is one decision per sample
+    _tasks: ClassVar[Any]  # kind of a decision, "class" or "target", and names of the decisions
 
     @classmethod
     def _attribute_docs(cls) -> AttributeDocs:
@@ -176,22 +155,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         """Return the estimator, or the default for targets of this standard deviation."""
 
     @abstractmethod
-    def _suits(self, estimator: Any) -> bool:
-        """Whether an estimator is of the required kind."""
-
-    @abstractmethod
-    def _encode_targets(
-        self, y: Array, weight: Array
-    ) -> tuple[Array, Array | None, dict[str, Any]]:
-        """Return targets, class indices (None for regression) and the attributes they define."""
-
-    @abstractmethod
-    def _tasks(self) -> tuple[str, Sequence[Any]]:
-        """Return the kind of a decision, "class" or "target", and the names of the decisions."""
-
-    @abstractmethod
-    def _is_flat(self) -> bool:
-        """Whether there is one decision per sample."""
+    def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
+        """Return class indices or targets, and the attributes that they define."""
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -211,19 +176,9 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         """
         check_settings(self)
         self._check_estimator()
-        frame = X if hasattr(X, "iloc") else None
-        X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
-        weight = check_weights(sample_weight, X)
-        y, codes, attributes = self._encode_targets(y, weight)
-        counted = np.flatnonzero(weight > 0)
-        X, samples = take(X, counted), take(X if frame is None else frame, counted)
-        data = RegionData(
-            samples,
-            y[counted],
-            None if codes is None else codes[counted],
-            len(attributes.get("classes_", ())),
-            None if sample_weight is None else weight[counted],
-        )
+        X, data = self._validate_training(X, y, sample_weight)
+        y, attributes = self._encode_targets(data.y, data.weight)
+        X, data = data._replace(y=y, classes=attributes.get("classes_")).with_weight(X)
         # Threads of BLAS would slow down the many small fits.
         with DeferredWarnings(), single_threaded_blas():
             seed, scale = self._draw_seed(), None
@@ -232,11 +187,25 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                 scale = learn_feature_scale(X, data, grower, self.n_jobs)
                 self._log(f"feature scale: {np.array2string(scale, precision=3, threshold=20)}")
                 X = scale_columns(X, scale)
-                data = data._replace(samples=scale_columns(samples, scale))
+                data = data._replace(samples=scale_columns(data.samples, scale))
             divide = partial(LocalRegions, X, data, self.n_jobs)
-            learned = self._learn(divide, seed, _target_spread(data), data.n_classes, y.shape[1:])
+            spread = target_spread(data.y, data.weight) if data.classes is None else 1.0
+            learned = self._learn(divide, seed, spread, data.classes, y.shape[1:])
         publish(self, {**attributes, **learned, "feature_scale_": scale})
         return self
+
+    def _validate_training(
+        self, X: Any, y: Any, weight: Any, *, part: bool = False
+    ) -> tuple[Any, RegionData]:
+        """Check training samples; return them for the trees, and for the estimators.
+
+        Targets are returned as they are. With `part`, there are other samples elsewhere.
+        """
+        frame = X if hasattr(X, "iloc") else None
+        X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
+        if weight is not None:
+            weight = check_weights(weight, X, part=part)
+        return X, RegionData(X if frame is None else frame, y, weight)
 
     def _draw_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -251,7 +220,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         divide: Callable[[TreeGrower], RegionBackend],
         seed: int,
         spread: float,
-        n_classes: int,
+        classes: Array | None,
         target_shape: tuple[int, ...],
     ) -> dict[str, Any]:
         """Fit the models of all partitions, and return the fitted attributes.
@@ -263,36 +232,33 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         seed : int
         spread : float
             Standard deviation of the targets; 1 for classification.
-        n_classes : int
-            0 for regression.
+        classes : array of shape (n_classes,) or None
+            None for regression.
         target_shape : tuple of int
             Shape of the targets of one sample.
         """
-        partitions: list[RegionPartition] = []
-        sizes: list[Array] = []
-        tuned = TunedFit(self._region_estimator(spread))
+        estimator, grid = self._region_estimator(spread), None
+        best_params: dict[str, Any] = {}
+        trees, models, sizes = [], [], []
         for index in range(self.covers):
             backend = divide(self._grower(seed, index))
-            sizes.append(backend.sizes)
             if index == 0:
                 is_default = self.estimator is None
-                tuned = tune_regions(
-                    tuned.estimator, backend, self.tune, self.param_grid, default=is_default
+                estimator, grid, best_params = tune_regions(
+                    estimator, backend, self.tune, self.param_grid, default=is_default
                 )
-                if tuned.best_params:
-                    self._log(f"chosen for all regions: {tuned.best_params}")
+                if best_params:
+                    self._log(f"chosen for all regions: {best_params}")
+            trees.append(backend.tree)
+            sizes.append(backend.sizes)
             self._log(f"partition {index + 1}: {len(sizes[-1])} regions of up to {sizes[-1].max()}")
-            models = backend.fit(tuned.estimator, tuned.fit)
-            partitions.append(RegionPartition(backend.tree, models))
+            models.append(backend.fit(estimator, grid))
             # If all samples are in one region, all further partitions would be the same.
-            if len(models) == 1:
+            if len(models[-1]) == 1:
                 break
-        trees = [partition.tree for partition in partitions]
-        fitted = [
-            [getattr(m, "fitted", None) for m in partition.models] for partition in partitions
-        ]
-        names, kernels = _all_kernels([m for models in fitted for m in models if m is not None])
-        averages = len(trees) > 1 or trees[0].overlaps
+        fitted = [[getattr(model, "fitted", None) for model in part] for part in models]
+        names, kernels = _all_kernels([m for part in fitted for m in part if m is not None])
+        n_classes = 0 if classes is None else len(classes)
         n_targets = 1 if n_classes or not target_shape else target_shape[0]
         return {
             "trees_": trees,
@@ -300,8 +266,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
             "kernel_names_": names,
             "region_sizes_": sizes,
             "feature_scale_": None,
-            "best_params_": tuned.best_params,
-            "_model": PartitionedModel(partitions, averages, n_classes, n_targets, names, kernels),
+            "best_params_": best_params,
+            "_model": PartitionedModel(trees, models, n_classes, n_targets, names, kernels),
         }
 
     def _log(self, text: str) -> None:
@@ -318,9 +284,13 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                 "estimator must be an estimator of lokl, such as UniformMKLClassifier(), a "
                 f"pipeline that ends in one, or None, got {estimator!r}"
             )
-        if not self._suits(estimator):
+        suits, kind = is_regressor(estimator), "regressor"
+        if is_classifier(self):
+            suits = is_classifier(estimator) and hasattr(estimator, "decision_function")
+            kind = "classifier with decision_function"
+        if not suits:
             raise ValueError(
-                f"estimator of {type(self).__name__} must be a {self._kind}, got {estimator!r}"
+                f"estimator of {type(self).__name__} must be a {kind}, got {estimator!r}"
             )
 
     def _takes_missing(self, X: Any) -> bool:
@@ -391,14 +361,6 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         return tags
 
 
-def _target_spread(data: RegionData) -> float:
-    """Return the standard deviation of the targets, 1 for classification."""
-    if data.codes is not None:
-        return 1.0
-    mean = np.average(data.y, axis=0, weights=data.weight)
-    return rounded_spread(np.average((data.y - mean) ** 2, axis=0, weights=data.weight))
-
-
 def _all_kernels(fitted: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return the names of all kernels, and bound kernels of a region that has all of them."""
     models = [model[-1] if isinstance(model, Pipeline) else model for model in fitted]
@@ -455,21 +417,15 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
         "classes_": ("array of shape (n_classes,)", ""),
         **RegionEstimator._attributes,
     }
-    _kind = "classifier with decision_function"
-
-    def _suits(self, estimator: Any) -> bool:
-        return is_classifier(estimator) and hasattr(estimator, "decision_function")
 
     def _region_estimator(self, spread: float = 1.0) -> Any:
         # Type checkers cannot see constructors that are made from declared settings.
         make: Any = UniformMKLClassifier
         return make([RBF()], tol=_TOLERANCE) if self.estimator is None else self.estimator
 
-    def _encode_targets(
-        self, y: Array, weight: Array
-    ) -> tuple[Array, Array | None, dict[str, Any]]:
+    def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
-        return y, codes, {"classes_": classes, "_tie": tie}
+        return codes, {"classes_": classes, "_tie": tie}
 
     def _has_probabilities(self) -> bool:
         return hasattr(self._region_estimator(), "predict_proba")
@@ -505,23 +461,15 @@ class RegionRegressor(TargetDecisionMixin, RegionEstimator):
     True
     """
 
-    _kind = "regressor"
-
-    def _suits(self, estimator: Any) -> bool:
-        return bool(is_regressor(estimator))
-
     def _region_estimator(self, spread: float = 1.0) -> Any:
         if self.estimator is not None:
             return self.estimator
         make: Any = UniformMKLRegressor
-        unit = spread or 1.0
-        return make([RBF()], C=unit, epsilon=_EPSILON * unit, tol=_TOLERANCE * unit)
+        return make([RBF()], C=spread, epsilon=_EPSILON * spread, tol=_TOLERANCE * spread)
 
-    def _encode_targets(
-        self, y: Array, weight: Array
-    ) -> tuple[Array, Array | None, dict[str, Any]]:
+    def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
-        return y, None, {"_one_target": y.ndim == 1}
+        return y, {"_one_target": y.ndim == 1}
 
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         return "target", range(self._model.n_targets)

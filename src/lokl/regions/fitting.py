@@ -1,21 +1,31 @@
-"""Training data of regions, and fits of one model per region in the memory of this process."""
+"""Training data of regions, fits of one model per region, and the choice of their settings.
+
+Settings are chosen by cross-validation: once on a few regions, or in every region.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
 
 from lokl._arrays import Array, column
 from lokl._threads import run_calls, single_threaded
-from lokl.regions.model import ClassifierRegion, ConstantRegion, RegionModel, RegressorRegion, take
+from lokl._warnings import capture_warnings, reissue
+from lokl.kernels import RBF
+from lokl.regions.model import ConstantRegion, FittedRegion, RegionModel, take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower
 from lokl.search.cross_validation import sample_weight_params
 from lokl.search.lockstep import threads_for
+from lokl.search.results import warn_at_grid_boundary
+from lokl.search.search import KernelSearchCV
 
-N_FOLDS = 5
+_N_FOLDS = 5
 # Cross-validation scores of fewer samples are mostly noise.
 _FEWEST_TO_VALIDATE = 100
 # Regions that stand for all of them when settings are chosen.
@@ -23,6 +33,10 @@ _TUNING_REGIONS = 4
 _MEGABYTE = 2**20
 # Memory for one region, in Gram matrices of its samples.
 _MATRICES = 2
+# Costs and widths of the RBF kernel for the default estimator; widths are in units of the
+# reciprocal variance of a region. Scores change slowly with the cost, so few costs are enough.
+_COSTS = [0.5, 2.0, 8.0, 32.0, 128.0, 512.0]
+_WIDTHS = [2.0**power for power in range(-3, 7)]
 
 
 class RegionData(NamedTuple):
@@ -33,69 +47,82 @@ class RegionData(NamedTuple):
     samples : {array, CSR matrix, data frame} of shape (n_samples, n_features)
         Samples for the estimators.
     y : array of shape (n_samples,) or (n_samples, n_targets)
-        Labels or targets.
-    codes : array of int, of shape (n_samples,), or None
-        Indices of the classes; None for regression.
-    n_classes : int
-        Number of classes in all regions; 0 for regression.
+        Indices of the classes, or targets.
     weight : array of shape (n_samples,) or None
+    classes : array of shape (n_classes,) or None
+        Classes of all regions; None for regression.
     """
 
     samples: Any
     y: Array
-    codes: Array | None
-    n_classes: int
-    weight: Array | None
+    weight: Array | None = None
+    classes: Array | None = None
+
+    @property
+    def labels(self) -> Array:
+        """Labels of classification or targets of regression, for the estimators."""
+        return self.y if self.classes is None else self.classes[self.y]
+
+    def take(self, rows: Array) -> "RegionData":
+        """Return some of the samples."""
+        weight = None if self.weight is None else self.weight[rows]
+        return RegionData(take(self.samples, rows), self.y[rows], weight, self.classes)
+
+    def with_weight(self, X: Any) -> tuple[Any, "RegionData"]:
+        """Return samples of positive weight only, for the trees (`X`) and for the estimators."""
+        if self.weight is None:
+            return X, self
+        rows = np.flatnonzero(self.weight > 0)
+        return take(X, rows), self.take(rows)
 
     def select(self, members: Membership) -> "RegionData":
         """Return the samples of one region, weighted by their membership."""
-        rows, weight = members
-        if self.weight is not None:
-            weight = self.weight[rows] if weight is None else self.weight[rows] * weight
-        codes = None if self.codes is None else self.codes[rows]
-        return RegionData(take(self.samples, rows), self.y[rows], codes, self.n_classes, weight)
+        data, degree = self.take(members.rows), members.weight
+        if degree is None:
+            return data
+        return data._replace(weight=degree if data.weight is None else data.weight * degree)
 
-    def has_folds(self, rows: Array) -> bool:
+    def has_folds(self, rows: Any = slice(None)) -> bool:
         """Whether cross-validation on some rows has enough samples, and all classes per fold."""
-        if len(rows) < _FEWEST_TO_VALIDATE or self.codes is None:
-            return len(rows) >= _FEWEST_TO_VALIDATE
-        counts = np.bincount(self.codes[rows])
-        return bool((counts > 0).sum() > 1 and counts[counts > 0].min() >= N_FOLDS)
+        y = self.y[rows]
+        if len(y) < _FEWEST_TO_VALIDATE or self.classes is None:
+            return len(y) >= _FEWEST_TO_VALIDATE
+        counts = np.bincount(y)
+        return bool((counts > 0).sum() > 1 and counts[counts > 0].min() >= _N_FOLDS)
 
 
-Fit = Callable[[Any, RegionData, int], Any]
-
-
-def fit_estimator(estimator: Any, data: RegionData, seed: int) -> Any:
-    """Fit an estimator with its own settings. `seed` is not used: the estimator has it already."""
-    return estimator.fit(data.samples, data.y, **sample_weight_params(estimator, data.weight))
-
-
-def fit_region(estimator: Any, fit: Fit, data: RegionData, seed: int) -> RegionModel:
+def fit_region(estimator: Any, grid: Any, data: RegionData, seed: int) -> RegionModel:
     """Fit the model of one region.
 
     Parameters
     ----------
     estimator : estimator
         A copy is fitted.
-    fit : callable
-        ``fit(estimator, data, seed)`` returns a fitted estimator.
+    grid : dict, list of dict or None
+        Values among which cross-validation in this region chooses, if it has enough samples.
     data : RegionData
         Samples of this region.
     seed : int
         Used for every ``random_state`` that the estimator leaves at None.
     """
-    if data.codes is None:
+    if data.classes is None:
         if len(data.y) < 2:
             return ConstantRegion(column(data.y).mean(axis=0), np.empty(0))
-        return RegressorRegion(fit(with_seed(estimator, seed), data, seed))
-    codes = np.unique(data.codes)
+        return FittedRegion(_fit(estimator, grid, data, seed))
+    codes, n_classes = np.unique(data.y), len(data.classes)
     if len(codes) < 2:
-        probability = np.zeros(data.n_classes)
+        probability = np.zeros(n_classes)
         probability[codes] = 1.0
         signed = 2.0 * probability - 1.0
-        return ConstantRegion(signed[1:] if data.n_classes == 2 else signed, probability)
-    return ClassifierRegion(fit(with_seed(estimator, seed), data, seed), codes, data.n_classes)
+        return ConstantRegion(signed[1:] if n_classes == 2 else signed, probability)
+    return FittedRegion(_fit(estimator, grid, data, seed), codes, n_classes)
+
+
+def _fit(estimator: Any, grid: Any, data: RegionData, seed: int) -> Any:
+    if grid is not None and data.has_folds():
+        return _search(estimator, grid, data, seed, 1, refit=True).best_estimator_
+    params = sample_weight_params(estimator, data.weight)
+    return with_seed(estimator, seed).fit(data.samples, data.labels, **params)
 
 
 def region_seed(seed: tuple[int, ...], region: int) -> int:
@@ -178,7 +205,7 @@ class RegionBackend(ABC):
         """Return ``function(data, seed)`` for some regions, which are given by index."""
 
     @abstractmethod
-    def fit(self, estimator: Any, fit: Fit) -> list[RegionModel]:
+    def fit(self, estimator: Any, grid: Any) -> list[RegionModel]:
         """Fit a model in every region; see :func:`fit_region`."""
 
     def tuning_regions(self) -> list[int]:
@@ -205,7 +232,7 @@ class LocalRegions(RegionBackend):
     """
 
     def __init__(self, X: Any, data: RegionData, n_jobs: int | None, grower: TreeGrower):
-        self.tree, _, self._members = grower.grow(X)
+        self.tree, self._members = grower.grow(X)
         self.sizes = np.array([len(rows) for rows, _ in self._members])
         self.have_folds = [data.has_folds(rows) for rows, _ in self._members]
         self.n_jobs, self._data, self._seed = n_jobs, data, grower.seed
@@ -213,19 +240,113 @@ class LocalRegions(RegionBackend):
     def _call(self, function: Callable[[RegionData, int], Any], region: int) -> Any:
         return function(self._data.select(self._members[region]), region_seed(self._seed, region))
 
-    def map(self, function: Callable[[RegionData, int], Any], regions: Sequence[int]) -> list[Any]:
-        return [self._call(function, region) for region in regions]
-
-    def fit(self, estimator: Any, fit: Fit) -> list[RegionModel]:
-        limited, at_a_time = limit_memory(estimator, self.sizes)
-        function = partial(fit_region, limited, fit)
+    def map(
+        self,
+        function: Callable[[RegionData, int], Any],
+        regions: Sequence[int],
+        at_a_time: int = 1,
+    ) -> list[Any]:
         # The largest regions first, so that no thread is left with a long task at the end.
-        order = np.argsort(-self.sizes, kind="stable").tolist()
-        if at_a_time == 1:
-            # One region takes all the memory, so it may also use all cores.
-            fitted = self.map(function, order)
-        else:
-            calls = [partial(self._call, function, region) for region in order]
-            with single_threaded():
-                fitted = run_calls(calls, min(threads_for(self.n_jobs), at_a_time))
-        return [model for _, model in sorted(zip(order, fitted, strict=True), key=lambda m: m[0])]
+        order = sorted(regions, key=lambda region: -self.sizes[region])
+        calls = [partial(self._call, function, region) for region in order]
+        # If one region takes all the memory, it may also use all cores.
+        with single_threaded() if at_a_time > 1 else nullcontext():
+            results = run_calls(calls, min(threads_for(self.n_jobs), at_a_time))
+        by_region = dict(zip(order, results, strict=True))
+        return [by_region[region] for region in regions]
+
+    def fit(self, estimator: Any, grid: Any) -> list[RegionModel]:
+        limited, at_a_time = limit_memory(estimator, self.sizes)
+        return self.map(partial(fit_region, limited, grid), range(len(self.sizes)), at_a_time)
+
+
+def tune_regions(
+    estimator: Any, backend: RegionBackend, tune: str | None, grid: Any, *, default: bool
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Choose settings as the parameter `tune` of the estimators demands.
+
+    Parameters
+    ----------
+    estimator : estimator
+    backend : RegionBackend
+    tune : {"shared", "each"} or None
+    grid : dict, list of dict or None
+        Values to try; None for none.
+    default : bool
+        Whether to use the grid of the default estimator if `grid` is None.
+
+    Returns
+    -------
+    estimator : estimator
+        With the settings that were chosen for all regions.
+    grid : dict, list of dict or None
+        Values from which each region chooses.
+    best_params : dict
+        Settings that were chosen for all regions.
+    """
+    is_given = grid is not None
+    regions = [] if tune is None else backend.tuning_regions()
+    if default and not is_given and regions:
+        grid = _default_grid(estimator, backend.map(_total_variance, regions))
+    if tune == "each":
+        return estimator, grid, {}
+    if grid is None or not regions:
+        return estimator, None, {}
+    searched = backend.map(partial(_search_region, estimator, grid, backend.n_jobs), regions)
+    candidates, scores, sizes = zip(*searched, strict=True)
+    mean = np.average(scores, axis=0, weights=sizes)
+    if is_given:
+        warn_at_grid_boundary(candidates[0], mean)
+    best = dict(candidates[0][int(np.argmax(mean))])
+    return clone(estimator).set_params(**best), None, best
+
+
+def _default_grid(estimator: Any, variances: Sequence[float]) -> dict[str, Any]:
+    """Return costs, in units of the cost of the estimator, and widths for the default estimator."""
+    variance = float(np.mean(variances))
+    unit = 1.0 / variance if variance > 0 else 1.0
+    return {
+        "C": [estimator.C * cost for cost in _COSTS],
+        "kernels": [[RBF(unit * width)] for width in _WIDTHS],
+    }
+
+
+def _total_variance(data: RegionData, seed: int) -> float:
+    """Return the sum of the variances of all columns, 0 if it overflows."""
+    with np.errstate(all="ignore"):
+        variance = float(np.nansum(StandardScaler(with_mean=False).fit(data.samples).var_))
+    return variance if np.isfinite(variance) else 0.0
+
+
+def _search_region(
+    estimator: Any, grid: Any, n_jobs: int | None, data: RegionData, seed: int
+) -> tuple[list[dict[str, Any]], Array, int]:
+    """Cross-validate a grid in one region; return candidates, scores and number of samples."""
+    results = _search(estimator, grid, data, seed, n_jobs, refit=False).cv_results_
+    mean, size = results["mean_test_score"], len(data.y)
+    # Skipped candidates were clearly behind, by a standard error at least. If all folds of the best
+    # candidate have the same score, half a sample is larger.
+    error = results["std_test_score"][np.nanargmax(mean)] / np.sqrt(_N_FOLDS)
+    behind = np.nanmin(mean) - max(float(error), 0.5 / size)
+    return results["params"], np.where(np.isnan(mean), behind, mean), size
+
+
+def _search(
+    estimator: Any, grid: Any, data: RegionData, seed: int, n_jobs: int | None, *, refit: bool
+) -> Any:
+    """Search a grid in one region, without warnings about the edge of the grid there."""
+    splitter = KFold if data.classes is None else StratifiedKFold
+    make: Any = KernelSearchCV
+    search = make(
+        with_seed(estimator, seed),
+        grid,
+        cv=splitter(_N_FOLDS, shuffle=True, random_state=seed % 2**32),
+        adaptive=True,
+        refit=refit,
+        n_jobs=n_jobs,
+    )
+    options = sample_weight_params(estimator, data.weight)
+    _, notices = capture_warnings(partial(search.fit, data.samples, data.labels, **options))
+    kept = {kind: notice for kind, notice in notices.items() if not kind.startswith("edge of")}
+    reissue((None, kept))
+    return search

@@ -31,57 +31,100 @@ class Output(Enum):
 
 @dataclass(frozen=True, eq=False)
 class ConstantRegion:
-    """Region with a single sample or a single class, which is predicted everywhere.
-
-    Its methods have the same meaning as those of :class:`ClassifierRegion`; weights and
-    contributions of all kernels are zero.
-    """
+    """Region with a single sample or a single class, which is predicted everywhere."""
 
     decision: Array  # (n_tasks,)
     probability: Array  # (n_classes,), empty for regression
 
-    def decide(self, X: Any) -> Array:
-        return np.tile(self.decision, (X.shape[0], 1))
-
-    bounded_decide = decide
-
-    def probabilities(self, X: Any) -> Array:
-        return np.tile(self.probability, (X.shape[0], 1))
-
-    def contributions(self, X: Any, names: Sequence[str]) -> Array:
-        return np.zeros((X.shape[0], len(self.decision), len(names)))
-
-    def weights(self, X: Any, names: Sequence[str]) -> Array:
-        return np.zeros((X.shape[0], len(names)))
+    def compute(self, output: Output) -> Any:
+        """Return the value for every sample; weights and contributions of all kernels are 0."""
+        constants = {Output.DECISION: self.decision, Output.PROBABILITIES: self.probability}
+        return constants.get(output, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class RegressorRegion:
-    """Region with a fitted regressor.
+class FittedRegion:
+    """Region with a fitted estimator.
 
-    `names` are the names of all kernels of all regions. Kernels that this region does not have get
-    zeros.
+    Attributes
+    ----------
+    fitted : estimator
+    codes : array of int, or None
+        Sorted indices, among all classes, of the classes in its training samples, which may lack
+        some. None for regression.
+    n_classes : int
+        Number of all classes; 0 for regression.
     """
 
     fitted: Any
+    codes: Array | None = None
+    n_classes: int = 0
 
-    def decide(self, X: Any) -> Array:
+    def compute(self, output: Output, X: Any, names: Sequence[str], bounded: bool) -> Array:
+        """Compute an output for samples.
+
+        Parameters
+        ----------
+        output : Output
+        X : {array, CSR matrix, data frame} of shape (n_samples, n_features)
+        names : list of str
+            Names of all kernels of all regions. Kernels that this region does not have get zeros.
+        bounded : bool
+            Whether decisions of classifiers are brought to the range from -1 to 1, so that they can
+            be averaged over regions; contributions are scaled accordingly.
+
+        Returns
+        -------
+        values : array of shape (n_samples, *PartitionedModel.shape(output))
+        """
+        match output:
+            case Output.DECISION:
+                return self._decide(X, bounded)
+            case Output.PROBABILITIES:
+                return self._probabilities(X)
+            case Output.WEIGHTS:
+                return self._by_name(self.fitted.weights(X), names)
+        values = self._by_name(self.fitted.contributions(X), names)
+        values = values[:, np.newaxis] if values.ndim == 2 else values
+        if self.codes is not None and self.n_classes > 2:
+            values = np.hstack([-values, values]) if len(self.codes) == 2 else values
+            values = self._all_classes(values, 0.0)
+        if not bounded:
+            return values
+        decision = self._decide(X, False)
+        scale = np.zeros_like(decision)
+        np.divide(self._decide(X, True), decision, out=scale, where=decision != 0)
+        return np.asarray(values * scale[:, :, np.newaxis])
+
+    def _decide(self, X: Any, bounded: bool) -> Array:
         """Return decision values or predicted targets, (n_samples, n_tasks)."""
-        return column(np.asarray(self.fitted.predict(X), dtype=float))
+        if self.codes is None:
+            return column(np.asarray(self.fitted.predict(X), dtype=float))
+        if bounded and hasattr(self.fitted, "predict_proba"):
+            signed = 2.0 * self._probabilities(X) - 1.0
+            return signed[:, 1:] if self.n_classes == 2 else signed
+        decision = column(np.asarray(self.fitted.decision_function(X), dtype=float))
+        if self.n_classes > 2:
+            decision = np.hstack([-decision, decision]) if len(self.codes) == 2 else decision
+            # Absent classes get a lower value than all others, so that they are never predicted.
+            lowest = np.minimum(-1.0, decision.min(axis=1, keepdims=True) - 1.0)
+            decision = self._all_classes(decision, lowest)
+        return np.clip(decision, -1.0, 1.0) if bounded else decision
 
-    bounded_decide = decide
+    def _probabilities(self, X: Any) -> Array:
+        """Return probabilities of all classes, (n_samples, n_classes)."""
+        return self._all_classes(np.asarray(self.fitted.predict_proba(X), dtype=float), 0.0)
 
-    def contributions(self, X: Any, names: Sequence[str]) -> Array:
-        """Return contributions of the kernels to the decision, (n_samples, n_tasks, n_kernels)."""
-        values = np.asarray(self.fitted.contributions(X))
-        return self._by_name(values[:, np.newaxis] if values.ndim == 2 else values, names)
+    def _all_classes(self, values: Array, absent: Any) -> Array:
+        """Expand axis 1 to all classes, with `absent` for classes that this region lacks."""
+        expanded = np.empty((len(values), self.n_classes, *values.shape[2:]))
+        expanded[:] = absent
+        expanded[:, self.codes] = values
+        return expanded
 
-    def weights(self, X: Any, names: Sequence[str]) -> Array:
-        """Return weights of the kernels, (n_samples, n_kernels)."""
-        return self._by_name(np.asarray(self.fitted.weights(X)), names)
-
-    def _by_name(self, values: Array, names: Sequence[str]) -> Array:
-        """Move the last axis from the kernels of this region to all kernels, 0 for the others."""
+    def _by_name(self, values: Any, names: Sequence[str]) -> Array:
+        """Expand the last axis to all kernels, 0 for kernels that this region lacks."""
+        values = np.asarray(values)
         if list(self.fitted.kernel_names_) == list(names):
             return values
         expanded = np.zeros((*values.shape[:-1], len(names)))
@@ -89,74 +132,19 @@ class RegressorRegion:
         return expanded
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifierRegion(RegressorRegion):
-    """Region with a fitted classifier, whose training samples may lack some of the classes."""
-
-    codes: Array  # sorted indices, among all classes, of the classes in its training samples
-    n_classes: int
-
-    def decide(self, X: Any) -> Array:
-        decision = np.asarray(self.fitted.decision_function(X), dtype=float)
-        if self.n_classes == 2:
-            return column(decision)
-        if len(self.codes) == 2:
-            decision = np.column_stack([-decision, decision])
-        # Absent classes get a lower value than all others, so that they are never predicted.
-        lowest = np.minimum(-1.0, decision.min(axis=1, keepdims=True) - 1.0)
-        return self._all_classes(decision, lowest)
-
-    def bounded_decide(self, X: Any) -> Array:
-        """Return decision values between -1 and 1, which can be averaged over regions."""
-        if hasattr(self.fitted, "predict_proba"):
-            signed = 2.0 * self.probabilities(X) - 1.0
-            return signed[:, 1:] if self.n_classes == 2 else signed
-        return np.clip(self.decide(X), -1.0, 1.0)
-
-    def probabilities(self, X: Any) -> Array:
-        """Return probabilities of all classes, (n_samples, n_classes)."""
-        return self._all_classes(np.asarray(self.fitted.predict_proba(X), dtype=float), 0.0)
-
-    def contributions(self, X: Any, names: Sequence[str]) -> Array:
-        values = super().contributions(X, names)
-        if self.n_classes == 2:
-            return values
-        expanded = np.zeros((len(values), self.n_classes, len(names)))
-        expanded[:, self.codes] = np.hstack([-values, values]) if len(self.codes) == 2 else values
-        return expanded
-
-    def _all_classes(self, values: Array, absent: Any) -> Array:
-        """Return columns for all classes, `absent` for classes that this region lacks."""
-        expanded = np.empty((len(values), self.n_classes))
-        expanded[:] = absent
-        expanded[:, self.codes] = values
-        return expanded
-
-
-RegionModel = ConstantRegion | RegressorRegion | ClassifierRegion
-
-
-@dataclass(frozen=True, eq=False)
-class RegionPartition:
-    """Division of the samples into regions, with the model of each region.
-
-    A model that is stored elsewhere is None.
-    """
-
-    tree: RegionTree
-    models: Sequence[RegionModel | None]
+RegionModel = ConstantRegion | FittedRegion
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionedModel:
-    """Models of all regions of one or several partitions.
+    """Models of all regions of one or several partitions of the samples.
 
     Attributes
     ----------
-    partitions : list of RegionPartition
-    averages : bool
-        Whether outputs are means over several regions. Decisions are then first brought to a scale
-        that all regions share.
+    trees : list of RegionTree
+        Tree of each partition.
+    models : list of lists of RegionModel
+        Model of each region, by partition; None if it is stored elsewhere.
     n_classes : int
         0 for regression.
     n_targets : int
@@ -166,14 +154,17 @@ class PartitionedModel:
     kernels : list of Kernel
         Bound kernels of one region that has all of them, which determine the views that samples
         have. Empty if there is no such region.
+    total : array or None
+        Result of :meth:`mean` if it was computed elsewhere.
     """
 
-    partitions: list[RegionPartition]
-    averages: bool
+    trees: list[RegionTree]
+    models: Sequence[Sequence[RegionModel | None]]
     n_classes: int
     n_targets: int
     kernel_names: list[str]
     kernels: list[Any]
+    total: Array | None = None
 
     def compute(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
         """Compute one output for samples.
@@ -191,7 +182,7 @@ class PartitionedModel:
         -------
         values : array of shape (n_samples, *self.shape(output))
         """
-        values = self.mean(output, X, samples, threads)
+        values = self.mean(output, X, samples, threads) if self.total is None else self.total
         if output is not Output.WEIGHTS:
             return values
         # Regions without a model give equal weights to all kernels whose view a sample has.
@@ -219,11 +210,10 @@ class PartitionedModel:
         """
         shape = self.shape(output)
         total = np.zeros((X.shape[0], *shape))
-        for partition in self.partitions:
-            members = partition.tree.divide(X)
+        for tree, models in zip(self.trees, self.models, strict=True):
             tasks = [
                 (region, partial(self._region_output, output, model, samples, region.rows))
-                for region, model in zip(members, partition.models, strict=True)
+                for region, model in zip(tree.divide(X), models, strict=True)
                 if len(region.rows) and model is not None
             ]
             with single_threaded():
@@ -232,26 +222,13 @@ class PartitionedModel:
                 if region.weight is not None:
                     values = values * region.weight.reshape(-1, *[1] * len(shape))
                 total[region.rows] += values
-        return total / len(self.partitions) if len(self.partitions) > 1 else total
+        return total / len(self.trees) if len(self.trees) > 1 else total
 
-    def _region_output(self, output: Output, model: Any, samples: Any, rows: Array) -> Array:
-        samples = take(samples, rows)
-        match output:
-            case Output.PROBABILITIES:
-                return model.probabilities(samples)
-            case Output.WEIGHTS:
-                return model.weights(samples, self.kernel_names)
-            case Output.DECISION if self.averages:
-                return model.bounded_decide(samples)
-            case Output.DECISION:
-                return model.decide(samples)
-        values = model.contributions(samples, self.kernel_names)
-        if not self.averages:
-            return values
-        decision = model.decide(samples)
-        scale = np.zeros_like(decision)
-        np.divide(model.bounded_decide(samples), decision, out=scale, where=decision != 0)
-        return np.asarray(values * scale[:, :, np.newaxis])
+    def _region_output(self, output: Output, model: Any, samples: Any, rows: Array) -> Any:
+        if isinstance(model, ConstantRegion):
+            return model.compute(output)
+        bounded = len(self.trees) > 1 or self.trees[0].overlaps
+        return model.compute(output, take(samples, rows), self.kernel_names, bounded)
 
 
 def take(samples: Any, rows: Array) -> Any:

@@ -162,13 +162,13 @@ class KernelRegressionError:
 
 def _standard_targets(data: RegionData) -> Array:
     """Return standardised targets, signs of two classes or indicators of several, (n, tasks)."""
-    if data.codes is None:
+    if data.classes is None:
         y = column(data.y)
         deviation = y.std(axis=0)
         return np.asarray((y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
-    if data.n_classes == 2:
-        return np.where(data.codes == 1, 1.0, -1.0)[:, np.newaxis]
-    return np.asarray(np.eye(data.n_classes)[data.codes])
+    if len(data.classes) == 2:
+        return np.where(data.y == 1, 1.0, -1.0)[:, np.newaxis]
+    return np.asarray(np.eye(len(data.classes))[data.y])
 
 
 def _squared(X: Any) -> Any:

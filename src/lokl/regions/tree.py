@@ -7,9 +7,9 @@ rows than a region may have. Therefore the rows of only one such region need to 
 time, and the tree does not depend on where the rows are stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lokl._compiled import CompiledModule
 from lokl._threads import run_chunked, single_threaded_blas
 
 _project = CompiledModule("lokl.regions._project")
+T = TypeVar("T")
 
 # Samples per thread below which threads do not pay off.
 _GRAIN = 4096
@@ -88,7 +89,8 @@ class RegionTree:
 
     ``side(x) = <direction, x> - offset`` is positive for samples on the right. If a split has a
     band, samples within it belong to both sides, with weight ``(1 + side(x) / band) / 2`` on the
-    right. The weights of a sample over all regions sum to one.
+    right. The weights of a sample over all regions sum to one. Nodes, and therefore splits and
+    regions, are in depth-first order: a split, everything on its left, everything on its right.
 
     Attributes
     ----------
@@ -96,8 +98,8 @@ class RegionTree:
     offsets : array of shape (n_splits,)
     bands : array of shape (n_splits,)
         Half the width of the band of each split, 0 if it has none.
-    children : array of shape (n_splits, 2)
-        Left and right child of each split: index of a split, or ``-1 - region``.
+    is_split : array of bool, of shape (n_splits + n_regions,)
+        Whether each node is a split; all other nodes are regions.
     fill_values : array of shape (n_features,)
         Replacements for NaN.
     """
@@ -105,7 +107,7 @@ class RegionTree:
     directions: Array
     offsets: Array
     bands: Array
-    children: Array
+    is_split: Array
     fill_values: Array
 
     @property
@@ -119,18 +121,29 @@ class RegionTree:
 
     def divide(self, X: Any) -> list[Membership]:
         """Return the samples of every region; rows of `X`, {array, CSR matrix}, are samples."""
-        regions: list[Any] = [None] * self.n_regions
-        pending = [(0 if len(self.offsets) else -1, Membership(np.arange(X.shape[0]), None))]
-        while pending:
-            node, members = pending.pop()
-            if node < 0:
-                regions[-1 - node] = members
-                continue
-            side = project(X, members.rows, self.directions[node], self.fill_values)
-            side -= self.offsets[node]
-            sides = members.split(side, self.bands[node])
-            pending += [(int(self.children[node, k]), sides[k]) for k in (0, 1)]
-        return regions
+
+        def split(index: int, members: Membership) -> tuple[Membership, Membership]:
+            side = project(X, members.rows, self.directions[index], self.fill_values)
+            side -= self.offsets[index]
+            return members.split(side, self.bands[index])
+
+        return self._descend(Membership(np.arange(X.shape[0]), None), split)
+
+    def paths(self) -> list[tuple[int, ...]]:
+        """Return the path from the root to each region, see `_ROOT`."""
+        return self._descend(_ROOT, lambda _, path: ((*path, 1), (*path, 2)))
+
+    def _descend(self, root: T, split: Callable[[int, T], tuple[T, T]]) -> list[T]:
+        """Split a value at every split, given by index; return the part of each region."""
+        pending, arrived, index = [root], [], 0
+        for is_split in self.is_split:
+            value = pending.pop()
+            if is_split:
+                pending += split(index, value)[::-1]
+                index += 1
+            else:
+                arrived.append(value)
+        return arrived
 
     def assign(self, X: Any) -> Array:
         """Return the index of the region in which each sample has the largest weight, (n,)."""
@@ -144,21 +157,21 @@ class RegionTree:
         return region
 
 
-class GrownTree(NamedTuple):
-    """Result of growing a tree, a trunk or a branch.
+def attach_branches(trunk: RegionTree, branches: Sequence[RegionTree]) -> RegionTree:
+    """Return the tree in which each region of the trunk is replaced by its branch."""
+    n_splits_before = np.cumsum(trunk.is_split)[~trunk.is_split]
 
-    Attributes
-    ----------
-    tree : RegionTree
-    paths : list of tuple of int
-        Path from the root of the whole tree to each region.
-    members : list of Membership
-        Samples of each region, as ``tree.divide(X)`` returns them.
-    """
+    def insert(values: Array, parts: list[Array]) -> Array:
+        positions = np.repeat(n_splits_before, [len(part) for part in parts])
+        return np.insert(values, positions, np.concatenate(parts), axis=0)
 
-    tree: RegionTree
-    paths: list[tuple[int, ...]]
-    members: list[Membership]
+    return RegionTree(
+        insert(trunk.directions, [branch.directions for branch in branches]),
+        insert(trunk.offsets, [branch.offsets for branch in branches]),
+        insert(trunk.bands, [branch.bands for branch in branches]),
+        insert(trunk.is_split[trunk.is_split], [branch.is_split for branch in branches]),
+        trunk.fill_values,
+    )
 
 
 @dataclass(frozen=True)
@@ -183,27 +196,26 @@ class TreeGrower:
     seed: tuple[int, ...] = (0,)
     varied: bool = False
 
-    def grow(self, X: Any) -> GrownTree:
+    def grow(self, X: Any) -> tuple[RegionTree, list[Membership]]:
         """Grow a tree for all samples.
 
         Parameters
         ----------
         X : {array, CSR matrix} of shape (n_samples, n_features)
             NaN is allowed in arrays.
+
+        Returns
+        -------
+        tree : RegionTree
+        members : list of Membership
+            Samples of each region, as ``tree.divide(X)`` returns them.
         """
         n = X.shape[0]
         if n <= _TRUNK_SAMPLE:
             return self.grow_trunk(X, n)
-        trunk = self.grow_trunk(X[self.subsample(n)], n)
-        branches = [
-            self.grow_branch(X, members, path, trunk.tree.fill_values)
-            for path, members in zip(trunk.paths, trunk.tree.divide(X), strict=True)
-        ]
-        return GrownTree(
-            attach_branches(trunk.tree, [branch.tree for branch in branches]),
-            [path for branch in branches for path in branch.paths],
-            [members for branch in branches for members in branch.members],
-        )
+        trunk, _ = self.grow_trunk(X[self.subsample(n)], n)
+        branches, members = self.grow_branches(X, trunk, range(trunk.n_regions))
+        return attach_branches(trunk, branches), members
 
     def subsample(self, n_samples: int) -> Array:
         """Return the sorted positions of the rows from which the trunk is grown."""
@@ -212,19 +224,30 @@ class TreeGrower:
         rng = np.random.default_rng((self.seed[0], _SUBSAMPLE_KEY))
         return np.sort(rng.choice(n_samples, size=_TRUNK_SAMPLE, replace=False, shuffle=False))
 
-    def grow_trunk(self, points: Any, n_samples: int) -> GrownTree:
-        """Grow the trunk of a tree for `n_samples` samples from the subsample `points`."""
+    def grow_trunk(self, points: Any, n_samples: int) -> tuple[RegionTree, list[Membership]]:
+        """Grow the trunk of a tree for `n_samples` samples from the subsample `points`.
+
+        Returns the trunk, and the points in each of its regions.
+        """
         max_size, count = self.max_size, points.shape[0]
         if count < n_samples:
             max_size = max(_FEWEST_TO_SPLIT, self.max_size * count // n_samples)
         everything = Membership(np.arange(count), None)
         return self._grow(points, everything, _ROOT, max_size, _column_means(points))
 
-    def grow_branch(
-        self, X: Any, members: Membership, path: tuple[int, ...], fill_values: Array
-    ) -> GrownTree:
-        """Divide the samples that reached the end of a path; one region if they are few enough."""
-        return self._grow(X, members, path, self.max_size, fill_values)
+    def grow_branches(
+        self, X: Any, trunk: RegionTree, regions: Sequence[int]
+    ) -> tuple[list[RegionTree], list[Membership]]:
+        """Divide the samples in some regions of the trunk; one region if they are few enough.
+
+        Returns the branch of each region of the trunk, and the samples in each region of these
+        branches.
+        """
+        members, paths = trunk.divide(X), trunk.paths()
+        grown = [
+            self._grow(X, members[k], paths[k], self.max_size, trunk.fill_values) for k in regions
+        ]
+        return [tree for tree, _ in grown], [part for _, parts in grown for part in parts]
 
     def _grow(
         self,
@@ -233,110 +256,67 @@ class TreeGrower:
         path: tuple[int, ...],
         max_size: int,
         fill_values: Array,
-    ) -> GrownTree:
-        rounds = _ROUNDS_IF_VARIED if self.varied else _ROUNDS
+    ) -> tuple[RegionTree, list[Membership]]:
         splits: list[_Split] = []
-        children: list[list[int]] = []
-        paths: list[tuple[int, ...]] = []
+        is_split: list[bool] = []
         regions: list[Membership] = []
-        # Parent, its side, path and samples of nodes that have no index yet.
-        pending: list[tuple[int, int, tuple[int, ...], Membership]] = [(-1, 0, path, members)]
+        pending = [(path, members)]
         # The result of BLAS sums depends on the number of its threads.
         with single_threaded_blas():
             while pending:
-                parent, which, path, members = pending.pop()
+                path, members = pending.pop()
                 split = None
                 if len(members.rows) > max_size:
-                    rng = np.random.default_rng((*self.seed, *path))
-                    split = _find_split(X, members.rows, fill_values, self.overlap, rounds, rng)
+                    split = self._find_split(X, members.rows, path, fill_values)
+                is_split.append(split is not None)
                 if split is None:
                     regions.append(members)
-                    paths.append(path)
-                    node = -len(regions)
-                else:
-                    node = len(splits)
-                    sides = members.split(split.side, split.band)
-                    split.side = np.empty(0)
-                    splits.append(split)
-                    children.append([0, 0])
-                    pending += [(node, k, (*path, k + 1), sides[k]) for k in (1, 0)]
-                if parent >= 0:
-                    children[parent][which] = node
-        count = len(splits)
+                    continue
+                left, right = members.split(split.side, split.band)
+                pending += [((*path, 2), right), ((*path, 1), left)]
+                splits.append(split._replace(side=None))
         tree = RegionTree(
-            np.array([split.direction for split in splits]).reshape(count, len(fill_values)),
+            np.array([split.direction for split in splits]).reshape(-1, len(fill_values)),
             np.array([split.offset for split in splits]),
             np.array([split.band for split in splits]),
-            np.array(children, dtype=np.int32).reshape(count, 2),
+            np.array(is_split),
             fill_values,
         )
-        return GrownTree(tree, paths, regions)
+        return tree, regions
+
+    def _find_split(
+        self, X: Any, rows: Array, path: tuple[int, ...], fill_values: Array
+    ) -> "_Split | None":
+        """Find a split with samples on both sides; None if all samples are equal."""
+        rng = np.random.default_rng((*self.seed, *path))
+        sampled = rows
+        if len(rows) > _DIRECTION_SAMPLE:
+            sampled = rng.choice(rows, size=_DIRECTION_SAMPLE, replace=False, shuffle=False)
+            sampled.sort()
+        points = fill_missing(X[sampled], fill_values)
+        best = None
+        for attempt in range(_ATTEMPTS):
+            direction = rng.normal(size=X.shape[1])
+            if attempt == 0:
+                rounds = _ROUNDS_IF_VARIED if self.varied else _ROUNDS
+                direction = _two_means(points, direction, rounds)
+            side = project(X, rows, direction, fill_values)
+            split = _split_at_median(direction, side, self.overlap)
+            if split is not None and (best is None or split.balance > best.balance):
+                best = split
+            if best is not None and best.balance >= _BALANCED:
+                break
+        return best
 
 
-def attach_branches(trunk: RegionTree, branches: Sequence[RegionTree]) -> RegionTree:
-    """Return the tree in which each region of the trunk is replaced by its branch."""
-    splits = np.cumsum([len(trunk.offsets), *(len(branch.offsets) for branch in branches)])
-    regions = np.cumsum([0, *(branch.n_regions for branch in branches)])
-    roots = [
-        first if len(branch.offsets) else -1 - region
-        for branch, first, region in zip(branches, splits[:-1], regions[:-1], strict=True)
-    ]
-    children = [_renumber(trunk.children, np.arange(len(trunk.offsets)), roots)]
-    for branch, first, region in zip(branches, splits[:-1], regions[:-1], strict=True):
-        indices = first + np.arange(len(branch.offsets))
-        leaves = -1 - region - np.arange(branch.n_regions)
-        children.append(_renumber(branch.children, indices, leaves))
-    trees = [trunk, *branches]
-    return RegionTree(
-        np.concatenate([tree.directions for tree in trees]),
-        np.concatenate([tree.offsets for tree in trees]),
-        np.concatenate([tree.bands for tree in trees]),
-        np.concatenate(children).astype(np.int32).reshape(-1, 2),
-        trunk.fill_values,
-    )
-
-
-def _renumber(children: Array, splits: Array, regions: Any) -> Array:
-    """Replace the indices of splits and regions in `children` by other node indices."""
-    nodes = np.concatenate([np.asarray(regions)[::-1], splits]).astype(np.int64)
-    return np.asarray(nodes[children + len(regions)])
-
-
-@dataclass
-class _Split:
+class _Split(NamedTuple):
     """A split, and the signed distances of the samples from which it was computed."""
 
     direction: Array
     offset: float
     band: float
-    side: Array
+    side: Any
     balance: float  # share of the samples on the smaller side
-
-
-def _find_split(
-    X: Any,
-    rows: Array,
-    fill_values: Array,
-    overlap: float,
-    rounds: int,
-    rng: np.random.Generator,
-) -> _Split | None:
-    """Find a split with samples on both sides; None if all samples are equal."""
-    sampled = rows
-    if len(rows) > _DIRECTION_SAMPLE:
-        sampled = np.sort(rng.choice(rows, size=_DIRECTION_SAMPLE, replace=False, shuffle=False))
-    points = fill_missing(X[sampled], fill_values)
-    best = None
-    for attempt in range(_ATTEMPTS):
-        start = rng.normal(size=X.shape[1])
-        direction = start if attempt else _two_means(points, start, rounds)
-        side = project(X, rows, direction, fill_values)
-        split = _split_at_median(direction, side, overlap)
-        if split is not None and (best is None or split.balance > best.balance):
-            best = split
-        if best is not None and best.balance >= _BALANCED:
-            break
-    return best
 
 
 def _two_means(points: Any, direction: Array, rounds: int) -> Array:

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array, column, is_sparse
+from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
 from lokl._frames import table_of
 from lokl._threads import single_threaded_blas
@@ -38,7 +38,7 @@ from lokl.base.settings import (
     one_of,
     or_none,
 )
-from lokl.base.targets import _check_class_weight
+from lokl.base.targets import _check_class_weight, target_spread
 from lokl.base.training import check_weights
 from lokl.search.auto_search import (
     SPARE,
@@ -522,11 +522,7 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
         return y, {}
 
     def _unit_cost(self, y: Array, weight: Array) -> float:
-        targets = column(y)
-        mean = np.average(targets, axis=0, weights=weight)
-        spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight)).mean()
-        # Targets that differ only by rounding need no particular cost.
-        return float(spread) if spread > 1e-12 * np.abs(mean).max() else 1.0
+        return target_spread(y, weight)
 
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         # The tolerance of an SVM is in the unit of its targets.

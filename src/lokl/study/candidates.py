@@ -28,6 +28,7 @@ from lokl._arrays import Array
 from lokl._methods import METHODS, Method
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
+from lokl.base.targets import target_spread
 from lokl.search import KernelSearchCV, cross_validation
 from lokl.search.auto_search import CENTRED, Kernels, ViewKernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
@@ -239,7 +240,7 @@ class TunedMethod(StudyCandidate):
         columns = samples.columns
         if self.view is not None:
             columns = {self.view: columns[self.view]}
-        unit = _spread(samples.y) if samples.is_regression else 1.0
+        unit = target_spread(samples.y) if samples.is_regression else 1.0
         # As arrays: every clone of the pipeline would copy a list number by number.
         scale = ColumnScaler([np.array(indices) for indices in columns.values()])
         pipeline = Pipeline([("scale", scale), ("model", self._estimator(samples, unit))])
@@ -315,12 +316,6 @@ def _fit_to_all(
         folds = samples.folds(_CALIBRATION_FOLDS, np.arange(len(samples.y)))
         model = calibrated(model, Z, samples.y, cv=folds)
     return [("scale", scale), ("model", model)]
-
-
-def _spread(y: Array) -> float:
-    """Return the standard deviation of a target, or 1 if it is constant."""
-    spread = float(np.std(y))
-    return spread if spread > 1e-12 * np.abs(y).max() else 1.0
 
 
 def _describe(cost: float | None, kernels: Any) -> str:

@@ -29,7 +29,7 @@ from lokl.datasets.readers import (
     parse_libsvm,
     rebased,
 )
-from lokl.regions.dask.cluster import Cluster, need_dask
+from lokl.regions.dask.blocks import Cluster, need_dask
 
 # Bytes of text of a block; the parsed values take several times as many.
 _BLOCK_SIZE = 16 * 2**20

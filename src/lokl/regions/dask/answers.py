@@ -6,9 +6,9 @@ are sent to the shards that contain the models of their regions.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array, column, is_sparse
 from lokl._threads import single_threaded
 from lokl.regions.dask.blocks import (
+    Cluster,
     RowBlocks,
     SizedValue,
     align_rows,
@@ -25,12 +26,14 @@ from lokl.regions.dask.blocks import (
     check_samples_collection,
     count_rows,
     group_neighbours,
+    need_dask,
     pickled_size,
+    shared,
+    task,
 )
-from lokl.regions.dask.cluster import Cluster, need_dask, shared, task
-from lokl.regions.dask.summary import Moments
+from lokl.regions.dask.fitting import Moments
 from lokl.regions.estimators import RegionEstimator
-from lokl.regions.model import Output, PartitionedModel, RegionPartition, take
+from lokl.regions.model import Output, PartitionedModel, take
 
 # Larger models are sent to the workers once, instead of through the scheduler with every graph.
 _LARGE_MODEL_BYTES = 8 * 2**20
@@ -142,140 +145,100 @@ def _example_row(X: Any) -> Any:
     return sparse.csr_matrix(row) if is_sparse(X._meta) else row
 
 
-class RegionRange(NamedTuple):
-    """Regions of one partition whose models are in one shard."""
-
-    partition: int
-    regions: slice
-
-
-@dataclass(frozen=True, eq=False)
-class ShardedCall:
-    """Call of a method of an estimator whose region models are in shards.
-
-    Attributes
-    ----------
-    estimator : RegionEstimator
-        Fitted, without the models of its regions.
-    ranges : list of RegionRange
-        Regions of each shard.
-    method : str
-    empty : array
-        Result without rows.
-    """
-
-    estimator: RegionEstimator
-    ranges: list[RegionRange]
-    method: str
-    empty: Array
-
-    @property
-    def output(self) -> Output:
-        return Output.of_method(self.method)
-
-
-class ShardSamples(NamedTuple):
-    """Samples of a block for one shard: their rows, and the samples for trees and estimators."""
-
-    rows: Array
-    X: Any
-    samples: Any
-
-
-@dataclass(frozen=True, eq=False)
-class PrecomputedModel(PartitionedModel):
-    """Model whose output was computed by shards."""
-
-    total: Array = None  # type: ignore[assignment]
-
-    def mean(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
-        return self.total
-
-
 def _call_on_shards(cluster: Cluster, model: Any, method: str, X: Any, empty: Array) -> Any:
     """Return the result of a method of a model whose regions are divided among the workers."""
     array = need_dask().array
     ranges, shards = split_model(model._model)
     estimator = copy.copy(model)
     vars(estimator).update(estimators_=[], _model=_shard(model._model, 0, slice(0)))
-    call = shared(ShardedCall(estimator, ranges, method, empty))
+    node = shared(estimator)
     # One after the other, since a worker may not have room to receive two at once. The tasks keep
     # the futures, and thereby the shards, alive.
     futures = [cluster.client.scatter(shard, hash=False) for shard in shards]
     blocks, results = as_row_blocks(X, "X"), []
     for block, length in zip(blocks.parts, blocks.lengths, strict=True):
-        sorted_samples = task(_sort_samples)(call, block)
+        samples = task(_sort_samples)(node, ranges, block)
         outputs = [
-            task(_compute_shard)(call, shard, sorted_samples[k]) for k, shard in enumerate(futures)
+            task(_compute_shard)(shard, Output.of_method(method), samples[k])
+            for k, shard in enumerate(futures)
         ]
-        result = task(_combine_shards)(call, block, sorted_samples, outputs)
+        result = task(_combine_shards)(node, method, empty, block, samples, outputs)
         shape = (np.nan if length is None else length, *empty.shape[1:])
         results.append(array.from_delayed(result, shape, meta=empty))
     return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
 
 
-def split_model(model: PartitionedModel) -> tuple[list[RegionRange], list[SizedValue]]:
-    """Divide the models of neighbouring regions into shards of bounded size."""
+def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[SizedValue]]:
+    """Divide the models of neighbouring regions into shards of bounded size.
+
+    Returns
+    -------
+    ranges : list of (int, slice)
+        Partition of each shard, and its regions there.
+    shards : list of SizedValue
+        Models that contain only these regions.
+    """
     ranges = [
-        RegionRange(index, slice(*group))
-        for index, partition in enumerate(model.partitions)
-        for group in group_neighbours(map(pickled_size, partition.models), _SHARD_BYTES)
+        (partition, slice(*group))
+        for partition, models in enumerate(model.models)
+        for group in group_neighbours(map(pickled_size, models), _SHARD_BYTES)
     ]
     return ranges, [SizedValue.of(_shard(model, *regions)) for regions in ranges]
 
 
 def _shard(model: PartitionedModel, partition: int, regions: slice) -> PartitionedModel:
     """Return a model with the models of some regions of one partition only."""
-    models: list[list[Any]] = [[None] * len(p.models) for p in model.partitions]
-    models[partition][regions] = model.partitions[partition].models[regions]
-    trees = [p.tree for p in model.partitions]
-    return replace(model, partitions=list(map(RegionPartition, trees, models)))
+    models: list[list[Any]] = [[None] * len(part) for part in model.models]
+    models[partition][regions] = model.models[partition][regions]
+    return replace(model, models=models)
 
 
-def _sort_samples(call: ShardedCall, X: Any) -> list[ShardSamples | None]:
-    """Return the samples of a block for each shard, None if there are none."""
+def _sort_samples(estimator: RegionEstimator, ranges: Any, X: Any) -> list[Any]:
+    """Return the samples of a block for each shard, None if there are none.
+
+    Samples are tuples: positions of their rows, samples for the trees, samples for the estimators.
+    """
     if X.shape[0] == 0:
-        return [None] * len(call.ranges)
+        return [None] * len(ranges)
     with single_threaded():
-        X, samples = call.estimator._validate_for_predict(X)
-        members = [partition.tree.divide(X) for partition in call.estimator._model.partitions]
-    result: list[ShardSamples | None] = []
-    for regions in call.ranges:
-        selected = members[regions.partition][regions.regions]
-        rows = np.unique(np.concatenate([rows for rows, _ in selected]))
+        X, samples = estimator._validate_for_predict(X)
+        members = [tree.divide(X) for tree in estimator._model.trees]
+    result: list[Any] = []
+    for partition, regions in ranges:
+        rows = np.unique(np.concatenate([rows for rows, _ in members[partition][regions]]))
         chosen = take(X, rows)
         # The same object is sent to another worker only once.
         others = chosen if samples is X else take(samples, rows)
-        result.append(ShardSamples(rows, chosen, others) if len(rows) else None)
+        result.append((rows, chosen, others) if len(rows) else None)
     return result
 
 
-def _compute_shard(
-    call: ShardedCall, shard: SizedValue, selected: ShardSamples | None
-) -> Array | None:
+def _compute_shard(shard: SizedValue, output: Output, selected: Any) -> Array | None:
+    """Return the part of an output that the models of one shard compute."""
     if selected is None:
         return None
     with single_threaded():
-        return shard.value.mean(call.output, selected.X, selected.samples, 1)
+        return np.asarray(shard.value.mean(output, *selected[1:], 1))
 
 
 def _combine_shards(
-    call: ShardedCall,
+    estimator: RegionEstimator,
+    method: str,
+    empty: Array,
     X: Any,
-    selected: Sequence[ShardSamples | None],
+    selected: Sequence[Any],
     outputs: Sequence[Array | None],
 ) -> Array:
-    """Return the result for a block, given the outputs of all shards."""
+    """Return the result for a block, given the samples and the outputs of all shards."""
     if X.shape[0] == 0:
-        return call.empty
-    model = call.estimator._model
-    total = np.zeros((X.shape[0], *model.shape(call.output)))
+        return empty
+    total = np.zeros((X.shape[0], *estimator._model.shape(Output.of_method(method))))
     for part, values in zip(selected, outputs, strict=True):
         if part is not None:
-            total[part.rows] += values
-    estimator = copy.copy(call.estimator)
-    estimator._model = PrecomputedModel(**vars(model), total=total)
-    return np.asarray(getattr(estimator, call.method)(X))
+            total[part[0]] += values
+    estimator = copy.copy(estimator)
+    estimator._model = replace(estimator._model, total=total)
+    return np.asarray(getattr(estimator, method)(X))
 
 
 def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = None) -> Any:

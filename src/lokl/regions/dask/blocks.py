@@ -1,13 +1,113 @@
-"""Dask collections as blocks of rows, aligned between samples, targets and weights."""
+"""Dask collections as blocks of rows, and the workers that run tasks on them."""
 
+import math
+import os
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from lokl.regions.dask.cluster import Cluster, need_dask, task
+
+def need_dask() -> Any:
+    """Return Dask with its arrays and data frames, or raise an error with the remedy."""
+    try:
+        import dask.array
+        import dask.dataframe
+        import dask.sizeof
+    except ImportError as error:
+        raise ImportError(
+            "lokl.distributed needs Dask; install it with: pip install 'lokl[dask]'"
+        ) from error
+    return dask
+
+
+def task(function: Callable[..., Any]) -> Any:
+    """Return a function whose calls become tasks of a graph."""
+    return need_dask().delayed(function, pure=False)
+
+
+def shared(value: Any) -> Any:
+    """Return a value as one node of a graph, however many tasks use it."""
+    return need_dask().delayed(value, pure=False, traverse=False)
+
+
+class Cluster:
+    """Runner of tasks. Dask schedules them, and repeats those of lost workers.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None is the current client, or Dask's default scheduler if there is none.
+    """
+
+    def __init__(self, client: Any = None):
+        self._dask = need_dask()
+        self.client = _current_client() if client is None else _checked_client(client)
+
+    @property
+    def n_threads(self) -> int:
+        """Number of tasks that run at a time."""
+        if self.client is None:
+            return os.cpu_count() or 1
+        return max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def memory(self) -> float:
+        """Memory of the smallest worker in bytes, infinite without a limit or without workers."""
+        if self.client is None:
+            return math.inf
+        workers = self.client.scheduler_info()["workers"].values()
+        return min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
+
+    def persist(self, tasks: list[Any]) -> list[Any]:
+        """Start tasks, and keep their results on the workers."""
+        if self.client is None:
+            return list(self._dask.persist(*tasks))
+        return list(self.client.persist(tasks))
+
+    def compute(self, tasks: list[Any]) -> list[Any]:
+        """Return the results of tasks; workers drop each of them as soon as it has arrived.
+
+        The list is emptied, since no reference may keep the inputs of the tasks on the workers.
+        """
+        if self.client is None:
+            return list(self._dask.compute(*tasks))
+        from distributed import as_completed
+
+        futures = self.client.compute(tasks)
+        indices = {future.key: index for index, future in enumerate(futures)}
+        results = [None] * len(tasks)
+        arriving = as_completed(futures, loop=self.client.loop, with_results=True)
+        tasks.clear()
+        del futures
+        for future, result in arriving:
+            results[indices[future.key]] = result
+            future.release()
+        return results
+
+
+def _current_client() -> Any:
+    try:
+        from distributed import default_client
+
+        return default_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _checked_client(client: Any) -> Any:
+    if not (hasattr(client, "persist") and hasattr(client, "nthreads")):
+        raise ValueError(
+            f"client must be a distributed.Client or None, got {client!r}; for an address, pass "
+            "distributed.Client(address)"
+        )
+    if client.asynchronous:
+        raise ValueError(
+            f"client must not be asynchronous; make it without asynchronous=True, got {client!r}"
+        )
+    return client
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +173,14 @@ def as_row_blocks(values: Any, name: str) -> RowBlocks:
         values = check_samples_collection(values)
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
         parts = list(values.to_delayed())
-        width = (len(values.columns),) if values.ndim == 2 else ()
-        return RowBlocks(name, parts, (None,) * len(parts), width)
+        return RowBlocks(name, parts, (None,) * len(parts), values.shape[1:])
     if not isinstance(values, dask.array.Array):
         if dask.is_dask_collection(values):
             raise ValueError(
                 f"{name} must be a dask array, a dask series or an array, got "
                 f"{type(values).__name__}"
             )
-        values = np.asarray(values)
-        values = dask.array.from_array(values, chunks=values.shape)
+        values = dask.array.from_array(np.asarray(values), chunks=-1)
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two axes, got shape {values.shape}")
     if values.ndim == 2 and values.numblocks[1] != 1:
@@ -99,11 +197,11 @@ def _array_blocks(name: str, array: Any) -> RowBlocks:
 def count_rows(cluster: Cluster, collections: Sequence[RowBlocks]) -> list[RowBlocks]:
     """Return blocks of known lengths; unknown lengths are counted in one pass."""
     unknown = [blocks for blocks in collections if None in blocks.lengths]
-    parts = [part for blocks in unknown for part in blocks.parts]
-    counted = iter(cluster.compute([task(_length)(part) for part in parts]))
+    tasks = [task(_length)(part) for blocks in unknown for part in blocks.parts]
+    counted = iter(cluster.compute(tasks))
     return [
         replace(blocks, lengths=tuple(next(counted) for _ in blocks.parts))
-        if None in blocks.lengths
+        if blocks in unknown
         else blocks
         for blocks in collections
     ]
