@@ -11,7 +11,7 @@ from lokl import CLMKLClassifier
 from lokl._arrays import Samples
 from lokl.base.training import Training
 from lokl.kernels import RBF, Linear
-from lokl.methods.clusters import exact_geometry, kernel_kmeans, landmark_geometry
+from lokl.methods.clusters import exact_geometry, find_clusters, kernel_kmeans, landmark_geometry
 
 
 def blobs(n=90, seed=0):
@@ -30,7 +30,7 @@ def clusters_of(X, weight=None, sharpness=None, **settings):
     kernels, rng = [Linear(), RBF(0.1)], np.random.RandomState(0)
     rows, names = np.arange(len(X)), ["line", "bump"]
     training = Training(samples, rows, rows, names, kernels, None, {}, kernels=kernels, rng=rng)
-    found, distances = CLMKLClassifier(**settings)._find_clusters(training, sharpness)
+    found, distances = find_clusters(CLMKLClassifier(**settings), training, sharpness)
     np.testing.assert_allclose(found.shares(distances), found.memberships(X), atol=1e-6)
     return found
 

@@ -5,7 +5,6 @@ from lokl.base.estimator import (
     IterativeEstimator,
     KernelEstimator,
     OptimizationTrace,
-    OptimizingEstimator,
 )
 from lokl.base.settings import setting, settings
 from lokl.base.targets import Classifier, Regressor
@@ -17,7 +16,6 @@ __all__ = [
     "IterativeEstimator",
     "KernelEstimator",
     "OptimizationTrace",
-    "OptimizingEstimator",
     "Regressor",
     "Training",
     "setting",

@@ -556,18 +556,6 @@ class IterativeEstimator(KernelEstimator):
 
 
 @settings
-class OptimizingEstimator(IterativeEstimator):
-    """A method whose rounds are steps of an optimiser, which stops at a tolerance."""
-
-    learn_tol: float = setting(
-        1e-3,
-        POSITIVE,
-        "The rounds stop at this certified duality gap, relative to the objective. If the problem "
-        "is not convex, they stop at this relative decrease of the objective.",
-    )
-
-
-@settings
 class FixedKernel(KernelEstimator):
     """A method whose kernel does not depend on the targets: folds can share its Gram matrix."""
 

@@ -142,6 +142,16 @@ def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any
     return field(default=default, kw_only=kw_only, metadata=metadata)
 
 
+def learning_tolerance(default: float = 1e-3) -> Any:
+    """Declare `learn_tol`, at which methods in rounds stop."""
+    return setting(
+        default,
+        POSITIVE,
+        "The rounds stop at this certified duality gap, relative to the objective. If the problem "
+        "is not convex, they stop at this relative decrease of the objective.",
+    )
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
 def settings(cls: Class) -> Class:
     """Create constructor and documentation of a class from its settings.

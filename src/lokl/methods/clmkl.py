@@ -1,19 +1,20 @@
 """C-LMKL: convex localized learning, one set of kernel weights for each region."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import AttributeDocs, GatedMachine
-from lokl.base.settings import FLAG, POSITIVE, or_none
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
+from lokl.base.settings import FLAG, POSITIVE, learning_tolerance, or_none
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
-from lokl.methods.clusters import ClusterEstimator, Clusters
-from lokl.methods.lpmkl import NormEstimator
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
+from lokl.methods.lpmkl import P
+from lokl.optimizers import NormBall, OptimizerStep, alternating
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,14 @@ class Memberships:
 
 
 @settings
-class _CLMKL(ClusterEstimator, NormEstimator):
+class _CLMKL(IterativeEstimator):
     """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
+
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    p: float = P
+    learn_tol: float = learning_tolerance()
 
     sharpness: float | None = setting(
         None,
@@ -54,14 +61,21 @@ class _CLMKL(ClusterEstimator, NormEstimator):
             "Clusters",
             "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
         ),
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
     }
 
     def _learn(self, training: Training) -> GatedMachine:
         sharpness = np.inf if self.hard else self.sharpness
-        clusters, distances = self._find_clusters(training, sharpness)
+        clusters, distances = find_clusters(self, training, sharpness)
         memberships = Memberships(clusters, training.n_kernels)
         base = memberships.of(clusters.shares(distances), training.samples.present)
-        gate, steps = WeightedGate(memberships, by_rank=True), partial(self._steps, by_rank=True)
+
+        def steps(**common: Any) -> Iterator[OptimizerStep]:
+            objective = NormBall(**common, by_rank=True, p=float(self.p))
+            return alternating(objective, self.learn_tol)
+
+        gate = WeightedGate(memberships, by_rank=True)
         return self._learn_weights(training, steps, gate=gate, base=base, clusters_=clusters)
 
 

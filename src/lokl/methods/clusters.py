@@ -9,8 +9,8 @@ import numpy as np
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
 from lokl._warnings import warn_once
-from lokl.base import OptimizingEstimator, Training, setting, settings
-from lokl.base.settings import count, one_of
+from lokl.base.settings import count, one_of, setting
+from lokl.base.training import Training
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
@@ -227,78 +227,82 @@ def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
     return exact_geometry(diag, part.dot, lambda j: part.cross(rows[j : j + 1], rows)[0])
 
 
-@settings
-class ClusterEstimator(OptimizingEstimator):
-    """Settings of methods with weights for each cluster of samples."""
+# Settings of methods with weights for each cluster.
+N_CLUSTERS = setting(3, count(), "Number of clusters.")
+CLUSTERING = setting(
+    "auto",
+    one_of("auto", "exact", "sample", "approximate"),
+    "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
+    '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
+)
+SAMPLE_SIZE = setting(1000, count(), "Number of samples drawn for clustering.")
 
-    n_clusters: int = setting(3, count(), "Number of clusters.")
-    clustering: str = setting(
-        "auto",
-        one_of("auto", "exact", "sample", "approximate"),
-        "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
-        '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
+
+def find_clusters(
+    learner: Any, training: Training, sharpness: float | None
+) -> tuple[Clusters, Array]:
+    """Cluster the training samples by kernel k-means with the average of all kernels.
+
+    Parameters
+    ----------
+    learner : estimator
+        With the settings `n_clusters`, `clustering` and `sample_size`.
+    training : Training
+    sharpness : float or None
+        Of the memberships; None is one over the mean squared distance of the samples to their
+        centres.
+
+    Returns
+    -------
+    clusters : Clusters
+    distances : array of shape (n_samples, n_clusters)
+        Squared distances of the samples to the centres.
+    """
+    return training.cache.cached(
+        "clusters", lambda: _cluster(learner, training, sharpness), training.rng
     )
-    sample_size: int = setting(1000, count(), "Number of samples drawn for clustering.")
 
-    def _find_clusters(self, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
-        """Cluster the training samples by kernel k-means with the average of all kernels.
 
-        Parameters
-        ----------
-        training : Training
-        sharpness : float or None
-            Of the memberships; None is one over the mean squared distance of the samples to their
-            centres.
+def _cluster(learner: Any, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
+    samples, weight, n = training.samples, training.weight, training.n_samples
+    kernel = average_kernel(training.kernels, training.names)
+    # Averages over many samples are accurate enough in float32.
+    gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
+    chosen, centres = _partition(learner, gram, weight, training.rng)
+    coef = np.zeros((n, centres.shape[1]))
+    coef[chosen] = centres
+    products = gram.dot(coef)
+    square_norms = (coef * products).sum(axis=0)
+    distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
+    if sharpness is None:
+        mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
+        sharpness = 1.0 / mean if mean > 0 else 1.0
+    functions = gram.expansion(kernel, coef, np.zeros(coef.shape[1]))
+    return Clusters(functions, square_norms, sharpness), distances
 
-        Returns
-        -------
-        clusters : Clusters
-        distances : array of shape (n_samples, n_clusters)
-            Squared distances of the samples to the centres.
-        """
-        return training.cache.cached(
-            "clusters", lambda: self._cluster(training, sharpness), training.rng
+
+def _partition(
+    learner: Any, gram: GatedGram, weight: Array, rng: np.random.RandomState
+) -> tuple[Array, Array]:
+    """Return the landmarks, and the centres as combinations of them."""
+    n, how = gram.n_samples, learner.clustering
+    if how == "auto":
+        how = "exact" if n <= learner.sample_size else "sample"
+    chosen = np.arange(n)
+    if how != "exact" and n > learner.sample_size:
+        share = weight / weight.sum()
+        chosen = np.sort(rng.choice(n, size=learner.sample_size, replace=False, p=share))
+    if how == "approximate":
+        geometry = landmark_geometry(gram.diag(), gram.cross(chosen, np.arange(n)), chosen)
+    else:
+        geometry = _geometry(gram, chosen)
+        weight = weight if how == "exact" else np.ones(len(chosen))
+    centres = kernel_kmeans(geometry, weight, learner.n_clusters, rng).centres
+    n_distinct = centres.shape[1]
+    if n_distinct < learner.n_clusters:
+        warn_once(
+            "clusters",
+            f"there are only {n_distinct} distinct samples for {learner.n_clusters} clusters; "
+            f"{n_distinct} clusters are used",
         )
-
-    def _cluster(self, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
-        samples, weight, n = training.samples, training.weight, training.n_samples
-        kernel = average_kernel(training.kernels, training.names)
-        # Averages over many samples are accurate enough in float32.
-        gram = kernel.gram(samples, dtype="float64" if n <= _EXACT else "auto")
-        chosen, centres = self._partition(gram, weight, training.rng)
-        coef = np.zeros((n, centres.shape[1]))
-        coef[chosen] = centres
-        products = gram.dot(coef)
-        square_norms = (coef * products).sum(axis=0)
-        distances = gram.diag()[:, np.newaxis] - 2.0 * products + square_norms
-        if sharpness is None:
-            mean = float(weight @ np.maximum(distances.min(axis=1), 0.0)) / float(weight.sum())
-            sharpness = 1.0 / mean if mean > 0 else 1.0
-        functions = gram.expansion(kernel, coef, np.zeros(coef.shape[1]))
-        return Clusters(functions, square_norms, sharpness), distances
-
-    def _partition(
-        self, gram: GatedGram, weight: Array, rng: np.random.RandomState
-    ) -> tuple[Array, Array]:
-        """Return the landmarks, and the centres as combinations of them."""
-        n, how = gram.n_samples, self.clustering
-        if how == "auto":
-            how = "exact" if n <= self.sample_size else "sample"
-        chosen = np.arange(n)
-        if how != "exact" and n > self.sample_size:
-            share = weight / weight.sum()
-            chosen = np.sort(rng.choice(n, size=self.sample_size, replace=False, p=share))
-        if how == "approximate":
-            geometry = landmark_geometry(gram.diag(), gram.cross(chosen, np.arange(n)), chosen)
-        else:
-            geometry = _geometry(gram, chosen)
-            weight = weight if how == "exact" else np.ones(len(chosen))
-        centres = kernel_kmeans(geometry, weight, self.n_clusters, rng).centres
-        n_distinct = centres.shape[1]
-        if n_distinct < self.n_clusters:
-            warn_once(
-                "clusters",
-                f"there are only {n_distinct} distinct samples for {self.n_clusters} clusters; "
-                f"{n_distinct} clusters are used",
-            )
-        return chosen, centres
+    return chosen, centres

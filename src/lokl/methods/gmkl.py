@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, as_dense
-from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
-from lokl.base.settings import NORM, POSITIVE, one_of
+from lokl.base.settings import NORM, POSITIVE, learning_tolerance, one_of
 from lokl.gates import ConstantGate
 from lokl.kernels import RBF, Kernel, per_feature
 from lokl.optimizers import (
@@ -23,7 +23,7 @@ from lokl.solvers import Solver
 
 
 @settings
-class _GMKL(OptimizingEstimator):
+class _GMKL(IterativeEstimator):
     """Weights of a sum, or exponents of a product, with a penalty."""
 
     combine: str = setting(
@@ -45,6 +45,7 @@ class _GMKL(OptimizingEstimator):
         'Weights are not negative; with "simplex" they also sum to one. "auto" is the simplex for '
         "the entropy only.",
     )
+    learn_tol: float = learning_tolerance()
     max_iter: int = 2000
 
     _own_attributes: ClassVar[AttributeDocs] = {

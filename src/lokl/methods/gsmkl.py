@@ -4,16 +4,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.base import Classifier, Regressor, Training, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
 from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
+from lokl.base.settings import learning_tolerance
 from lokl.gates import GroupGate, RepresentationGate
-from lokl.methods.clusters import ClusterEstimator
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
 from lokl.optimizers import GateObjective, spectral_gradient
 
 
 @settings
-class _GSMKL(ClusterEstimator):
+class _GSMKL(IterativeEstimator):
     """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
+
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    learn_tol: float = learning_tolerance()
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each group."),
@@ -23,7 +29,7 @@ class _GSMKL(ClusterEstimator):
     }
 
     def _learn(self, training: Training) -> GatedMachine:
-        clusters, distances = self._find_clusters(training, np.inf)
+        clusters, distances = find_clusters(self, training, np.inf)
         gate = RepresentationGate(GroupGate(clusters.n_clusters), clusters)
         groups, present = distances.argmin(axis=1), training.samples.present
         start = gate.gate.init(groups, training.n_kernels, training.rng)

@@ -8,9 +8,9 @@ import numpy as np
 
 from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice, check_not_negative
-from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
-from lokl.base.settings import FLAG, Rule, anything
+from lokl.base.settings import FLAG, Rule, anything, learning_tolerance
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram import Expansion
@@ -40,7 +40,7 @@ def _check_ridge(name: str, value: Any) -> None:
 
 
 @settings
-class _LMKL(OptimizingEstimator):
+class _LMKL(IterativeEstimator):
     """Minimise the optimal dual objective over the parameters ``V`` of a gate."""
 
     gate: Any = setting(
@@ -63,6 +63,7 @@ class _LMKL(OptimizingEstimator):
         'Penalty ``ridge / 2 |V|^2`` on the parameters of the gate. "auto" is 0, or 1000 for '
         "kernel-PCA scores if columns outnumber samples: such a gate would memorise the labels.",
     )
+    learn_tol: float = learning_tolerance()
 
     _weights_use_labels = True
     _own_attributes: ClassVar[AttributeDocs] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}

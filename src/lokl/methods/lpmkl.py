@@ -3,21 +3,26 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, setting, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
-from lokl.base.settings import NORM
+from lokl.base.settings import NORM, learning_tolerance
 from lokl.optimizers import NormBall, OptimizerStep, alternating
+
+# Norm of the weights, shared by methods that update them in closed form.
+P = setting(
+    2.0,
+    NORM,
+    "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
+)
 
 
 @settings
-class NormEstimator(OptimizingEstimator):
+class LpMKL(IterativeEstimator):
     """Weights of norm at most one, updated in turn with the SVMs, on equal or given gates."""
 
-    p: float = setting(
-        2.0,
-        NORM,
-        "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
-    )
+    p: float = P
+    learn_tol: float = learning_tolerance()
+    max_iter: int = 500
 
     _own_attributes: ClassVar[AttributeDocs] = {
         "weights_": WEIGHTS_OF_NORM_ONE,
@@ -28,19 +33,12 @@ class NormEstimator(OptimizingEstimator):
     def _steps(self, **objective: Any) -> Iterator[OptimizerStep]:
         return alternating(NormBall(**objective, p=float(self.p)), self.learn_tol)
 
-
-@settings
-class _LpMKL(NormEstimator):
-    """One set of weights for all samples."""
-
-    max_iter: int = 500
-
     def _learn(self, training: Training) -> GatedMachine:
         return self._learn_weights(training, self._steps)
 
 
 @settings
-class LpMKLClassifier(_LpMKL, Classifier):
+class LpMKLClassifier(LpMKL, Classifier):
     """l_p-norm multiple kernel learning: one weight for each kernel, of bounded norm.
 
     ``k = sum_i w_i k_i`` with ``w >= 0`` and ``|w|_p <= 1``. The dual objective of the SVM is
@@ -67,7 +65,7 @@ class LpMKLClassifier(_LpMKL, Classifier):
 
 
 @settings
-class LpMKLRegressor(_LpMKL, Regressor):
+class LpMKLRegressor(LpMKL, Regressor):
     """l_p-norm multiple kernel learning for one or several numeric targets.
 
     References

@@ -12,7 +12,7 @@ from lokl.gates.base import rescale_missing
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.methods.lpmkl import NormEstimator
+from lokl.methods.lpmkl import LpMKL
 from lokl.solvers import Solver
 
 # Number of evenly spaced samples among which negative kernel values are looked for.
@@ -47,7 +47,7 @@ class ClassProbabilities:
 
 
 @settings
-class PCKLMKLClassifier(NormEstimator, Classifier):
+class PCKLMKLClassifier(LpMKL, Classifier):
     """Localized kernel learning with probability confidence kernels.
 
     ``k(x, z) = sum_i w_i <p_i(x), p_i(z)> k_i(x, z)``, where ``p_i(x)`` are class probabilities by
@@ -74,6 +74,8 @@ class PCKLMKLClassifier(NormEstimator, Classifier):
     >>> bool(model.score(scale(X), y) > 0.95)
     True
     """
+
+    max_iter: int = 100
 
     _weights_use_labels = True
 

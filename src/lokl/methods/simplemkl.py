@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lokl.base import Classifier, OptimizingEstimator, Regressor, Training, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
 from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
+from lokl.base.settings import learning_tolerance
 from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
 
 
 @settings
-class _SimpleMKL(OptimizingEstimator):
+class _SimpleMKL(IterativeEstimator):
     """Weights that sum to one, by descent along the reduced gradient."""
 
-    learn_tol: float = 0.01
+    learn_tol: float = learning_tolerance(0.01)
     max_iter: int = 500
 
     _own_attributes: ClassVar[AttributeDocs] = {
