@@ -11,6 +11,12 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
+def shorten_list(names: Sequence[Any], most: int = 5) -> str:
+    """Return the first names, and the number of the others."""
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return one line for each row; cells of a column begin at the same position."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

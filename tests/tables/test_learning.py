@@ -12,8 +12,8 @@ from lokl.persistence import info
 from lokl.search.columns import ColumnScaler, frequent_categories
 from lokl.tables import TableError, TablePreparation, read_table
 from lokl.tables.learning import estimator_class, learn, places_in, preparation_for
-from lokl.tables.prediction_input import read_new
 from lokl.tables.preparation import schema_of
+from lokl.tables.table import read_new
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_one_class_against_all_others(table, files):
     assert set(alone.target) == {"mid", "not mid"}
     assert (alone.target == "mid").tolist() == (table.target == "mid").tolist()
     model = learn(alone, "uniform")
-    assert schema_of(model).positive == "mid"
+    assert schema_of(model).merged_class() == "mid"
     new = read_new([left, right], schema_of(model), target=f"{labels}:class")
     assert new.target.loc[alone.target.index].tolist() == alone.target.tolist()
     with pytest.raises(TableError, match=r"--positive big: target class .*high, low, mid"):

@@ -188,13 +188,13 @@ def test_ids_that_are_there_twice_or_not_at_all(file):
 def test_no_common_ids(tmp_path, file):
     blood, _, _ = written(tmp_path)
     other = file("clinical.csv", "patient,ill\n17,a\n18,b\n")
-    facts = ["patient", blood, other, "'P000'", "'17'", "--on"]
+    facts = [other, blood, "'P000'", other, "'17'", "--on patient"]
     check_error([blood], *facts, on="patient", target=f"{other}:ill")
 
 
 def test_files_of_different_length_need_ids(file):
     paths = [file("t.csv", "a\n1\n5\n"), file("u.csv", "b\n1\n5\n7\n")]
-    check_error(paths, f"{paths[0]} 2, {paths[1]} 3", "--on")
+    check_error(paths, f"{paths[0]}: 2, {paths[1]}: 3", "--on")
 
 
 def test_two_files_of_one_name(file):

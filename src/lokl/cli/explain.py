@@ -49,8 +49,8 @@ def explain(
     with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import load
-        from lokl.tables.prediction_input import read_new
         from lokl.tables.preparation import schema_of
+        from lokl.tables.table import read_new
 
         if output is not None:
             check_writable(output)

@@ -34,8 +34,8 @@ def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
         from lokl._text import csv_text
         from lokl.explain import explain
         from lokl.persistence import load
-        from lokl.tables.prediction_input import read_new
         from lokl.tables.preparation import schema_of
+        from lokl.tables.table import read_new
 
         fitted = load(model)
         table = read_new(data, schema_of(fitted), **given)
@@ -56,8 +56,8 @@ def info(model: Path, as_json: bool) -> None:
     Example: lokl info ill.lokl
     """
     with one_line_errors():
+        from lokl._text import shorten_list
         from lokl.persistence import info as model_info
-        from lokl.tables.columns import shorten_list
 
         stored = model_info(model)
     if as_json:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +76,50 @@ def open_binary(path: Path) -> Iterator[Any]:
         raise DatasetError(f"{path} cannot be read: {text}") from reason
 
 
-def check_frame_size(label: str, shape: tuple[int, ...]) -> None:
-    """Raise `DatasetError` if a sparse table is too large for a data frame."""
-    if shape[0] * shape[1] > _MAX_FRAME_VALUES:
+def dense_frame(label: str, X: Any, names: Sequence[str] | None = None) -> Any:
+    """Return samples as a data frame; raise `DatasetError` if sparse ones are too large for it.
+
+    Parameters
+    ----------
+    label : str
+        Name in messages.
+    X : array or sparse matrix of shape (n_samples, n_features)
+    names : sequence of str, optional
+        Names of the columns; f1, f2, ... by default.
+    """
+    if X.shape[0] * X.shape[1] > _MAX_FRAME_VALUES:
         raise DatasetError(
-            f"{label} has {shape[0]} rows of {shape[1]} columns, too many for a table; use the "
+            f"{label} has {X.shape[0]} rows of {X.shape[1]} columns, too many for a table; use the "
             "Python interface, which takes sparse matrices"
         )
+    columns = [f"f{j}" for j in range(1, X.shape[1] + 1)] if names is None else list(names)
+    values = X.toarray() if is_sparse(X) else X
+    return need_pandas("reading tables").DataFrame(values, columns=columns)
+
+
+def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
+    """Return a column as floats, and the positions of cells that are not numbers.
+
+    Parameters
+    ----------
+    values : series
+    text : bool, default=True
+        Whether text such as "1.5" is a number.
+
+    Returns
+    -------
+    numbers : series of float
+        NaN for missing values and for cells that are not numbers.
+    words : array of int
+        Positions of cells that are neither numbers nor missing.
+    """
+    pandas, cells = need_pandas("reading tables"), values
+    if not text and values.dtype.kind not in "biuf":
+        cells = values.astype(object)
+        cells = cells.where(cells.map(lambda value: isinstance(value, Real)).astype(bool))
+    floats = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    words = np.flatnonzero(np.isnan(floats) & values.notna().to_numpy())
+    return pandas.Series(floats, values.index, name=values.name), words
 
 
 class TableFile:
@@ -177,24 +215,19 @@ class TableFile:
         for block in self.blocks(wanted, rows_per_block):
             stop = start + len(block)
             for j, name in enumerate(columns):
-                X[start:stop, j] = self._as_numbers(name, block[name], start)
+                X[start:stop, j], words = as_numbers(block[name])
+                if len(words):
+                    value = block[name].iloc[words[0]]
+                    raise DatasetError(
+                        f"{self.label}, row {self.first_row + start + words[0]}, column {name}: "
+                        f"{value!r} is not a number; leave the cell empty, pass na=[{value!r}], or "
+                        "select other columns"
+                    )
             if target is not None:
                 targets.append(np.asarray(block[target]))
             start = stop
         y = np.concatenate(targets) if targets else None
         return Bunch(data=X, target=y, feature_names=list(columns))
-
-    def _as_numbers(self, column: str, values: Any, start: int) -> Array:
-        numbers = need_pandas("reading tables").to_numeric(values, errors="coerce")
-        invalid = np.flatnonzero((numbers.isna() & ~values.isna()).to_numpy())
-        if len(invalid):
-            value = values.iloc[invalid[0]]
-            raise DatasetError(
-                f"{self.label}, row {self.first_row + start + invalid[0]}, column {column}: "
-                f"{value!r} is not a number; leave the cell empty, pass na=[{value!r}], or select "
-                "other columns"
-            )
-        return np.asarray(numbers.to_numpy(dtype=float, na_value=np.nan))
 
 
 class DelimitedText(TableFile):
@@ -457,12 +490,9 @@ class LibsvmText(TableFile):
     @cached_property
     def frame(self) -> Any:
         bunch = self.samples()
-        check_frame_size(self.label, bunch.data.shape)
-        X = bunch.data.toarray() if is_sparse(bunch.data) else bunch.data
-        names = [f"f{j}" for j in range(1, X.shape[1] + 1)]
         whole = np.all(bunch.target == np.floor(bunch.target))
         labels = bunch.target.astype(np.int64) if whole else bunch.target
-        return need_pandas("reading tables").DataFrame(X, columns=names).assign(label=labels)
+        return dense_frame(self.label, bunch.data).assign(label=labels)
 
 
 READERS: dict[str, type[TableFile]] = {

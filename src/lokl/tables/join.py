@@ -1,8 +1,9 @@
 """Joining tables about the same samples: each table is a view, and samples may lack some."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -12,8 +13,9 @@ from scipy import sparse
 from lokl._arrays import Array, is_sparse
 from lokl._frames import need_pandas
 from lokl._warnings import warn_once
-from lokl.tables.columns import shorten_list
-from lokl.tables.sources import TableError, TableSource
+from lokl.datasets.generators import column_slices
+from lokl.datasets.readers import as_numbers
+from lokl.tables.sources import TableError, TableSource, check_columns
 
 Views = Mapping[str, Sequence[Any]]
 
@@ -65,8 +67,7 @@ def join_views(
     tables = _check_tables(tables, views)
     arrays = [name for name, table in tables.items() if not hasattr(table, "columns")]
     if not arrays:
-        frames = {name: _checked_frame(name, table, on) for name, table in tables.items()}
-        return _join_frames(frames, views, counted=on is None)
+        return _join_frames({n: _checked_frame(n, t, on) for n, t in tables.items()}, views, on)
     if len(arrays) < len(tables):
         raise ValueError(
             f"table {arrays[0]!r} is an array, whose rows have no ids, but others are data frames; "
@@ -79,7 +80,7 @@ def join_views(
 
 def disambiguate_columns(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """Return new names of the columns of each view: names in two views get the view as prefix."""
-    count = Counter(name for names in columns.values() for name in names)
+    count = Counter(chain.from_iterable(columns.values()))
     renamed = {
         view: {name: f"{view}:{name}" if count[name] > 1 else name for name in names}
         for view, names in columns.items()
@@ -87,12 +88,11 @@ def disambiguate_columns(columns: Mapping[str, Sequence[str]]) -> dict[str, dict
     owner: dict[str, str] = {}
     for view, names in renamed.items():
         for name in names.values():
-            if name in owner:
+            if owner.setdefault(name, view) != view:
                 raise TableError(
                     f"column {name!r} would be in view {view!r} and in view {owner[name]!r}; "
                     "rename one of them"
                 )
-            owner[name] = view
     return renamed
 
 
@@ -100,17 +100,8 @@ def outer_join(frames: Sequence[Any], ids: Any = None) -> Any:
     """Return data frames side by side; samples missing from a frame have missing values there."""
     pandas = need_pandas("joining tables")
     if ids is None:
-        ids = list(dict.fromkeys(name for frame in frames for name in frame.index))
+        ids = list(dict.fromkeys(chain.from_iterable(frame.index for frame in frames)))
     return pandas.concat([frame.reindex(ids) for frame in frames], axis=1)
-
-
-def without_common_id(ids: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the tables that share no id with any other table, empty tables aside."""
-    count = Counter(name for names in ids.values() for name in names)
-    isolated = [
-        table for table, names in ids.items() if len(names) and all(count[n] == 1 for n in names)
-    ]
-    return isolated if len(ids) > 1 else []
 
 
 def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource]:
@@ -118,56 +109,62 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
 
     Without a column of ids, the ids are the row numbers, and all tables need the same length.
     """
-    if on is not None:
-        return [_with_id_column(source, on) for source in sources]
-    lengths = {source.label: len(source.frame) for source in sources}
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{label} {length}" for label, length in lengths.items())
-        raise TableError(
-            f"files have different numbers of rows ({shown}), so that rows cannot be matched by "
-            "their order; name the column of ids with --on"
-        )
+    if on is None:
+        lengths = {source.label: len(source.frame) for source in sources}
+        _check_equal_lengths(lengths, "name the column of ids with --on")
+        ids = [[source.row(k) for k in range(len(source.frame))] for source in sources]
+    else:
+        sources = [with_id_index(source, on, "--on") for source in sources]
+        ids = [source.frame.index for source in sources]
     return [
-        replace(s, frame=s.frame.set_axis([str(s.row(k)) for k in range(len(s.frame))], axis=0))
-        for s in sources
+        replace(source, frame=source.frame.set_axis(list(map(str, names)), axis=0))
+        for source, names in zip(sources, ids, strict=True)
     ]
 
 
-def _with_id_column(source: TableSource, on: str) -> TableSource:
-    frame = source.frame
-    if on not in frame.columns:
-        raise TableError(f"{source.label} has no column {on}; it has {shorten_list(frame.columns)}")
-    ids = frame[on]
-    if ids.isna().any():
-        row = int(ids.isna().to_numpy().argmax())
-        raise TableError(
-            f"{source.label}, row {source.row(row)}, column {on}: the id is missing; add it, or "
-            "remove the row"
-        )
-    names = [str(name) for name in ids]
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        first = names.index(name)
-        second = names.index(name, first + 1)
-        raise TableError(
-            f"{source.label}, rows {source.row(first)} and {source.row(second)}, column {on}: "
-            f"duplicate id {name!r}; keep one row of each sample"
-        )
-    return replace(source, frame=frame.drop(columns=on).set_axis(names, axis=0))
+def with_id_index(source: TableSource, on: str | None, option: str) -> TableSource:
+    """Return a table whose index has complete and unique ids, from a column if `on` names one."""
+    frame = source.frame if on is None else source.frame.set_index(source.require(on, option))
+    missing = np.flatnonzero(frame.index.isna())
+    if len(missing):
+        cell = source.at(missing[0], column=on)
+        raise TableError(f"{cell}: the id is missing; add it, or remove the row")
+    repeated = np.flatnonzero(frame.index.duplicated())
+    if len(repeated):
+        ids = frame.index.tolist()
+        name = ids[repeated[0]]
+        cells = source.at(ids.index(name), repeated[0], column=on)
+        raise TableError(f"{cells}: duplicate id {name!r}; keep one row of each sample")
+    return replace(source, frame=frame)
 
 
-def check_ids_overlap(sources: Sequence[TableSource], on: str) -> None:
-    """Raise `TableError` if a file has no sample of any other, which suggests other spellings."""
-    by_label = {source.label: source.frame.index for source in sources}
-    isolated = without_common_id(by_label)
-    if isolated:
-        # The last one, since the first file is the reference.
-        label = isolated[-1]
-        other = next(name for name in by_label if name != label)
+def about_isolated_ids(sources: Sequence[TableSource]) -> str:
+    """Return a sentence about the last table that shares no id with any other, or nothing.
+
+    This suggests that ids are spelt in different ways. Empty tables do not count.
+    """
+    ids = {source.label: source.frame.index for source in sources if len(source.frame)}
+    count = Counter(chain.from_iterable(ids.values()))
+    isolated = [label for label, names in ids.items() if all(count[name] == 1 for name in names)]
+    if len(sources) < 2 or not isolated:
+        return ""
+    first = _named_values({label: repr(names[:1].tolist()[0]) for label, names in ids.items()})
+    return (
+        f"no id of {isolated[-1]} is in another table, so that its samples lack all other views; "
+        f"the first ids are {first}"
+    )
+
+
+def _check_equal_lengths(lengths: Mapping[str, int], remedy: str) -> None:
+    if len(set(lengths.values())) > 1:
         raise TableError(
-            f"no {on} is in both {other} and {label} (their ids look like {by_label[other][0]!r} "
-            f"and {by_label[label][0]!r}); see --on"
+            f"tables have different numbers of rows ({_named_values(lengths)}), so that rows "
+            f"cannot be matched by their order; {remedy}"
         )
+
+
+def _named_values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
 def _check_tables(tables: Any, views: Views | None) -> dict[str, Any]:
@@ -196,85 +193,60 @@ def _check_tables(tables: Any, views: Views | None) -> dict[str, Any]:
     return named
 
 
-def _checked_frame(name: str, table: Any, on: str | None) -> Any:
-    """Return the table of a view as a data frame of floats, with unique ids and column names."""
+def _checked_frame(name: str, table: Any, on: str | None) -> TableSource:
+    """Return the table of a view with floats, and with unique ids and column names."""
     if not hasattr(table, "index") or not hasattr(table, "set_index"):
         raise ValueError(
             f"table {name!r} is a {type(table).__module__.split('.')[0]} data frame without an "
             "index; convert it to pandas, with ids as index"
         )
-    if on is not None:
-        if on not in table.columns:
-            raise ValueError(
-                f"table {name!r} has no column {on!r}; it has {shorten_list(table.columns)}"
-            )
-        table = table.set_index(on)
-    table = table.rename(columns=str)
-    _check_unique(name, "id", table.index, "keep one row of each sample, or average them")
-    _check_unique(name, "column", table.columns, "rename one of them")
-    if table.index.nlevels > 1:
+    if on is None and table.index.nlevels > 1:
         raise ValueError(
             f"the index of table {name!r} has {table.index.nlevels} levels, but an id is one "
             "value; join them, or name a column with on="
         )
-    if table.index.hasnans:
-        row = int(np.flatnonzero(table.index.isna())[0])
-        raise ValueError(f"row {row} of table {name!r} has no id; add it, or remove the row")
-    values = np.empty(table.shape)
-    for j, column in enumerate(table.columns):
-        values[:, j] = _as_floats(name, column, table.iloc[:, j])
-    _check_complete(name, values, table.index.tolist(), table.columns)
-    return need_pandas("join_views").DataFrame(values, table.index, table.columns)
-
-
-def _check_unique(table: str, what: str, values: Any, remedy: str) -> None:
-    if not values.is_unique:
-        value = values[values.duplicated()].tolist()[0]
-        raise ValueError(f"table {table!r} has a duplicate {what} {value!r}; {remedy}")
-
-
-def _as_floats(table: str, column: str, values: Any) -> Array:
-    """Return a column as floats, NaN for missing values."""
-    if values.dtype.kind not in "biuf":
-        words = values[values.notna() & ~values.map(lambda value: isinstance(value, Real))]
+    source = TableSource(name, f"table {name!r}", table.rename(columns=str), first_row=0)
+    check_columns(source)
+    source = with_id_index(source, on, "on=")
+    frame = source.frame
+    ids, columns, values = frame.index.tolist(), frame.columns, np.empty(frame.shape)
+    for j, column in enumerate(columns):
+        values[:, j], words = as_numbers(frame[column], text=False)
         if len(words):
             raise ValueError(
-                f"table {table!r}, column {column!r}, id {words.index.tolist()[0]!r}: "
-                f"{words.iloc[0]!r} is "
-                "not a number; encode the column, for example with "
-                "sklearn.preprocessing.OneHotEncoder, or leave it out"
+                f"{source.label}, column {column!r}, id {ids[words[0]]!r}: "
+                f"{frame[column].iloc[words[0]]!r} is not a number; encode the column, for example "
+                "with sklearn.preprocessing.OneHotEncoder, or leave it out"
             )
-        values = values.where(values.notna(), np.nan)
-    return np.asarray(values.to_numpy(dtype=float, na_value=np.nan))
+    _check_complete(values, lambda i, j: f"{source.label}, column {columns[j]!r}, id {ids[i]!r}")
+    return replace(source, frame=need_pandas("join_views").DataFrame(values, frame.index, columns))
 
 
-def _check_complete(table: str, values: Array, ids: Sequence[Any], columns: Sequence[Any]) -> None:
+def _check_complete(values: Array, cell: Callable[[int, int], str]) -> None:
     """Raise ValueError for infinite values, and for missing values in rows that have others."""
     missing = np.isnan(values)
-    partly = missing & ~missing.all(axis=1, keepdims=True)
-    for invalid, what, remedy in (
-        (np.isinf(values), "infinite", "correct it, or set it to NaN and impute it"),
+    for invalid, what in (
+        (np.isinf(values), "infinite; correct it, or set it to NaN and impute it"),
         (
-            partly,
-            "missing, but other values of the row are not",
-            "impute it before joining, or set the whole row to NaN if the sample lacks the view",
+            missing & ~missing.all(axis=1, keepdims=True),
+            "missing, but other values of the row are not; impute it before joining, or set the "
+            "whole row to NaN if the sample lacks the view",
         ),
     ):
         if invalid.any():
-            row, j = np.argwhere(invalid)[0]
-            raise ValueError(
-                f"table {table!r}, column {columns[j]!r}, id {ids[row]!r}: the value is {what}; "
-                f"{remedy}"
-            )
+            raise ValueError(f"{cell(*np.argwhere(invalid)[0])}: the value is {what}")
 
 
 def _join_frames(
-    frames: dict[str, Any], views: Views | None, counted: bool
+    sources: dict[str, TableSource], views: Views | None, on: str | None
 ) -> tuple[Any, dict[str, list[str]]]:
     pandas = need_pandas("join_views")
-    _check_ids_comparable(frames, counted)
+    frames = {name: source.frame for name, source in sources.items()}
+    _check_ids_comparable(frames, on)
     if views is None:
-        _warn_without_common_id(frames)
+        isolated = about_isolated_ids(list(sources.values()))
+        if isolated:
+            warn_once("tables without a common sample", f"{isolated}; check them")
         renamed = disambiguate_columns({name: list(f.columns) for name, f in frames.items()})
         views = {view: list(names.values()) for view, names in renamed.items()}
         frames = {view: frame.rename(columns=renamed[view]) for view, frame in frames.items()}
@@ -286,51 +258,27 @@ def _join_frames(
         for view, columns in views.items()
     ]
     names = {frame.index.name for frame in frames.values()}
-    ids = dict.fromkeys(name for frame in frames.values() for name in frame.index)
+    ids = dict.fromkeys(chain.from_iterable(frame.index for frame in frames.values()))
     index = pandas.Index(list(ids), name=names.pop() if len(names) == 1 else None)
     return outer_join(blocks, index), {view: list(columns) for view, columns in views.items()}
 
 
-def _check_ids_comparable(frames: Mapping[str, Any], counted: bool) -> None:
+def _check_ids_comparable(frames: Mapping[str, Any], on: str | None) -> None:
     """Raise ValueError if the ids of tables cannot mean the same samples."""
-    lengths = {name: len(frame) for name, frame in frames.items()}
-    counted = counted and all(list(f.index) == list(range(len(f))) for f in frames.values())
-    if counted and len(set(lengths.values())) > 1:
-        raise ValueError(
-            f"tables have different lengths, {_named_values(lengths)}, and their index only counts "
-            "the rows; make the ids of the samples the index (table.set_index), or name their "
-            "column with on="
-        )
-    first = _first_ids(frames)
-    kinds = {name: _kind(value) for name, value in first.items()}
+    if on is None and all(list(f.index) == list(range(len(f))) for f in frames.values()):
+        lengths = {repr(name): len(frame) for name, frame in frames.items()}
+        remedy = "make the ids the index (table.set_index), or name their column with on="
+        _check_equal_lengths(lengths, remedy)
+    first = {repr(n): frame.index[:1].tolist()[0] for n, frame in frames.items() if len(frame)}
+    kinds = {
+        name: "number" if isinstance(value, Real) else type(value).__name__
+        for name, value in first.items()
+    }
     if len(set(kinds.values())) > 1:
         shown = {name: f"{first[name]!r} ({kind})" for name, kind in kinds.items()}
         raise ValueError(
             f"ids of the tables have different types, {_named_values(shown)}, so that no sample "
             "is in two tables; convert them, for example with table.index.astype(str)"
-        )
-
-
-def _first_ids(frames: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: frame.index[:1].tolist()[0] for name, frame in frames.items() if len(frame)}
-
-
-def _kind(value: Any) -> str:
-    return "number" if isinstance(value, Real) else type(value).__name__
-
-
-def _named_values(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name!r}: {value}" for name, value in values.items())
-
-
-def _warn_without_common_id(frames: Mapping[str, Any]) -> None:
-    isolated = without_common_id({name: frame.index for name, frame in frames.items()})
-    if isolated:
-        first = {name: repr(value) for name, value in _first_ids(frames).items()}
-        warn_once(
-            "tables without a common sample",
-            f"no id of table {isolated[0]!r} is in another table, so that its samples lack all "
-            f"other views; check the ids. The first ones are {_named_values(first)}",
         )
 
 
@@ -353,27 +301,21 @@ def _as_in_training(view: str, frame: Any, columns: Sequence[str]) -> Any:
 
 
 def _join_arrays(tables: dict[str, Any], views: Views | None) -> tuple[Any, dict[str, list[int]]]:
-    lengths = {name: table.shape[0] for name, table in tables.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            f"arrays have different lengths, {_named_values(lengths)}, but are joined row by row; "
-            "pass data frames with ids as index if tables lack samples"
-        )
-    n_samples = next(iter(lengths.values()))
+    lengths = {repr(name): table.shape[0] for name, table in tables.items()}
+    _check_equal_lengths(lengths, "pass data frames with ids as index if tables lack samples")
     widths = {name: table.shape[1] for name, table in tables.items()}
     if views is not None:
+        trained = {name: len(columns) for name, columns in views.items()}
         for name, width in widths.items():
-            if width != len(views[name]):
+            if width != trained[name]:
                 raise ValueError(
-                    f"table {name!r} has {width} columns, but had {len(views[name])} in training"
+                    f"table {name!r} has {width} columns, but had {trained[name]} in training"
                 )
-        widths = {name: len(columns) for name, columns in views.items()}
+        widths = trained
+    n_samples = next(iter(lengths.values()))
     blocks = [_block(name, tables.get(name), n_samples, width) for name, width in widths.items()]
-    ends = np.cumsum(list(widths.values())).tolist()
-    columns = {
-        name: list(range(end - width, end))
-        for (name, width), end in zip(widths.items(), ends, strict=True)
-    }
+    slices = column_slices(list(widths), list(widths.values()))
+    columns = {name: list(range(part.start, part.stop)) for name, part in slices.items()}
     if all(map(is_sparse, blocks)):
         return sparse.hstack(blocks, format="csr"), columns
     return np.hstack([b.toarray() if is_sparse(b) else b for b in blocks]), columns
@@ -388,5 +330,5 @@ def _block(name: str, table: Any, n_samples: int, width: int) -> Any:
         values = np.asarray(table, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"table {name!r} has values that are not numbers: {error}") from error
-    _check_complete(name, values, range(n_samples), range(width))
+    _check_complete(values, lambda i, j: f"table {name!r}, column {j}, row {i}")
     return values

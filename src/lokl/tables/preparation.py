@@ -1,7 +1,6 @@
 """The first step of a model of tables: its columns, by name, encoded as numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,36 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl.base.model import model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
-from lokl.tables.columns import CATEGORICAL, NUMERIC, REGRESSION
-from lokl.tables.sources import TableError
+from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
+
+REGRESSION = "regression"
 
 
-@dataclass(frozen=True)
-class ModelSchema:
-    """Columns that a model uses, by view, with the ids and the target of its training table."""
+def schema_of(model: Any) -> "TablePreparation":
+    """Return the columns of a fitted model, with the ids and the target of its training table.
 
-    views: dict[str, list[str]]
-    kinds: dict[str, str]
-    on: str | None = None
-    target: str | None = None
-    task: str | None = None
-    positive: str | None = None
-
-
-def schema_of(model: Any) -> ModelSchema:
-    """Return the schema of a fitted model.
-
-    Models of tables begin with a :class:`TablePreparation`. Other models need column names, and all
-    their columns are numeric.
+    Models of tables begin with a :class:`TablePreparation`, which is returned. Other models need
+    column names, and all their columns are numeric.
     """
-    first = _first_step(model)
+    first = model.steps[0][1] if hasattr(model, "steps") else model
     if isinstance(first, TablePreparation):
-        # Two classes keep their names; of more classes, all but one were merged.
-        classes = first.prior_ if isinstance(first.prior_, dict) else {}
-        positive = first.positive if f"not {first.positive}" in classes else None
-        return ModelSchema(
-            first.views_, first.kinds_, first.on, first.target_name_, first.task, positive
-        )
+        return first
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
         raise TableError(
@@ -48,20 +31,7 @@ def schema_of(model: Any) -> ModelSchema:
             "be matched; fit it to a data frame, or with `lokl fit`"
         )
     names = [str(column) for column in columns]
-    return ModelSchema(_views_of_kernels(model, names), dict.fromkeys(names, NUMERIC))
-
-
-def places_in_model(model: Any) -> dict[str, list[int]] | None:
-    """Return the encoded columns of each view of a fitted model of tables.
-
-    None for other models, in which each kernel is a view.
-    """
-    first = _first_step(model)
-    return first.prepared_views_ if isinstance(first, TablePreparation) else None
-
-
-def _first_step(model: Any) -> Any:
-    return model.steps[0][1] if hasattr(model, "steps") else model
+    return TablePreparation(_views_of_kernels(model, names), dict.fromkeys(names, NUMERIC))
 
 
 def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
@@ -185,6 +155,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             name = X.index[int(np.argmax(empty))]
             raise TableError(f"sample {name} has no value in any column of the model")
         return prepared
+
+    def merged_class(self) -> str | None:
+        """Return the class whose alternatives were merged; None if the target had two classes."""
+        classes = getattr(self, "prior_", None)
+        merged = isinstance(classes, dict) and f"not {self.positive}" in classes
+        return self.positive if merged else None
 
     def _select(self, X: Any) -> Any:
         """Return the columns of the model; absent ones are missing values."""

@@ -1,4 +1,4 @@
-"""Input tables of the command: files by their ending, and data sets by name."""
+"""Input tables of the command: files by their ending, data sets by name, and their columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 
 from lokl._frames import need_pandas
+from lokl._text import shorten_list
 from lokl.datasets import available, load
-from lokl.datasets.readers import check_frame_size, one_line, open_table, split_endings
+from lokl.datasets.readers import as_numbers, dense_frame, one_line, open_table, split_endings
+
+NUMERIC, CATEGORICAL = "numeric", "categorical"
+KINDS = (NUMERIC, CATEGORICAL)
+# A column of text is meant to be numeric if more than this share of its cells are numbers.
+_NUMERIC_SHARE = 0.8
 
 
 class TableError(ValueError):
@@ -50,6 +56,19 @@ class TableSource:
         """Return the number of a row, as a spreadsheet counts rows."""
         return int(position) + self.first_row
 
+    def at(self, *positions: Any, column: str | None = None) -> str:
+        """Return the name of a cell or of several in messages, such as "t.csv, row 2, column b"."""
+        rows = " and ".join(str(self.row(position)) for position in positions)
+        of_column = "" if column is None else f", column {column}"
+        return f"{self.label}, row{'s' if len(positions) > 1 else ''} {rows}{of_column}"
+
+    def require(self, column: str, option: str) -> str:
+        """Return the name of a column, or raise `TableError` if the column does not exist."""
+        if column not in self.frame.columns:
+            has = shorten_list(self.frame.columns)
+            raise TableError(f"{self.label} has no column {column}; it has {has} (see {option})")
+        return column
+
 
 def read_source(
     given: str,
@@ -80,23 +99,24 @@ def read_source(
         if path.is_dir():
             raise TableError(f"{given} is a folder; name a file in it")
         file = open_table(path, given, na=na, text_columns=text_columns, delimiter=delimiter)
-        frame = _checked(given, file.frame)
-        name = split_endings(path)[0]
-        return TableSource(name, given, frame, file.first_row, file.target, file.views)
+        frame, name = file.frame.rename(columns=str), split_endings(path)[0]
+        source = TableSource(name, given, frame, file.first_row, file.target, file.views)
     except OSError as reason:
         raise TableError(" ".join(str(reason).split())) from reason
-
-
-def _checked(label: str, frame: Any) -> Any:
-    frame = frame.rename(columns=str)
-    if frame.shape[1] == 0:
-        raise TableError(f"{label} has no columns")
+    check_columns(source)
     if len(frame) == 0:
-        raise TableError(f"{label} has a header and no rows")
-    repeated = frame.columns[frame.columns.duplicated()]
-    if len(repeated):
-        raise TableError(f"{label}: duplicate column name {repeated[0]!r}; rename one")
-    return frame
+        raise TableError(f"{given} has a header and no rows")
+    return source
+
+
+def check_columns(source: TableSource) -> None:
+    """Raise `TableError` unless a table has columns with different names."""
+    columns = source.frame.columns
+    if len(columns) == 0:
+        raise TableError(f"{source.label} has no columns")
+    if not columns.is_unique:
+        repeated = columns[columns.duplicated()][0]
+        raise TableError(f"{source.label}: duplicate column name {repeated!r}; rename one")
 
 
 def _data_set(name: str) -> TableSource:
@@ -111,14 +131,47 @@ def _data_set(name: str) -> TableSource:
         bunch = load(name)
     except ImportError as reason:
         raise TableError(one_line(reason)) from reason
-    X = bunch.data
-    check_frame_size(name, X.shape)
-    X = X.toarray() if hasattr(X, "toarray") else X
-    names = bunch.get("feature_names")
-    columns = [f"f{j}" for j in range(1, X.shape[1] + 1)] if names is None else list(names)
-    frame = need_pandas("reading tables").DataFrame(X, columns=columns)
-    target = np.asarray(bunch.target)
-    labels = bunch.get("target_names")
+    frame = dense_frame(name, bunch.data, bunch.get("feature_names"))
+    columns, target, labels = list(frame.columns), bunch.target, bunch.get("target_names")
     frame["target"] = target if labels is None else np.asarray(labels)[target]
     views = {view: columns[part] for view, part in bunch.get("views", {}).items()}
     return TableSource(name, name, frame, target="target", views=views)
+
+
+def read_column(source: TableSource, column: str, kind: str | None = None) -> tuple[str, Any]:
+    """Return the kind of a column, inferred unless given, and its values of that kind.
+
+    Returns
+    -------
+    kind : {"numeric", "categorical"}
+    values : series
+        Floats, or text with None for missing values.
+
+    Raises
+    ------
+    TableError
+        A cell of a numeric column is not a number, or is infinite.
+    """
+    values = source.frame[column]
+    if kind is not None and kind not in KINDS:
+        raise TableError(f"column {column}: unknown kind {kind!r}; use one of {', '.join(KINDS)}")
+    numbers, words = as_numbers(values)
+    if kind is None:
+        share = 1 - len(words) / max(values.notna().sum(), 1)
+        is_numeric = values.dtype.kind in "biuf" or share > _NUMERIC_SHARE
+        kind = NUMERIC if is_numeric else CATEGORICAL
+    if kind == CATEGORICAL:
+        return kind, values.astype(object).map(str, na_action="ignore").where(values.notna(), None)
+    if len(words):
+        value = values.iloc[words[0]]
+        raise TableError(
+            f"{source.at(words[0], column=column)}: {value!r} is not a number; leave the cell "
+            f"empty, or pass --na {value}"
+        )
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        raise TableError(
+            f"{source.at(infinite[0], column=column)}: the value is infinite; correct it, or leave "
+            "the cell empty"
+        )
+    return kind, numbers

@@ -4,26 +4,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lokl._frames import need_pandas
+from lokl._text import shorten_list
 from lokl.search.columns import MAX_CATEGORIES
-from lokl.tables.columns import (
+from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
+from lokl.tables.preparation import REGRESSION, TablePreparation
+from lokl.tables.sources import (
     CATEGORICAL,
-    CLASSIFICATION,
-    REGRESSION,
-    as_classes,
-    describe_target,
-    find_column,
-    infer_task,
-    one_versus_rest,
+    NUMERIC,
+    TableError,
+    TableSource,
     read_column,
-    require_column,
-    shorten_list,
-    why_uninformative,
+    read_source,
 )
-from lokl.tables.join import check_ids_overlap, disambiguate_columns, outer_join, with_ids
-from lokl.tables.sources import TableError, TableSource, read_source
+
+CLASSIFICATION = "classification"
+TASKS = (CLASSIFICATION, REGRESSION)
+# A target of integers with more distinct values is a regression target.
+_MAX_CLASSES = 20
 
 
 class TableSize(NamedTuple):
@@ -141,101 +144,222 @@ def read_table(
         One line that names the file, the row and the column, and a remedy.
     """
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
-    views, kinds = views or {}, kinds or {}
-    read = read_files(sources, options)
-    wanted = {"--target": target or _default_target(read), "--groups": groups}
-    files, positions = find_columns(wanted, read, options)
-    files = with_ids(files, on)
-    if on is not None:
-        check_ids_overlap(files, on)
-    taken = {option: files[i].frame[column] for option, (i, column) in positions.items()}
-    files = _without_columns(files, positions)
-    _check_patterns(views, read, list(files[0].frame.columns))
-    table = replace(_join_features(files[: len(read)], views, kinds), on=on)
+    read = _read_files(sources, options)
+    own_target = read[0].target if len(read) == 1 else None
+    wanted = {"--target": target or own_target, "--groups": groups}
+    files, taken = _take_columns(wanted, read, on, options)
+    isolated = about_isolated_ids(files) if on is not None else ""
+    if isolated:
+        raise TableError(f"{isolated}; see --on {on}")
+    table = replace(_join_features(files[: len(read)], read, views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--target" not in taken:
         return table
-    return with_positive(_with_target(table, taken["--target"], task), positive)
+    return _with_target(table, taken["--target"], task, positive)
 
 
-def _without_columns(
-    sources: Sequence[TableSource], positions: Mapping[str, tuple[int, str]]
-) -> list[TableSource]:
-    """Return the tables without target and groups."""
-    tables = []
-    for i, source in enumerate(sources):
-        used = [column for position, column in positions.values() if position == i]
-        tables.append(replace(source, frame=source.frame.drop(columns=used)))
-    return tables
+def read_new(
+    sources: Sequence[str],
+    schema: TablePreparation,
+    *,
+    on: str | None = None,
+    na: Sequence[str] | None = (),
+    delimiter: str = "",
+    target: str | None = None,
+) -> Table:
+    """Read files of new samples; columns are matched by their names in training.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Files as for :func:`read_table`; views may be absent.
+    schema : TablePreparation
+        Columns of the model; see :func:`lokl.tables.preparation.schema_of`.
+    on : str, optional
+        Column of ids; by default the one of training, if all files have it.
+    na, delimiter
+        As for :func:`read_table`.
+    target : str, optional
+        Column of the known target, or ``FILE:COLUMN``; by default the one of training, if a file
+        has it.
+
+    Returns
+    -------
+    table : Table
+        The target is None if it is unknown, and missing for samples without one. Columns that the
+        model does not use are left out, with a note.
+    """
+    id_columns = [name for name in (on, schema.on) if name is not None]
+    options = {"na": na, "delimiter": delimiter, "text_columns": id_columns}
+    read = _read_files(sources, options)
+    if on is None and schema.on is not None:
+        everywhere = all(schema.on in source.frame.columns for source in read)
+        on = schema.on if everywhere or len(read) > 1 else None
+    has_target = any(schema.target in source.frame.columns for source in read)
+    wanted = {"--target": target or (schema.target if has_target else None)}
+    files, taken = _take_columns(wanted, read, on, options)
+    selected = [_select(source, schema) for source in files[: len(read)]]
+    frame = outer_join([features for features, _ in selected])
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise TableError(f"column {repeated[0]} is in two files; leave it out of one of them")
+    if frame.shape[1] == 0:
+        columns = shorten_list(list(schema.kinds))
+        raise TableError(f"{read[0].label} has none of the columns of the model: {columns}")
+    notes = _size_notes(read)
+    ignored = [name for _, others in selected for name in others if name != schema.target]
+    if ignored:
+        notes.append(f"not used by the model, ignored: {shorten_list(ignored)}")
+    values = taken.get("--target")
+    if values is not None:
+        values = values.dropna().infer_objects()
+        if schema.task != REGRESSION:
+            values = _merged(_as_classes(values), schema.merged_class())
+        values = values.reindex(frame.index)
+    views = {view: list(names) for view, names in schema.views.items()}
+    return Table(frame, views, dict(schema.kinds), values, on=on, notes=tuple(notes))
 
 
-def _default_target(read: Sequence[TableSource]) -> str | None:
-    return read[0].target if len(read) == 1 else None
+def _select(source: TableSource, schema: TablePreparation) -> tuple[Any, list[str]]:
+    """Return the columns of the model, by their names in the model, and names of the others."""
+    kept, others = {}, []
+    for column in source.frame.columns:
+        # Columns that occurred in two tables of training have the name of their view as prefix.
+        candidates = (f"{source.name}:{column}", column)
+        name = next((name for name in candidates if name in schema.kinds), None)
+        if name is None:
+            others.append(column)
+        else:
+            _, kept[name] = read_column(source, column, schema.kinds[name])
+    frame = need_pandas("reading tables").DataFrame(kept, index=source.frame.index)
+    return frame, others
 
 
-def find_columns(
-    wanted: Mapping[str, str | None], read: Sequence[TableSource], options: Mapping[str, Any]
-) -> tuple[list[TableSource], dict[str, tuple[int, str]]]:
-    """Return all files that are needed, and index of the file and column of each option."""
-    files, positions = list(read), {}
-    for option, given in wanted.items():
-        if given is None:
-            continue
-        owner, column = find_column(given, files, option)
-        if owner is None:
-            file, _, column = given.rpartition(":")
-            owner, column = require_column(read_source(file, **options), column, option)
-            files.append(owner)
-        positions[option] = files.index(owner), column
-    return files, positions
-
-
-def read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[TableSource]:
+def _read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[TableSource]:
     """Read all files; their names, which become names of views, must differ."""
     if not sources:
         raise TableError("no files are given")
+    labels: dict[str, str] = {}
     read = [read_source(source, **options) for source in sources]
-    names: dict[str, str] = {}
     for source in read:
-        if source.name in names:
+        if source.name in labels:
             raise TableError(
-                f"{names[source.name]} and {source.label} would both be the view {source.name}; "
+                f"{labels[source.name]} and {source.label} would both be the view {source.name}; "
                 "rename one of them"
             )
-        names[source.name] = source.label
+        labels[source.name] = source.label
     return read
 
 
+def _size_notes(tables: Sequence[TableSource]) -> list[str]:
+    return [f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}" for table in tables]
+
+
+def _take_columns(
+    wanted: Mapping[str, str | None],
+    read: Sequence[TableSource],
+    on: str | None,
+    options: Mapping[str, Any],
+) -> tuple[list[TableSource], dict[str, Any]]:
+    """Take the columns of some options out of the tables.
+
+    Parameters
+    ----------
+    wanted : mapping of str to str or None
+        Column of each option, or ``FILE:COLUMN``.
+    read : sequence of TableSource
+    on : str or None
+        Column of ids.
+    options : mapping
+        As for :func:`read_source`, for other files that are named.
+
+    Returns
+    -------
+    files : list of TableSource
+        All tables that are needed, first those of `read`, with ids and without the columns.
+    taken : dict of str to series
+        Column of each option.
+    """
+    files = list(read)
+    columns = {o: _find_column(given, files, o, options) for o, given in wanted.items() if given}
+    files = with_ids(files, on)
+    taken = {option: files[k].frame[column] for option, (k, column) in columns.items()}
+    for k, column in set(columns.values()):
+        files[k] = replace(files[k], frame=files[k].frame.drop(columns=column))
+    return files, taken
+
+
+def _find_column(
+    given: str, files: list[TableSource], option: str, options: Mapping[str, Any]
+) -> tuple[int, str]:
+    """Return the position of a table and the name of its column; reads the table if necessary."""
+    owners = [k for k, source in enumerate(files) if given in source.frame.columns]
+    if len(owners) > 1:
+        first, second = (files[k].label for k in owners[:2])
+        raise TableError(
+            f"column {given} is in {first} and in {second}; pass {option} {first}:{given}"
+        )
+    if owners:
+        return owners[0], given
+    file, colon, column = given.rpartition(":")
+    for k, source in enumerate(files):
+        if colon and file in (source.label, source.name, Path(source.label).name):
+            return k, source.require(column, option)
+    if colon and Path(file).expanduser().exists():
+        files.append(read_source(file, **options))
+        return len(files) - 1, files[-1].require(column, option)
+    if colon and ("." in file or "/" in file):
+        raise TableError(f"{option} {given}: there is no file {file}")
+    return 0, files[0].require(given, option)
+
+
 def _join_features(
-    tables: Sequence[TableSource], patterns: Mapping[str, str], kinds: Mapping[str, str]
+    tables: Sequence[TableSource],
+    read: Sequence[TableSource],
+    patterns: Mapping[str, str],
+    kinds: Mapping[str, str],
 ) -> Table:
-    """Return the informative columns of all files, by view."""
-    notes = [f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}" for table in tables]
+    """Return the informative columns of all files, by view.
+
+    Parameters
+    ----------
+    tables : sequence of TableSource
+        Tables without the columns of ids, target and groups.
+    read : sequence of TableSource
+        The same tables with all columns.
+    patterns, kinds : mapping of str to str
+        As `views` and `kinds` of :func:`read_table`.
+    """
+    notes = _size_notes(tables)
     names = disambiguate_columns({table.name: list(table.frame.columns) for table in tables})
-    frames, inferred = {}, {}
+    frames, inferred, sizes = {}, {}, {}
     for table in tables:
-        frames[table.name], kinds_of_table, dropped = _features(table, names[table.name], kinds)
+        frame, kinds_of_table, dropped = _features(table, names[table.name], kinds)
+        frames[table.name] = frame
         inferred.update(kinds_of_table)
         notes += dropped
+        # Whether a cell is empty depends on the kind of its column.
+        rows, columns = table.frame.shape
+        sizes[table.label] = TableSize(rows, columns, float(frame.isna().to_numpy().mean()))
     unknown = [column for column in kinds if column not in inferred]
     if unknown:
         raise TableError(
             f"no column {unknown[0]}, whose kind is given; there are {shorten_list(list(inferred))}"
         )
-    columns = {name: list(frame.columns) for name, frame in frames.items()}
-    views, view_notes = _views(tables, patterns, columns)
-    used = [column for names_of_view in views.values() for column in names_of_view]
+    if patterns and len(tables) > 1:
+        raise TableError("--view divides one file, but each of several files is a view already")
+    views = {name: list(frame.columns) for name, frame in frames.items()}
+    if patterns:
+        views, more = _views_of_patterns(patterns, read[0], list(inferred))
+        notes += more
+    elif len(tables) == 1:
+        own = {view: [c for c in names if c in inferred] for view, names in read[0].views.items()}
+        views = {view: columns for view, columns in own.items() if columns} or views
+    used = [column for columns in views.values() for column in columns]
     frame = outer_join(list(frames.values()))[used]
-    sizes = {table.label: _size(table.frame, frames[table.name]) for table in tables}
     joined = Table(frame, views, {c: inferred[c] for c in used}, files=sizes)
-    return replace(joined, notes=(*notes, *view_notes, *_notes_about(joined)))
-
-
-def _size(frame: Any, values: Any) -> TableSize:
-    """Return the size of a file; cells are empty or not once they are values."""
-    rows, columns = frame.shape
-    return TableSize(rows, columns, float(values.isna().to_numpy().mean()))
+    return replace(joined, notes=(*notes, *_notes_about(joined)))
 
 
 def _features(
@@ -247,7 +371,7 @@ def _features(
     dropped: dict[str, list[str]] = {}
     for column in table.frame.columns:
         kind, values = read_column(table, column, kinds.get(column))
-        reason = "" if column in kinds else why_uninformative(values, kind)
+        reason = "" if column in kinds else _why_uninformative(values, kind)
         if reason:
             dropped.setdefault(reason, []).append(column)
         else:
@@ -259,98 +383,135 @@ def _features(
     return need_pandas("reading tables").DataFrame(kept), kept_kinds, notes
 
 
+def _why_uninformative(values: Any, kind: str) -> str:
+    """Return the reason why nothing can be learned from a column, or an empty string."""
+    present = values.dropna()
+    if len(present) == 0:
+        return "empty"
+    n_values = present.nunique()
+    # A single word still separates the samples that have it from those that lack it.
+    if n_values == 1 and (kind == NUMERIC or len(present) == len(values)):
+        return "constant"
+    if n_values < len(present) or n_values <= 2:
+        return ""
+    if kind == CATEGORICAL:
+        return "ids: all values differ"
+    return "ids: they count the rows" if bool((present.diff().iloc[1:] == 1).all()) else ""
+
+
 def _notes_about(table: Table) -> list[str]:
-    notes = []
     words = [column for column, kind in table.kinds.items() if kind == CATEGORICAL]
-    if words:
-        notes.append(f"categories: {shorten_list(words)}")
     many = [column for column in words if table.frame[column].nunique() > MAX_CATEGORIES]
+    notes = [f"categories: {shorten_list(words)}"] if words else []
     if many:
         notes.append(f"only the {MAX_CATEGORIES} most frequent categories: {shorten_list(many)}")
     n_samples = len(table.frame)
     return notes + [f"{n} of {n_samples} lack {view}" for view, n in table.n_missing().items()]
 
 
-def _views(
-    tables: Sequence[TableSource], patterns: Mapping[str, str], columns: Mapping[str, list[str]]
+def _views_of_patterns(
+    patterns: Mapping[str, str], file: TableSource, features: list[str]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Return columns of each view, and notes about columns in no view."""
-    if len(tables) > 1:
-        if patterns:
-            raise TableError("--view divides one file, but each of several files is a view already")
-        return dict(columns), []
-    ((name, everything),) = columns.items()
-    if not patterns:
-        views = {v: [c for c in names if c in everything] for v, names in tables[0].views.items()}
-        return {view: names for view, names in views.items() if names} or {name: everything}, []
-    views = {}
-    owner: dict[str, str] = {}
+    """Return columns of each view, and notes about columns in no view.
+
+    Every part of a pattern must match a column of the file, and every view needs a feature.
+    """
+    views: dict[str, list[str]] = {}
     notes: list[str] = []
+    owner: dict[str, str] = {}
     for view, pattern in patterns.items():
-        parts = _parts(pattern)
-        views[view] = [c for c in everything if any(fnmatchcase(c, part) for part in parts)]
-        if not views[view]:
+        parts = {part: _matching(file.frame.columns, part) for part in pattern.split(",")}
+        views[view] = [c for c in features if any(c in columns for columns in parts.values())]
+        unmatched = [part.strip() for part, columns in parts.items() if not columns]
+        if unmatched or not views[view]:
             raise TableError(
-                f"view {view}: no column of {tables[0].label} matches {pattern}; there are "
-                f"{shorten_list(everything)}"
+                f"view {view}: no column of {file.label} matches {(*unmatched, pattern)[0]}; there "
+                f"are {shorten_list(features)}"
             )
         # Target, ids and groups, and uninformative columns.
-        unused = [part for part in parts if not any(fnmatchcase(c, part) for c in everything)]
+        unused = [p.strip() for p, columns in parts.items() if not set(columns) & set(features)]
         notes += [f"view {view}: {part} is not used as a feature" for part in unused]
         for column in views[view]:
-            if column in owner:
+            if owner.setdefault(column, view) != view:
                 raise TableError(f"column {column} is in two views, {owner[column]} and {view}")
-            owner[column] = view
-    rest = [column for column in everything if column not in owner]
+    rest = [column for column in features if column not in owner]
     return views, [*notes, f"in no view, left out: {shorten_list(rest)}"] if rest else notes
 
 
-def _parts(pattern: str) -> list[str]:
-    """Return the patterns between commas."""
-    return [part.strip() for part in pattern.split(",")]
+def _matching(columns: Sequence[str], pattern: str) -> list[str]:
+    return [column for column in columns if fnmatchcase(column, pattern.strip())]
 
 
-def _check_patterns(
-    patterns: Mapping[str, str], read: Sequence[TableSource], features: list[str]
-) -> None:
-    """Raise `TableError` if a part of a view's pattern matches no column, not even the target."""
-    parts = [(view, part) for view, pattern in patterns.items() for part in _parts(pattern)]
-    for view, part in parts if len(read) == 1 else ():
-        if not any(fnmatchcase(column, part) for column in read[0].frame.columns):
-            raise TableError(
-                f"view {view}: no column of {read[0].label} matches {part}; there are "
-                f"{shorten_list(features)}"
-            )
-
-
-def _with_target(table: Table, values: Any, task: str | None) -> Table:
-    """Return the samples whose target is known."""
+def _with_target(table: Table, values: Any, task: str | None, positive: str | None) -> Table:
+    """Return the samples whose target is known; `positive` is compared with all other classes."""
     name, values = str(values.name), values.reindex(table.frame.index)
-    known = values.notna() & table.frame.notna().any(axis=1)
-    if not known.any():
+    usable = values.notna() & table.frame.notna().any(axis=1)
+    if not usable.any():
         raise TableError(f"target {name} is missing in every row that has values; see --target")
-    values = values[known]
-    task = infer_task(name, values.infer_objects(), task)
-    values = as_classes(values) if task == CLASSIFICATION else values
-    notes = [f"target {describe_target(name, values, task)}"]
-    if not known.all():
-        notes.append(f"left out {int((~known).sum())} samples without target or without values")
+    values = values[usable]
+    task = _infer_task(name, values.infer_objects(), task)
+    if task == REGRESSION:
+        shown = f"numbers from {values.min():g} to {values.max():g}"
+        if positive is not None:
+            raise TableError(f"--positive {positive}: target {name} has no classes")
+    else:
+        values = _one_versus_rest(_as_classes(values), positive)
+        counts = values.value_counts()
+        shown = shorten_list([f"{label} {count}" for label, count in counts.items()], 8)
+    notes = [f"target {name}: {shown}"]
+    if not usable.all():
+        notes.append(f"left out {int((~usable).sum())} samples without target or without values")
     return replace(
         table,
-        frame=table.frame[known],
-        groups=None if table.groups is None else table.groups[known],
+        frame=table.frame[usable],
+        groups=None if table.groups is None else table.groups[usable],
         target=values,
         task=task,
+        positive=positive,
         notes=(*table.notes, *notes),
     )
 
 
-def with_positive(table: Table, positive: str | None) -> Table:
-    """Return a table whose target separates one class from all others."""
-    if positive is None:
-        return table
-    if table.is_regression:
-        raise TableError(f"--positive {positive}: target {table.target.name} has no classes")
-    values = one_versus_rest(table.target, positive)
-    note = f"target {describe_target(str(values.name), values, CLASSIFICATION)}"
-    return replace(table, target=values, positive=positive, notes=(*table.notes, note))
+def _infer_task(name: str, values: Any, task: str | None) -> str:
+    """Return the task of a target without missing values: as given, or inferred."""
+    n_values = values.nunique()
+    if n_values < 2:
+        raise TableError(
+            f"target {name} has the same value, {values.to_list()[0]!r}, in all {len(values)} "
+            "rows; a model needs two different values"
+        )
+    if task not in (None, *TASKS):
+        raise TableError(f"unknown task {task!r}; use one of {', '.join(TASKS)}")
+    numeric = values.dtype.kind in "iuf"
+    if task == REGRESSION and not numeric:
+        raise TableError(
+            f"target {name}: {values.iloc[0]!r} is not a number, as --task {REGRESSION} requires"
+        )
+    if task is not None:
+        return task
+    few = not numeric or (n_values <= _MAX_CLASSES and bool(np.all(values == np.floor(values))))
+    return CLASSIFICATION if few else REGRESSION
+
+
+def _as_classes(values: Any) -> Any:
+    """Return classes without missing ones: integers as integers, everything else as text."""
+    if values.dtype.kind == "f" and (values == values.round()).all():
+        return values.astype(int)
+    return values if values.dtype.kind in "iub" else values.map(str)
+
+
+def _one_versus_rest(values: Any, positive: str | None) -> Any:
+    """Return a target of two classes: `positive` and "not" that one; two classes stay."""
+    names = set(values.map(str))
+    if positive is not None and positive not in names:
+        has = shorten_list(sorted(names), 8)
+        raise TableError(
+            f"--positive {positive}: target {values.name} has no such class; it has {has}"
+        )
+    return values if len(names) == 2 else _merged(values, positive)
+
+
+def _merged(values: Any, positive: str | None) -> Any:
+    """Return classes in which all but `positive` are "not" that one; unchanged if it is None."""
+    names = values.map(str)
+    return values if positive is None else names.where(names == positive, f"not {positive}")
