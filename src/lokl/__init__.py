@@ -18,18 +18,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_modules = {name: method.module for method in METHODS for name in method.classes}
-_modules |= {
-    "join_views": "lokl.tables.join",
-    "load": "lokl.persistence",
-    "save": "lokl.persistence",
-    "AutoMKLClassifier": "lokl.search.auto",
-    "AutoMKLRegressor": "lokl.search.auto",
-    "KernelSearchCV": "lokl.search.search",
-    "RegionClassifier": "lokl.regions.estimators",
-    "RegionRegressor": "lokl.regions.estimators",
-}
-__getattr__, _names = lazy_exports(__name__, _modules)
+_of_methods = {name: method.module for method in METHODS for name in method.classes}
+__getattr__, _names = lazy_exports(__name__, _of_methods)
 __all__ = [*_names, "__version__"]
 
 

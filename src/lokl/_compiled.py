@@ -68,18 +68,15 @@ def _log_compilation() -> None:
             self.messages: set[str] = set()
 
         def on_start(self, event: Any) -> None:
-            if not _is_ours(event):
+            loop = event.data["dispatcher"]
+            if not loop.__module__.startswith("lokl."):
                 return
-            if self.depth == 0:
-                self.started = (time.perf_counter(), time.process_time())
-                loop = event.data["dispatcher"]
-                precision = "single" if "float32" in str(event.data["args"]) else "double"
-                self._announce(
-                    compilation_message(sys.modules[loop.__module__], loop.__name__, precision)
-                )
             self.depth += 1
-
-        def _announce(self, message: str | None) -> None:
+            if self.depth > 1:
+                return
+            self.started = (time.perf_counter(), time.process_time())
+            precision = "single" if "float32" in str(event.data["args"]) else "double"
+            message = compilation_message(sys.modules[loop.__module__], loop.__name__, precision)
             if message is None or message in self.messages:
                 return
             # Logged as warnings, because users see those without configuring a logger.
@@ -89,24 +86,18 @@ def _log_compilation() -> None:
             logger.warning("%s", message)
 
         def on_end(self, event: Any) -> None:
-            if not _is_ours(event):
+            loop = event.data["dispatcher"]
+            if not loop.__module__.startswith("lokl."):
                 return
             self.depth -= 1
             if self.depth == 0:
-                seconds, cpu_seconds = self.started
-                done = Compilation(
-                    event.data["dispatcher"].__name__,
-                    time.perf_counter() - seconds,
-                    time.process_time() - cpu_seconds,
-                )
+                wall, processor = self.started
+                seconds = time.perf_counter() - wall
+                done = Compilation(loop.__name__, seconds, time.process_time() - processor)
                 compilations.append(done)
                 logger.info("compiled %s in %.1f s", done.name, done.seconds)
 
     event.register("numba:compile", Log())  # type: ignore[no-untyped-call]
-
-
-def _is_ours(event: Any) -> bool:
-    return str(event.data["dispatcher"].__module__).startswith("lokl.")
 
 
 def compilation_message(module: Any, loop: str, precision: str) -> str | None:

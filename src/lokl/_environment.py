@@ -3,11 +3,12 @@
 import contextlib
 import ctypes
 import gc
-import os
 import platform
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 _PACKAGES = ("lokl", "numpy", "scipy", "scikit-learn", "numba", "joblib")
@@ -29,9 +30,6 @@ def version_of(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-_MEGABYTE = 2**20
 
 
 class Peak:
@@ -64,10 +62,9 @@ class Peak:
             with contextlib.suppress(AttributeError, OSError, TypeError):
                 ctypes.CDLL(None).malloc_trim(0)
         try:
-            _reset_peak()
-            self._before = _status(b"VmRSS:")
-            self._read = _linux_peak
-        except (OSError, ValueError):
+            Path("/proc/self/clear_refs").write_text("5")
+            self._before, self._read = _status("VmRSS"), partial(_status, "VmHWM")
+        except (OSError, LookupError):
             self._before = _process_peak()
         return self
 
@@ -77,27 +74,10 @@ class Peak:
             self.increase = peak - self._before
 
 
-# System calls are faster than file objects, and some fits take only milliseconds.
-def _reset_peak() -> None:
-    handle = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    try:
-        os.write(handle, b"5")
-    finally:
-        os.close(handle)
-
-
-def _linux_peak() -> float | None:
-    return _status(b"VmHWM:")
-
-
-def _status(key: bytes) -> float:
-    handle = os.open("/proc/self/status", os.O_RDONLY)
-    try:
-        text = os.read(handle, 16384)
-    finally:
-        os.close(handle)
-    begin = text.index(key) + len(key)
-    return int(text[begin : text.index(b"kB", begin)]) / 1024
+def _status(key: str) -> float:
+    """Return an amount of memory of this process in MB, as Linux reports it."""
+    text = Path("/proc/self/status").read_text()
+    return int(text.partition(f"{key}:")[2].split(maxsplit=1)[0]) / 1024
 
 
 def _process_peak() -> float | None:
@@ -106,5 +86,5 @@ def _process_peak() -> float | None:
     except ImportError:  # Windows
         return None
     # Kilobytes, but bytes on a Mac.
-    unit = _MEGABYTE if sys.platform == "darwin" else 1024
+    unit = 2**20 if sys.platform == "darwin" else 1024
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / unit

@@ -1,27 +1,46 @@
-"""Public names imported on first use: ``import lokl`` alone imports nothing heavy."""
+"""Names and optional packages, imported on first use: ``import lokl`` imports nothing heavy."""
 
 import ast
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+# Extra of lokl that installs each optional package.
+_EXTRAS = {
+    "jinja2": "report",
+    "matplotlib": "plot",
+    "pandas": "data",
+    "pooch": "data",
+    "pyarrow": "data",
+    "skops": "files",
+}
 
 
 def lazy_exports(
-    package: str, names: dict[str, str] | None = None
+    package: str, more: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], list[str]]:
     """Return ``__getattr__`` and ``__all__`` for a package that imports names on first use.
+
+    The public names are read from imports of the form ``from module import name as name`` in the
+    source of the package, which type checkers need anyway; they stand under ``if TYPE_CHECKING``.
 
     Parameters
     ----------
     package : str
-    names : dict of str to str, optional
-        Module that defines each public name. The default reads them from the imports of the form
-        ``from module import name as name`` in the source of the package, which type checkers need
-        anyway; they stand under ``if TYPE_CHECKING``.
+    more : mapping of str to str, optional
+        Modules of further public names, by name.
+
+    Returns
+    -------
+    import_name : callable
+    names : list of str
     """
-    modules = _reexports(package) if names is None else names
+    nodes = ast.walk(ast.parse(inspect.getsource(sys.modules[package])))
+    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    modules = {n.name: str(node.module) for node in imports for n in node.names if n.asname}
+    modules.update(more or {})
 
     def import_name(name: str) -> Any:
         if name not in modules:
@@ -33,7 +52,15 @@ def lazy_exports(
     return import_name, sorted(modules)
 
 
-def _reexports(package: str) -> dict[str, str]:
-    nodes = ast.walk(ast.parse(inspect.getsource(sys.modules[package])))
-    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
-    return {name.name: str(node.module) for node in imports for name in node.names if name.asname}
+def need(module: str, user: str) -> Any:
+    """Return a module of an optional package.
+
+    Raises ImportError that names the `user` of the package and the extra to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"{user} needs {package}; install it with: pip install 'lokl[{_EXTRAS[package]}]'"
+        ) from error

@@ -4,17 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lokl._arrays import Array
+from lokl._exports import need
 
 
-def need_pandas(what: str) -> Any:
+def need_pandas(user: str) -> Any:
     """Return pandas, or raise ImportError that names its user and the extra to install."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs pandas; install it with: pip install 'lokl[data]'"
-        ) from error
-    return pandas
+    return need("pandas", user)
 
 
 def labelled(

@@ -31,27 +31,32 @@ class Method:
         Of its classes, ``stem + "Classifier"`` and ``stem + "Regressor"``.
     summary : str
         The learned quantity in a few words.
-    learns : {"nothing", "weights", "trust"}
-        Learned in addition to the SVMs: nothing, weights of the kernels, or the probability that a
+    abilities : str
+        Keys of ``ABILITIES``, separated by commas.
+    learns : {"weights", "nothing", "trust"}
+        Learned in addition to the SVMs: weights of the kernels, nothing, or the probability that a
         view is informative for a sample.
-    abilities : frozenset of str
-        Keys of ``ABILITIES``.
-    module : str
-        Module that defines the classes.
+    submodule : str, optional
+        Module of ``lokl.methods`` that defines the classes, by default the stem in lower case.
     """
 
     name: str
     stem: str
     summary: str
-    learns: Literal["nothing", "weights", "trust"]
-    abilities: frozenset[str]
-    module: str
+    abilities: str
+    learns: Literal["weights", "nothing", "trust"] = "weights"
+    submodule: str = ""
 
     def can(self, ability: str) -> bool:
         """Return whether the method has an ability."""
         if ability not in ABILITIES:
             raise KeyError(f"unknown ability {ability!r}; known are {', '.join(ABILITIES)}")
-        return ability in self.abilities
+        return ability in self.abilities.split(", ")
+
+    @property
+    def module(self) -> str:
+        """Name of the module that defines the classes."""
+        return f"lokl.methods.{self.submodule or self.stem.lower()}"
 
     @property
     def classifier(self) -> str:
@@ -64,91 +69,72 @@ class Method:
     @property
     def classes(self) -> list[str]:
         """Names of the estimators."""
-        return [self.classifier] + ([self.regressor] if self.regressor else [])
+        return list(filter(None, [self.classifier, self.regressor]))
 
 
 def method_of(estimator: Any) -> Method | None:
     """Return the method that an estimator implements, None for subclasses and other estimators."""
     kind = type(estimator)
-    for method in METHODS:
-        if kind.__name__ in method.classes and kind.__module__ == method.module:
-            return method
-    return None
-
-
-def _method(
-    name: str,
-    stem: str,
-    summary: str,
-    abilities: str,
-    *,
-    learns: Literal["nothing", "weights", "trust"] = "weights",
-    module: str | None = None,
-) -> Method:
-    names = frozenset(filter(None, abilities.split(", ")))
-    return Method(name, stem, summary, learns, names, f"lokl.methods.{module or stem.lower()}")
+    methods = (method for method in METHODS if kind.__name__ in method.classes)
+    return next((method for method in methods if kind.__module__ == method.module), None)
 
 
 METHODS: tuple[Method, ...] = (
-    _method(
+    Method(
         "UNIFORM",
         "UniformMKL",
         "the average of the kernels",
         "regression, fixed kernel",
         learns="nothing",
     ),
-    _method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
-    _method(
-        "SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"
-    ),
-    _method(
-        "SPG-GMKL", "GMKL", "sums or products, any penalty", "regression, rounds, scales alone"
-    ),
-    _method("EasyMKL", "EasyMKL", "weights from the distance of the classes", ""),
-    _method("MWUMKL", "MWUMKL", "weights by multiplicative updates, in little memory", ""),
-    _method(
+    Method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
+    Method("SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"),
+    Method("SPG-GMKL", "GMKL", "sums or products, any penalty", "regression, rounds, scales alone"),
+    Method("EasyMKL", "EasyMKL", "weights from the distance of the classes", ""),
+    Method("MWUMKL", "MWUMKL", "weights by multiplicative updates, in little memory", ""),
+    Method(
         "LMKL",
         "LMKL",
         "a gate learned by gradient, together with the SVM",
         "regression, localized, rounds, ordered",
     ),
-    _method(
+    Method(
         "C-LMKL",
         "CLMKL",
         "weights for each cluster of samples, convex",
         "regression, localized, rounds, scales alone",
     ),
-    _method(
+    Method(
         "SwMKL",
         "SwMKL",
         "kernels weighted by their regressed success",
         "regression, localized, single-kernel machines",
     ),
-    _method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
-    _method(
+    Method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
+    Method(
         "LD-MKL",
         "LDMKL",
         "one expert for each kernel, and a gated vote",
         "regression, localized, vote, single-kernel machines",
     ),
-    _method(
+    Method(
         "GS-MKL",
         "GSMKL",
         "weights of the kernels for each group of samples",
         "regression, localized, rounds",
     ),
-    _method(
+    Method(
         "PCK-LMKL",
         "PCKLMKL",
         "pairs count if class probabilities agree",
         "localized, rounds, own gate, scales alone",
     ),
-    _method(
+    Method(
         "trusted vote",
         "TrustedVote",
         "a vote of calibrated experts, each trusted on samples like its training samples",
         "regression, localized, vote, scales alone",
         learns="trust",
-        module="trusted_vote.estimator",
+        submodule="trusted_vote.estimator",
     ),
 )

@@ -1,9 +1,9 @@
-"""Checks of parameter values, and cached names of parameters.
+"""Names and equality of parameters, and checks of their values.
 
 Each check returns the value, or raises ValueError with the name and the value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -27,32 +27,45 @@ def _names(cls: Any, constructor: Any) -> tuple[str, ...]:
     return tuple(BaseEstimator._get_param_names.__func__(cls))
 
 
-def check_positive(name: str, value: Any) -> float:
-    """Return a positive finite number."""
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) <= 0:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return float(value)
+def params_equal(left: Any, right: Any) -> bool:
+    """Return whether two parameter values are certainly the same.
+
+    Estimators and kernels are equal if all their parameters are. Objects of unknown types are equal
+    only if they compare equal or are the same object.
+    """
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if hasattr(left, "get_params"):
+        return params_equal(left.get_params(deep=False), right.get_params(deep=False))
+    if isinstance(left, Mapping):
+        same_keys = list(left) == list(right)
+        return same_keys and all(params_equal(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(params_equal, left, right))
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and np.array_equal(left, right)
+    equal = left == right
+    return isinstance(equal, bool | np.bool_) and bool(equal)
 
 
-def check_not_negative(name: str, value: Any) -> float:
-    """Return a finite number of at least zero."""
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < 0:
-        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-    return float(value)
+def _number(words: str, is_valid: Callable[[float], bool]) -> Callable[[str, Any], float]:
+    """Return the check of a real number; `words` describe valid numbers in its error."""
+
+    def check(name: str, value: Any) -> float:
+        if not isinstance(value, Real) or not is_valid(float(value)):
+            raise ValueError(f"{name} must be {words}, got {value!r}")
+        return float(value)
+
+    return check
 
 
-def check_share(name: str, value: Any) -> float:
-    """Return a number between zero and one, both excluded."""
-    if not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
-    return float(value)
-
-
-def check_norm(name: str, value: Any) -> float:
-    """Return the exponent of a norm, a number of at least one or infinity."""
-    if not isinstance(value, Real) or not float(value) >= 1:
-        raise ValueError(f"{name} must be a number >= 1, got {value!r}")
-    return float(value)
+check_positive = _number("a positive finite number", lambda value: 0 < value < np.inf)
+check_not_negative = _number("finite and not negative", lambda value: 0 <= value < np.inf)
+check_share = _number("between 0 and 1", lambda value: 0 < value < 1)
+check_noise_rate = _number("at least 0 and below 1", lambda value: 0 <= value < 1)
+check_norm = _number("a number >= 1", lambda value: value >= 1)
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:

@@ -58,6 +58,11 @@ def effective_jobs(n_jobs: int | None, n_tasks: int) -> int:
     return min(jobs, n_tasks)
 
 
+def threads_for(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`; None means one per core."""
+    return n_threads() if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+
+
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     # Keyed by process: a pool does not survive a fork.
@@ -182,20 +187,17 @@ class _Limit:
     def __enter__(self) -> None:
         with self._lock:
             if self.users == 0:
-                self._apply()
+                self._change(limited=True)
             self.users += 1
 
     def __exit__(self, *failure: object) -> None:
         with self._lock:
             self.users -= 1
             if self.users == 0:
-                self._restore()
+                self._change(limited=False)
 
-    def _apply(self) -> None:
-        pass
-
-    def _restore(self) -> None:
-        pass
+    def _change(self, *, limited: bool) -> None:
+        """Change the setting, or restore it; by default there is none."""
 
 
 class _BlasLimit(_Limit):
@@ -208,22 +210,14 @@ class _BlasLimit(_Limit):
     def __init__(self) -> None:
         super().__init__()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lokl-blas")
-        self._previous: list[int] = []
+        self._restore: Callable[[], Any]
 
-    def _apply(self) -> None:
-        libraries = _blas_libraries()
-        self._previous = self._thread.submit(_set_counts, libraries, [1] * len(libraries)).result()
-
-    def _restore(self) -> None:
-        self._thread.submit(_set_counts, _blas_libraries(), self._previous).result()
-
-
-def _set_counts(libraries: list[Any], counts: list[int]) -> list[int]:
-    """Set the number of threads of each library; return the previous numbers."""
-    previous = [library.num_threads for library in libraries]
-    for library, count in zip(libraries, counts, strict=True):
-        library.set_num_threads(count)
-    return previous
+    def _change(self, *, limited: bool) -> None:
+        if limited:
+            limiter = self._thread.submit(_blas_libraries().limit, limits=1).result()
+            self._restore = limiter.restore_original_limits
+        else:
+            self._thread.submit(self._restore).result()
 
 
 @lru_cache(maxsize=1)
@@ -233,11 +227,11 @@ def _blas_limit(process: int) -> _BlasLimit:
 
 
 @lru_cache(maxsize=1)
-def _blas_libraries() -> list[Any]:
+def _blas_libraries() -> Any:
     # threadpoolctl is a dependency of scikit-learn.
     from threadpoolctl import ThreadpoolController
 
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    return ThreadpoolController().select(user_api="blas")
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:

@@ -9,8 +9,8 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ logger = logging.getLogger("lokl")
 _PACKAGE = str(Path(__file__).parent)
 
 
-@dataclass
+@dataclass(frozen=True)
 class CountedWarning:
     """The last warning of a kind, and how many there were."""
 
@@ -28,37 +28,28 @@ class CountedWarning:
     count: int = 1
 
 
-@dataclass
+# Warnings of the fit that is running, by kind.
+Deferred = dict[str, CountedWarning]
+_current: ContextVar[Deferred | None] = ContextVar("warnings of this fit", default=None)
+
+
 class DeferredWarnings:
     """Context manager that holds warnings back until its end.
 
     Inside another one it does nothing: warnings are left to the outer block.
     """
 
-    by_kind: dict[str, CountedWarning] = field(default_factory=dict)
-    _token: Token[Any] | None = None
+    def __enter__(self) -> None:
+        self._token = _current.set({}) if _current.get() is None else None
 
-    def __enter__(self) -> "DeferredWarnings":
-        if _current.get() is None:
-            self._token = _current.set(self)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
         if self._token is None:
             return
+        deferred = _current.get() or {}
         _current.reset(self._token)
-        if kind is None:
-            for warning in self.by_kind.values():
+        if error is None:
+            for warning in deferred.values():
                 _issue(warning)
-
-    def add(self, kind: str, warning: CountedWarning) -> None:
-        """Replace an earlier warning of the same kind, and add up the counts."""
-        if kind in self.by_kind:
-            warning.count += self.by_kind[kind].count
-        self.by_kind[kind] = warning
-
-
-_current: ContextVar[DeferredWarnings | None] = ContextVar("warnings of this fit", default=None)
 
 
 def warn_once(kind: str, text: str, category: type[Warning] = UserWarning) -> None:
@@ -72,25 +63,24 @@ def _add(kind: str, warning: CountedWarning) -> None:
         _issue(warning)
     else:
         logger.debug("%s", warning.text)
-        deferred.add(kind, warning)
+        earlier = deferred[kind].count if kind in deferred else 0
+        deferred[kind] = replace(warning, count=warning.count + earlier)
 
 
-def capture_warnings(
-    function: Callable[..., Any], *arguments: Any
-) -> tuple[Any, dict[str, CountedWarning]]:
+def capture_warnings(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Deferred]:
     """Call a function, and return its result together with its warnings by kind.
 
     For calls in other threads or processes; :func:`reissue` takes the pair in the caller's thread.
     """
-    deferred = DeferredWarnings()
+    deferred: Deferred = {}
     token = _current.set(deferred)
     try:
-        return function(*arguments), deferred.by_kind
+        return function(*arguments), deferred
     finally:
         _current.reset(token)
 
 
-def reissue(captured: tuple[Any, dict[str, CountedWarning]]) -> Any:
+def reissue(captured: tuple[Any, Deferred]) -> Any:
     """Issue warnings from :func:`capture_warnings` here, and return the result."""
     result, by_kind = captured
     for kind, warning in by_kind.items():

@@ -18,13 +18,4 @@ if TYPE_CHECKING:
     from lokl.regions.dask.fitting import fit as fit
     from lokl.tables.dask import read as read
 
-_ANSWERS = ("contributions", "decision_function", "predict", "predict_proba", "score", "weights")
-
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "fit": "lokl.regions.dask.fitting",
-        "read": "lokl.tables.dask",
-        **dict.fromkeys(_ANSWERS, "lokl.regions.dask.answers"),
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl import __version__
 from lokl._environment import system, version_of, versions
+from lokl._exports import need
 from lokl._files import replace_file
 from lokl.base.model import fitted_inside
 
@@ -45,48 +46,19 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 # Characters of a setting in about.json.
 _MAX_SETTING_LENGTH = 200
 
-# Packages of lokl whose classes are parts of models. None of them opens files or runs programs.
-_PACKAGES = (
-    "kernels",
-    "gates",
-    "gram",
-    "solvers",
-    "optimizers",
-    "base",
-    "methods",
-    "search",
-    "regions",
-    "tables.preparation",
+# Classes of lokl that are parts of models. None of their modules opens files or runs programs.
+_LOKL_CLASS = re.compile(
+    r"lokl\.(kernels|gates|gram|solvers|optimizers|base|methods|search|regions|tables\.preparation)"
+    r"(\.[a-z0-9_]+)*\.\w+"
 )
-_LOKL_CLASS = re.compile(rf"lokl\.({'|'.join(map(re.escape, _PACKAGES))})(\.[a-z0-9_]+)*\.\w+")
 # Nodes of skops that create objects of lokl: empty, then filled with their attributes, or as named
 # tuples; or that refer to a class itself.
 _LOKL_NODES = ("ObjectNode", "TupleNode", "TypeNode")
 _OTHER_NODES = ("ObjectNode", "DTypeNode", "DictNode", "SparseMatrixNode")
 # Nodes of skops that do not call what the file names.
-_HARMLESS_NODES = frozenset(
-    [
-        "BytesNode",
-        "CachedNode",
-        "ConstructorFromReduceNode",
-        "DTypeNode",
-        "DefaultDictNode",
-        "DictNode",
-        "FunctionNode",
-        "JsonNode",
-        "ListNode",
-        "LossNode",
-        "MaskedArrayNode",
-        "NdArrayNode",
-        "ObjectNode",
-        "RandomGeneratorNode",
-        "RandomStateNode",
-        "SetNode",
-        "SliceNode",
-        "SparseMatrixNode",
-        "TupleNode",
-        "TypeNode",
-    ]
+_HARMLESS_NODE = re.compile(
+    "(Bytes|Cached|ConstructorFromReduce|DType|DefaultDict|Dict|Function|Json|List|Loss|MaskedArray"
+    "|NdArray|Object|RandomGenerator|RandomState|Set|Slice|SparseMatrix|Tuple|Type)Node"
 )
 # Modules of scikit-learn whose public classes are settings, and private parts of estimators.
 _SETTINGS_MODULES = (
@@ -145,7 +117,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.decision_function(X) == model.decision_function(X)).all())
     True
     """
-    need_skops("lokl.save")
+    need("skops.io", "lokl.save")
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"only estimators can be saved, got {type(model).__name__}")
     try:
@@ -179,7 +151,7 @@ def load(path: str | PathLike[str]) -> Any:
     OSError
         The file cannot be read.
     """
-    need_skops("lokl.load")
+    need("skops.io", "lokl.load")
     about, content = _read(path)
     try:
         return from_bytes(content)
@@ -219,17 +191,6 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], bytes]:
         return unpack(content)
     except ModelFileError as reason:
         raise ModelFileError(f"{path} cannot be loaded: {reason}") from reason
-
-
-def need_skops(what: str) -> Any:
-    """Return skops.io, or raise ImportError that names its user and the extra to install."""
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(
-            f"{what} needs skops; install it with: pip install 'lokl[files]'"
-        ) from error
-    return skops.io
 
 
 def pack(about: dict[str, Any], model: bytes) -> bytes:
@@ -304,7 +265,7 @@ def _check_size(size: int) -> None:
 
 def to_bytes(model: Any) -> bytes:
     """Return a fitted model as bytes, which :func:`from_bytes` can read."""
-    skops = need_skops("lokl.save")
+    skops = need("skops.io", "lokl.save")
     try:
         content: bytes = skops.dumps(model)
         # A model that cannot be read again must not be written.
@@ -321,7 +282,7 @@ def to_bytes(model: Any) -> bytes:
 
 def from_bytes(content: bytes) -> Any:
     """Return the model in bytes; no code that they contain or name is run."""
-    skops = need_skops("lokl.load")
+    skops = need("skops.io", "lokl.load")
     try:
         model = skops.loads(content, trusted=_check_names(content))
     except ModelFileError:
@@ -367,7 +328,7 @@ def _nodes(state: Any) -> Iterator[tuple[str, str]]:
 
 def is_harmless(loader: str) -> bool:
     """Return whether a node of skops calls nothing but constructors of trusted types."""
-    return loader in _HARMLESS_NODES
+    return _HARMLESS_NODE.fullmatch(loader) is not None
 
 
 def trusted_beyond_skops(nodes: Iterable[tuple[str, str]]) -> list[str]:

@@ -443,14 +443,6 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
             self.kernels = with_parameters(self._default_kernels(None), inside)
         return self
 
-    @classmethod
-    def _attribute_docs(cls) -> AttributeDocs:
-        """Return type and meaning of every fitted attribute."""
-        attribute_docs = dict(cls._model_class.attribute_docs)
-        for base in reversed(cls.__mro__):
-            attribute_docs.update(base.__dict__.get("_own_attributes", {}))
-        return {**attribute_docs, **FEATURE_ATTRIBUTES}
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -1,49 +1,24 @@
 """Results that fits on the same samples share, and paths of such fits."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from lokl._parameters import check_positive
-from lokl._warnings import CountedWarning, capture_warnings, reissue
+from lokl._parameters import check_positive, params_equal
+from lokl._warnings import Deferred, capture_warnings, reissue
 from lokl.base.model import atomic_fit
 from lokl.solvers import Machines, Solver
 
 Value = TypeVar("Value")
 
 
-def params_equal(left: Any, right: Any) -> bool:
-    """Return whether two parameter values are certainly the same.
-
-    Estimators and kernels are equal if all their parameters are. Objects of unknown types are equal
-    only if they compare equal or are the same object.
-    """
-    if left is right:
-        return True
-    if type(left) is not type(right):
-        return False
-    if hasattr(left, "get_params"):
-        return params_equal(left.get_params(deep=False), right.get_params(deep=False))
-    if isinstance(left, Mapping):
-        same_keys = list(left) == list(right)
-        return same_keys and all(params_equal(left[name], right[name]) for name in left)
-    if isinstance(left, list | tuple):
-        return len(left) == len(right) and all(map(params_equal, left, right))
-    if isinstance(left, np.ndarray):
-        return left.dtype == right.dtype and np.array_equal(left, right)
-    equal = left == right
-    return isinstance(equal, bool | np.bool_) and bool(equal)
-
-
-@dataclass(frozen=True, eq=False)
-class _CachedValue:
+class _CachedValue(NamedTuple):
     """A computed value with its warnings, its inputs and the random state it left."""
 
-    value: Any
-    notices: dict[str, CountedWarning]
+    captured: tuple[Any, Deferred]
     inputs: Any  # data it was computed from, and the state of the generator before
     random_state: Any  # state of the generator afterwards
 
@@ -118,12 +93,11 @@ class FitCache:
         if entry is None or not params_equal(entry.inputs, before):
             # Free the outdated value before its successor needs memory.
             self._values.pop(name, None)
-            value, notices = capture_warnings(compute)
-            entry = self._values[name] = _CachedValue(value, notices, before, _state(rng))
+            captured = capture_warnings(compute)
+            entry = self._values[name] = _CachedValue(captured, before, _state(rng))
         if rng is not None:
             rng.set_state(entry.random_state)
-        copies = {kind: replace(notice) for kind, notice in entry.notices.items()}
-        result: Value = reissue((entry.value, copies))
+        result: Value = reissue(entry.captured)
         return result
 
     def resume(self, name: Hashable, machines: Machines, *, same_matrix: bool = False) -> Machines:

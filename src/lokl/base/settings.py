@@ -15,7 +15,7 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache, partial
@@ -28,11 +28,13 @@ from sklearn.utils import check_random_state
 from lokl._parameters import (
     check_choice,
     check_count,
+    check_noise_rate,
     check_norm,
     check_not_negative,
     check_positive,
     check_share,
 )
+from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_kernels
 
 
@@ -45,18 +47,9 @@ class Rule:
     check: Callable[[str, Any], Any] | None = None
 
 
-def _check_noise_rate(name: str, value: Any) -> None:
-    if check_not_negative(name, value) >= 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
-
-
 def _check_rounds(name: str, value: Any) -> None:
     if value != -1:
         check_count(name, value)
-
-
-def _check_steps(name: str, value: Any) -> None:
-    check_count(name, value, -1)
 
 
 def _check_or_none(check: Callable[[str, Any], Any], name: str, value: Any) -> None:
@@ -86,11 +79,11 @@ def _check_seed(name: str, value: Any) -> None:
 POSITIVE = Rule("float", check_positive)
 NOT_NEGATIVE = Rule("float", check_not_negative)
 SHARE = Rule("float", check_share)
-NOISE_RATE = Rule("float", _check_noise_rate)
+NOISE_RATE = Rule("float", check_noise_rate)
 NORM = Rule("float", check_norm)
 FLAG = Rule("bool")
 ROUNDS = Rule("int", _check_rounds)
-STEPS = Rule("int", _check_steps)
+STEPS = Rule("int", partial(check_count, least=-1))
 JOBS = Rule("int or None", _check_jobs)
 CALLBACK = Rule("callable or None", _check_callback)
 SEED = Rule("int, RandomState or None", _check_seed)
@@ -196,22 +189,16 @@ def _document(cls: Any) -> str:
     section = _SECTION.search(text)
     end = section.start() if section else len(text)
     settings = [
-        (
-            f"{declared.name} : {declared.metadata['rule'].words}{_default(declared)}",
-            _text(declared),
-        )
+        (declared.name, f"{declared.metadata['rule'].words}{_default(declared)}", declared)
         for declared in _in_reading_order(cls)
-    ]
-    attributes = [
-        (f"{name} : {words}", text)
-        for name, (words, text) in getattr(cls, "_attribute_docs", dict)().items()
     ]
     parts = [
         text[:end].strip(),
-        _section("Parameters", settings),
-        _section("Attributes", attributes),
+        _section("Parameters", {name: (words, d.metadata["text"]) for name, words, d in settings}),
+        _section("Attributes", _attribute_docs(cls)),
+        text[end:].strip(),
     ]
-    return "\n\n".join(part for part in [*parts, text[end:].strip()] if part)
+    return "\n\n".join(filter(None, parts))
 
 
 def _in_reading_order(cls: Any) -> list[Field[Any]]:
@@ -225,16 +212,20 @@ def _in_reading_order(cls: Any) -> list[Field[Any]]:
     return sorted(_settings_of(cls), key=lambda field: (field.kw_only, field.name in common))
 
 
-def _section(title: str, entries: Iterable[tuple[str, str]]) -> str:
+def _attribute_docs(cls: Any) -> AttributeDocs:
+    """Return type and meaning of every fitted attribute: of the model, and of the base classes."""
+    docs = dict(getattr(getattr(cls, "_model_class", None), "attribute_docs", {}))
+    for base in reversed(cls.__mro__):
+        docs.update(base.__dict__.get("_own_attributes", {}))
+    return docs and {**docs, **FEATURE_ATTRIBUTES}
+
+
+def _section(title: str, entries: AttributeDocs) -> str:
     lines = []
-    for head, text in entries:
-        lines.append(head)
+    for name, (words, text) in entries.items():
+        lines.append(f"{name} : {words}")
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join([title, "-" * len(title), *lines]) if lines else ""
-
-
-def _text(declared: Field[Any]) -> str:
-    return str(declared.metadata["text"])
 
 
 def _default(declared: Field[Any]) -> str:
@@ -257,14 +248,13 @@ def nested_parameters(kernels: Any) -> dict[str, Any]:
     """
     named = _standard() if kernels is None else _entries(kernels)
     by_position = {str(i): entry for i, entry in enumerate(named.values())}
-    entries = {**by_position, **named}
     params = {}
-    for name, entry in entries.items():
+    for name, entry in {**by_position, **named}.items():
         params[f"{PREFIX}{name}"] = entry
         kernel = as_kernel(entry) if _is_word(entry) else entry
         if _has_parameters(kernel):
-            for parameter, value in kernel.get_params(deep=True).items():
-                params[f"{PREFIX}{name}__{parameter}"] = value
+            inside = kernel.get_params(deep=True).items()
+            params.update({f"{PREFIX}{name}__{parameter}": value for parameter, value in inside})
     return params
 
 
@@ -283,17 +273,11 @@ def with_parameters(kernels: Any, changes: Mapping[str, Any]) -> Any:
     if is_one_kernel(kernels) and not _is_word(kernels):
         return _changed(kernels, changes)
     entries = _entries(kernels)
-    replaced: dict[str, Any] = {}
-    inside: dict[str, dict[str, Any]] = {}
-    for path, value in changes.items():
+    # A kernel is replaced before its parameters change.
+    for path in sorted(changes, key=len):
         name, parameter = _find(path, list(entries))
-        if parameter:
-            inside.setdefault(name, {})[parameter] = value
-        else:
-            replaced[name] = value
-    entries.update(replaced)
-    for name, parameters in inside.items():
-        entries[name] = _changed(entries[name], parameters)
+        value = changes[path]
+        entries[name] = _changed(entries[name], {parameter: value}) if parameter else value
     if isinstance(kernels, list | tuple) and not any(map(_is_word, kernels)):
         return type(kernels)(entries.values())
     if isinstance(kernels, Mapping):

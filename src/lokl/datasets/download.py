@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from lokl._exports import need
 from lokl.datasets.readers import (
     COMPRESSED_ENDINGS,
     DatasetError,
@@ -211,12 +212,7 @@ def download(record: DatasetInfo, folder: Path | None, *, progress: Any = None) 
             f"{record.name} cannot be downloaded; put {', '.join(record.files)} into a folder "
             "and set LOKL_DATA to it"
         )
-    try:
-        import pooch
-    except ImportError as reason:
-        raise ImportError(
-            "downloads need pooch; install it with: pip install 'lokl[data]'"
-        ) from reason
+    pooch = need("pooch", "a download")
     folder = folder or Path(pooch.os_cache("lokl"))
     path = folder / Path(urlsplit(record.url).path).name
     # The name keeps its ending, from which the compression is inferred.

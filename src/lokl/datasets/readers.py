@@ -27,6 +27,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
 
 from lokl._arrays import Array, is_sparse
+from lokl._exports import need
 from lokl._frames import need_pandas
 
 # Bytes of text that are read at a time. The parsed values take several times as many.
@@ -341,17 +342,11 @@ class ParquetTable(TableFile):
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
+        parquet = need("pyarrow.parquet", "reading Parquet")
         try:
-            from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile
-        except ImportError as error:
-            raise ImportError(
-                "reading Parquet needs pyarrow; install it with: pip install 'lokl[data]'"
-            ) from error
-        try:
-            with ParquetFile(self.path) as file:
+            with parquet.ParquetFile(self.path) as file:
                 yield file
-        except (ArrowException, OSError) as reason:
+        except (need("pyarrow", "reading Parquet").ArrowException, OSError) as reason:
             raise DatasetError(
                 f"{self.label} is not a Parquet file, or is damaged ({one_line(reason)})"
             ) from reason

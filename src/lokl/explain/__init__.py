@@ -27,26 +27,4 @@ if TYPE_CHECKING:
     from lokl.explain.view_scores import view_importance as view_importance
     from lokl.explain.view_scores import view_value as view_value
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "Explanation": "lokl.explain.explanation",
-        "FeatureWeights": "lokl.explain.linear_weights",
-        "KernelAlignment": "lokl.explain.similarity",
-        "SummaryTable": "lokl.explain.results",
-        "SampleExplanation": "lokl.explain.explanation",
-        "ViewContribution": "lokl.explain.explanation",
-        "ViewValue": "lokl.explain.view_scores",
-        "WeightStability": "lokl.explain.stability",
-        "explain": "lokl.explain.by_view",
-        "feature_weights": "lokl.explain.linear_weights",
-        "kernel_alignment": "lokl.explain.similarity",
-        "nearest_samples": "lokl.explain.similarity",
-        "plot_regions": "lokl.explain.displays",
-        "plot_sample": "lokl.explain.displays",
-        "plot_trust": "lokl.explain.displays",
-        "view_importance": "lokl.explain.view_scores",
-        "view_value": "lokl.explain.view_scores",
-        "weight_stability": "lokl.explain.stability",
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)

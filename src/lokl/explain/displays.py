@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._exports import need
 from lokl.explain.by_view import explain
 from lokl.explain.explanation import Explanation
 
@@ -18,16 +19,8 @@ _NAME = 24
 
 def pyplot() -> Any:
     """Return matplotlib's pyplot, with a backend that needs no screen unless one is in use."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg", force=False)
-        import matplotlib.pyplot as plt
-    except ImportError as reason:
-        raise ImportError(
-            "plots need matplotlib; install it with: pip install 'lokl[plot]'"
-        ) from reason
-    return plt
+    need("matplotlib", "a plot").use("Agg", force=False)
+    return need("matplotlib.pyplot", "a plot")
 
 
 def plot_regions(models: Any, X: Any, y: Any) -> Any:

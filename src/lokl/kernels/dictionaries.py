@@ -6,10 +6,9 @@ Gaussian processes. :func:`named_kernels` turns all of them into kernels with un
 
 from collections import Counter
 from collections.abc import Callable as Function
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
@@ -159,20 +158,3 @@ def _unique(kernels: list[tuple[str | None, Kernel]]) -> dict[str, Kernel]:
             name = f"{label} #{suffix}"
         named[name] = kernel
     return named
-
-
-def same_kernels(left: Sequence[Kernel], right: Sequence[Kernel]) -> bool:
-    """Whether two lists have kernels of the same types with the same settings, in order."""
-    return len(left) == len(right) and all(map(_same, left, right))
-
-
-def _same(left: Any, right: Any) -> bool:
-    if left is right:
-        return True
-    if isinstance(left, Kernel):
-        if type(left) is not type(right):
-            return False
-        settings = left.get_params(deep=False)
-        return all(_same(value, getattr(right, name)) for name, value in settings.items())
-    # Settings are numbers, words, or arrays of them.
-    return bool(np.array_equal(left, right))

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from lokl._exports import lazy_exports
-from lokl._methods import METHODS
 
 if TYPE_CHECKING:
     from lokl.methods.clmkl import CLMKLClassifier as CLMKLClassifier
@@ -31,6 +30,4 @@ if TYPE_CHECKING:
     from lokl.methods.uniformmkl import UniformMKLClassifier as UniformMKLClassifier
     from lokl.methods.uniformmkl import UniformMKLRegressor as UniformMKLRegressor
 
-__getattr__, __all__ = lazy_exports(
-    __name__, {name: method.module for method in METHODS for name in method.classes}
-)
+__getattr__, __all__ = lazy_exports(__name__)

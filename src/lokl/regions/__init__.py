@@ -8,10 +8,4 @@ if TYPE_CHECKING:
     from lokl.regions.estimators import RegionClassifier as RegionClassifier
     from lokl.regions.estimators import RegionRegressor as RegionRegressor
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "RegionClassifier": "lokl.regions.estimators",
-        "RegionRegressor": "lokl.regions.estimators",
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._frames import labelled
-from lokl._threads import single_threaded_blas
+from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
 from lokl.base.estimator import ExplanationMixin
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
+from lokl.base.model import AttributeDocs, atomic_fit, publish
 from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count, one_of, or_none
 from lokl.base.targets import (
     ClassDecisionMixin,
@@ -37,7 +37,6 @@ from lokl.regions.model import Output, PartitionedModel
 from lokl.regions.scaling import learn_feature_scale, scale_columns
 from lokl.regions.tree import TreeGrower
 from lokl.search.calibration import CalibratedMKLClassifier
-from lokl.search.lockstep import threads_for
 
 logger = logging.getLogger("lokl")
 
@@ -120,7 +119,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         0, anything("int"), "1 logs a line about every partition to the logger ``lokl``."
     )
 
-    _attributes: ClassVar[AttributeDocs] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "trees_": ("list of RegionTree", "Tree of each partition."),
         "estimators_": (
             "list of lists",
@@ -140,15 +139,10 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
             'Parameters chosen by ``tune="shared"``; empty if none were chosen.',
         ),
         "kernel_names_": ("list", "Names of all kernels of all regions."),
-        **FEATURE_ATTRIBUTES,
     }
 
     _is_flat: ClassVar[Any]  # whether there is one decision per sample
     _tasks: ClassVar[Any]  # kind of a decision, "class" or "target", and names of the decisions
-
-    @classmethod
-    def _attribute_docs(cls) -> AttributeDocs:
-        return cls._attributes
 
     @abstractmethod
     def _region_estimator(self, spread: float = 1.0) -> Any:
@@ -413,9 +407,8 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     True
     """
 
-    _attributes: ClassVar[AttributeDocs] = {
+    _own_attributes: ClassVar[AttributeDocs] = {
         "classes_": ("array of shape (n_classes,)", ""),
-        **RegionEstimator._attributes,
     }
 
     def _region_estimator(self, spread: float = 1.0) -> Any:

@@ -15,13 +15,12 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from lokl._arrays import Array, column
-from lokl._threads import run_calls, single_threaded
+from lokl._threads import run_calls, single_threaded, threads_for
 from lokl._warnings import capture_warnings, reissue
 from lokl.kernels import RBF
 from lokl.regions.model import ConstantRegion, FittedRegion, RegionModel, take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower
 from lokl.search.cross_validation import sample_weight_params
-from lokl.search.lockstep import threads_for
 from lokl.search.results import warn_at_grid_boundary
 from lokl.search.search import KernelSearchCV
 

@@ -17,10 +17,9 @@ from scipy.optimize import minimize
 from sklearn.preprocessing import StandardScaler
 
 from lokl._arrays import Array, column, is_sparse, squared_norms
-from lokl._threads import run_calls, single_threaded
+from lokl._threads import run_calls, single_threaded, threads_for
 from lokl.regions.fitting import LocalRegions, RegionData
 from lokl.regions.tree import TreeGrower, fill_missing
-from lokl.search.lockstep import threads_for
 
 # Weight of the mean target of a region in every prediction, for samples without close neighbours.
 _PRIOR_WEIGHT = 0.3

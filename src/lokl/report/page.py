@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._exports import need
 from lokl._files import replace_file
 from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation
 from lokl.report import sections
@@ -75,19 +76,8 @@ def write(report: Report, path: str | Path) -> Path:
     return path
 
 
-def need_jinja() -> Any:
-    """Return Jinja2, or raise ImportError with the remedy."""
-    try:
-        import jinja2
-    except ImportError as reason:
-        raise ImportError(
-            "reports need Jinja2; install it with: pip install 'lokl[report]'"
-        ) from reason
-    return jinja2
-
-
 def _environment() -> Any:
-    jinja2 = need_jinja()
+    jinja2 = need("jinja2", "a report")
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(_template_file),
         autoescape=True,

@@ -18,20 +18,4 @@ if TYPE_CHECKING:
     from lokl.search.evaluation import Progress as Progress
     from lokl.search.search import KernelSearchCV as KernelSearchCV
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "AutoMKLClassifier": "lokl.search.auto",
-        "AutoMKLRegressor": "lokl.search.auto",
-        "LeaderboardRow": "lokl.search.auto_search",
-        "ColumnScaler": "lokl.search.columns",
-        "ColumnEncoder": "lokl.search.columns",
-        "KernelSearchCV": "lokl.search.search",
-        "Progress": "lokl.search.evaluation",
-        "CalibratedMKLClassifier": "lokl.search.calibration",
-        "Calibration": "lokl.search.calibration",
-        "calibrated": "lokl.search.calibration",
-        "expected_calibration_error": "lokl.search.calibration",
-        "held_out": "lokl.search.cross_validation",
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)

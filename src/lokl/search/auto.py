@@ -328,31 +328,28 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         check_is_fitted(self)
         return getattr(self.best_estimator_[-1], name)
 
-    @classmethod
-    def _attribute_docs(cls) -> AttributeDocs:
-        return {
-            "best_estimator_": (
-                "Pipeline",
-                "The best model, fitted on all samples: reading, preparation, model. Fitted "
-                "attributes of the model, such as ``intercept_`` or ``weights_``, are also "
-                "available here. Its kernels and support vectors refer to prepared columns.",
-            ),
-            "best_method_": ("str", "Its method, as in ``leaderboard_``."),
-            "best_score_": ("float", "Its mean held-out score."),
-            "leaderboard_": (
-                "data frame, or list of LeaderboardRow without pandas",
-                "All candidates, best first: method, kernels, C, held-out score and its standard "
-                "error, seconds, number of samples, and the error of failed candidates.",
-            ),
-            "kernel_names_": ("list of str or None", "Kernels of the best model."),
-            "n_samples_fit_": ("int", "Number of samples that the best model was fitted on."),
-            "support_": (
-                "array of shape (n_support,)",
-                "Row numbers of the support vectors among the training samples, if the best model "
-                "has any.",
-            ),
-            **FEATURE_ATTRIBUTES,
-        }
+    _own_attributes: ClassVar[AttributeDocs] = {
+        "best_estimator_": (
+            "Pipeline",
+            "The best model, fitted on all samples: reading, preparation, model. Fitted "
+            "attributes of the model, such as ``intercept_`` or ``weights_``, are also "
+            "available here. Its kernels and support vectors refer to prepared columns.",
+        ),
+        "best_method_": ("str", "Its method, as in ``leaderboard_``."),
+        "best_score_": ("float", "Its mean held-out score."),
+        "leaderboard_": (
+            "data frame, or list of LeaderboardRow without pandas",
+            "All candidates, best first: method, kernels, C, held-out score and its standard "
+            "error, seconds, number of samples, and the error of failed candidates.",
+        ),
+        "kernel_names_": ("list of str or None", "Kernels of the best model."),
+        "n_samples_fit_": ("int", "Number of samples that the best model was fitted on."),
+        "support_": (
+            "array of shape (n_support,)",
+            "Row numbers of the support vectors among the training samples, if the best model "
+            "has any.",
+        ),
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -462,16 +459,13 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
         is_calibrated = getattr(self, "calibration_", None) is not None
         return is_calibrated or self._best_model_has("predict_proba")
 
-    @classmethod
-    def _attribute_docs(cls) -> AttributeDocs:
-        return {
-            **super()._attribute_docs(),
-            "calibration_": (
-                "Calibration or None",
-                "Map from decisions of the best model to probabilities; None if unknown.",
-            ),
-            "classes_": ("array of shape (n_classes,)", ""),
-        }
+    _own_attributes: ClassVar[AttributeDocs] = {
+        "calibration_": (
+            "Calibration or None",
+            "Map from decisions of the best model to probabilities; None if unknown.",
+        ),
+        "classes_": ("array of shape (n_classes,)", ""),
+    }
 
 
 @settings

@@ -33,14 +33,14 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
+from lokl._parameters import params_equal
 from lokl._threads import limit_blas_for
 from lokl.base.estimator import KernelEstimator
-from lokl.base.fit_cache import WarmStartExchange, fit_cost_path, params_equal
+from lokl.base.fit_cache import WarmStartExchange, fit_cost_path
 from lokl.base.training import build_solver
 from lokl.gram import InnerProducts
 from lokl.gram.memory import MEGABYTE
 from lokl.kernels import Kernel, Normalized, Precomputed
-from lokl.kernels.dictionaries import same_kernels
 from lokl.kernels.samples import read_samples
 from lokl.search.lockstep import run_folds_in_lockstep
 from lokl.search.tasks import (
@@ -165,7 +165,7 @@ def bind_by_fold(
     bound: list[list[Kernel]] = []
     for train in trains:
         fold = data.take(train).bind(kernels)
-        bound.append(next((equal for equal in bound if same_kernels(equal, fold)), fold))
+        bound.append(next((equal for equal in bound if params_equal(equal, fold)), fold))
     return bound
 
 

@@ -39,9 +39,10 @@ from sklearn.utils.validation import _num_samples
 
 from lokl._arrays import Array
 from lokl._deadline import Deadline
+from lokl._threads import threads_for
 from lokl._warnings import warn_once
 from lokl.search.backends import PipelineBackend, SklearnBackend, WarmStartBackend
-from lokl.search.lockstep import FitCoroutine, run_concurrently, run_coroutine, threads_for
+from lokl.search.lockstep import FitCoroutine, run_concurrently, run_coroutine
 from lokl.search.results import SearchRow
 from lokl.search.shared_gram import SharedGramBackend
 from lokl.search.tasks import (

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
-from lokl._threads import n_threads, single_threaded, started_pool
+from lokl._threads import single_threaded, started_pool
 from lokl._warnings import capture_warnings, reissue
 
 Returned = TypeVar("Returned")
@@ -20,11 +20,6 @@ FitCoroutine = Generator[Callable[[], Any], Any, Returned]
 # Number of steps that a fold may be ahead of the requested one. With none, threads wait for the
 # last fold of each step. With more, more work is wasted if the rest is not needed.
 _STEPS_AHEAD = 1
-
-
-def threads_for(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs`; None means one per core."""
-    return n_threads() if n_jobs is None else int(effective_n_jobs(n_jobs))
 
 
 def run_coroutine(coroutine: FitCoroutine[Returned]) -> Returned:

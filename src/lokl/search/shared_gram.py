@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
-from lokl._threads import limit_blas_for, run_chunked
+from lokl._threads import limit_blas_for, run_chunked, threads_for
 from lokl._warnings import capture_warnings, reissue
 from lokl.base.estimator import FixedKernel
 from lokl.base.training import build_solver, check_costs
@@ -33,7 +33,6 @@ from lokl.search.backends import (
     score_rows,
     solver_of,
 )
-from lokl.search.lockstep import threads_for
 from lokl.search.tasks import (
     COST_SETTINGS,
     FitBackend,

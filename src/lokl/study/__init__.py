@@ -9,11 +9,4 @@ if TYPE_CHECKING:
     from lokl.study.results import Results as Results
     from lokl.study.settings import Settings as Settings
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "Comparison": "lokl.study.comparison",
-        "Results": "lokl.study.results",
-        "Settings": "lokl.study.settings",
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lokl._environment import system, versions
+from lokl._exports import need
 from lokl._files import replace_file
-from lokl.persistence import load, need_skops, save
+from lokl.persistence import load, save
 from lokl.report import (
     Finding,
     Interval,
@@ -21,7 +22,6 @@ from lokl.report import (
     write,
 )
 from lokl.report.from_model import count_duplicates, known_alignment
-from lokl.report.page import need_jinja
 from lokl.study.candidates import BASELINE, fit_candidate
 from lokl.study.comparison import Comparison
 from lokl.study.findings import findings, model_verdict, verdict
@@ -99,8 +99,8 @@ def _interval_values(name: str, interval: ScoreInterval | None) -> dict[str, flo
 
 def check_ready() -> None:
     """Raise an ImportError if a library is missing that is needed after minutes of work."""
-    need_skops("lokl compare")
-    need_jinja()
+    need("skops.io", "lokl compare")
+    need("jinja2", "lokl compare")
 
 
 def finish(comparison: Comparison, on_step: Callable[[str], None] | None = None) -> StudyOutputs:

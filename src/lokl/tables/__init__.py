@@ -10,12 +10,4 @@ if TYPE_CHECKING:
     from lokl.tables.table import Table as Table
     from lokl.tables.table import read_table as read_table
 
-__getattr__, __all__ = lazy_exports(
-    __name__,
-    {
-        "Table": "lokl.tables.table",
-        "TableError": "lokl.tables.sources",
-        "TablePreparation": "lokl.tables.preparation",
-        "read_table": "lokl.tables.table",
-    },
-)
+__getattr__, __all__ = lazy_exports(__name__)
