@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array
+from lokl._arrays import Array, column
 from lokl._frames import labelled
 from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
@@ -33,7 +33,7 @@ from lokl.kernels import RBF
 from lokl.kernels.dictionaries import named_kernels
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData, tune_regions
-from lokl.regions.model import Output, PartitionedModel
+from lokl.regions.model import PartitionedModel
 from lokl.regions.scaling import learn_feature_scale, scale_columns
 from lokl.regions.tree import TreeGrower
 from lokl.search.calibration import CalibratedMKLClassifier
@@ -184,7 +184,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                 data = data._replace(samples=scale_columns(data.samples, scale))
             divide = partial(LocalRegions, X, data, self.n_jobs)
             spread = target_spread(data.y, data.weight) if data.classes is None else 1.0
-            learned = self._learn(divide, seed, spread, data.classes, y.shape[1:])
+            learned = self._learn(divide, seed, spread, data.classes, column(y).shape[1])
         publish(self, {**attributes, **learned, "feature_scale_": scale})
         return self
 
@@ -215,7 +215,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         seed: int,
         spread: float,
         classes: Array | None,
-        target_shape: tuple[int, ...],
+        n_targets: int,
     ) -> dict[str, Any]:
         """Fit the models of all partitions, and return the fitted attributes.
 
@@ -228,8 +228,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
             Standard deviation of the targets; 1 for classification.
         classes : array of shape (n_classes,) or None
             None for regression.
-        target_shape : tuple of int
-            Shape of the targets of one sample.
+        n_targets : int
+            1 for classification.
         """
         estimator, grid = self._region_estimator(spread), None
         best_params: dict[str, Any] = {}
@@ -253,7 +253,6 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         fitted = [[getattr(model, "fitted", None) for model in part] for part in models]
         names, kernels = _all_kernels([m for part in fitted for m in part if m is not None])
         n_classes = 0 if classes is None else len(classes)
-        n_targets = 1 if n_classes or not target_shape else target_shape[0]
         return {
             "trees_": trees,
             "estimators_": fitted,
@@ -310,14 +309,14 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
             frame = None if frame is None else scale_columns(frame, self.feature_scale_)
         return X, X if frame is None else frame
 
-    def _compute(self, output: Output, X: Any) -> Array:
+    def _compute(self, output: str, X: Any) -> Array:
         """Compute an output for new samples."""
         X, samples = self._validate_for_predict(X)
         return self._model.compute(output, X, samples, threads_for(self.n_jobs))
 
     def _decisions(self, X: Any) -> Array:
         """Return decisions about new samples, (n_samples, n_tasks)."""
-        return self._compute(Output.DECISION, X)
+        return self._compute("decision_function", X)
 
     def region(self, X: Any) -> Array:
         """Return the index of the region of each sample.
@@ -341,9 +340,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         return supported and hasattr(self._region_estimator(), question)
 
     def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        output = Output(question)
-        values = self._compute(output, X)
-        if output is Output.CONTRIBUTIONS and self._is_flat():
+        values = self._compute(question, X)
+        if question == "contributions" and self._is_flat():
             values = values[:, 0]
         return labelled(values, X, self.kernel_names_, self._tasks()) if labels else values
 
@@ -424,7 +422,7 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
         return hasattr(self._region_estimator(), "predict_proba")
 
     def _class_probabilities(self, X: Any, log: bool) -> Array:
-        probabilities = self._compute(Output.PROBABILITIES, X)
+        probabilities = self._compute("predict_proba", X)
         if not log:
             return probabilities
         with np.errstate(divide="ignore"):

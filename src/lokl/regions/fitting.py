@@ -142,24 +142,6 @@ def _parameters(estimator: Any, name: str) -> list[tuple[str, Any]]:
     return [(full, value) for full, value in params if full.rsplit("__", 1)[-1] == name]
 
 
-def limit_memory(estimator: Any, sizes: Array) -> tuple[Any, int]:
-    """Return the estimator with the memory for one region, and the regions at a time.
-
-    The result does not depend on the number of cores.
-
-    Parameters
-    ----------
-    estimator : estimator
-        All regions that are fitted at a time share its ``cache_size``.
-    sizes : array of int
-        Samples of each region.
-    """
-    if len(sizes) == 1:
-        return estimator, 1
-    at_a_time = regions_in_memory(estimator, int(sizes.max()))
-    return with_memory_share(estimator, 1.0 / at_a_time), at_a_time
-
-
 def regions_in_memory(estimator: Any, n_samples: int) -> int:
     """Return how many regions of `n_samples` samples fit into ``cache_size`` at a time."""
     budgets = [float(value) for _, value in _parameters(estimator, "cache_size")]
@@ -178,6 +160,9 @@ def with_memory_share(estimator: Any, share: float) -> Any:
         if solver is None or isinstance(solver, str):
             changed[name] = share * value
     return copied.set_params(**changed)
+
+
+RegionFunction = Callable[[RegionData, int], Any]
 
 
 class RegionBackend(ABC):
@@ -200,12 +185,26 @@ class RegionBackend(ABC):
     n_jobs: int | None
 
     @abstractmethod
-    def map(self, function: Callable[[RegionData, int], Any], regions: Sequence[int]) -> list[Any]:
-        """Return ``function(data, seed)`` for some regions, which are given by index."""
+    def map(
+        self, function: RegionFunction, regions: Sequence[int] | None = None, at_a_time: int = 1
+    ) -> list[Any]:
+        """Return ``function(data, seed)`` for some regions, which are given by index.
 
-    @abstractmethod
+        None is all regions, at most `at_a_time` of them in the memory of one machine. It must be
+        the last call, since samples may be released then.
+        """
+
     def fit(self, estimator: Any, grid: Any) -> list[RegionModel]:
-        """Fit a model in every region; see :func:`fit_region`."""
+        """Fit a model in every region; see :func:`fit_region`.
+
+        All regions that are fitted at a time share the ``cache_size`` of the estimator. The result
+        does not depend on the number of cores.
+        """
+        at_a_time = 1
+        if len(self.sizes) > 1:
+            at_a_time = regions_in_memory(estimator, int(self.sizes.max()))
+            estimator = with_memory_share(estimator, 1.0 / at_a_time)
+        return self.map(partial(fit_region, estimator, grid), at_a_time=at_a_time)
 
     def tuning_regions(self) -> list[int]:
         """Return a few regions, spread evenly over all that have enough samples for folds."""
@@ -236,27 +235,22 @@ class LocalRegions(RegionBackend):
         self.have_folds = [data.has_folds(rows) for rows, _ in self._members]
         self.n_jobs, self._data, self._seed = n_jobs, data, grower.seed
 
-    def _call(self, function: Callable[[RegionData, int], Any], region: int) -> Any:
-        return function(self._data.select(self._members[region]), region_seed(self._seed, region))
-
     def map(
-        self,
-        function: Callable[[RegionData, int], Any],
-        regions: Sequence[int],
-        at_a_time: int = 1,
+        self, function: RegionFunction, regions: Sequence[int] | None = None, at_a_time: int = 1
     ) -> list[Any]:
+        def call(region: int) -> Any:
+            seed = region_seed(self._seed, region)
+            return function(self._data.select(self._members[region]), seed)
+
+        regions = range(len(self.sizes)) if regions is None else regions
         # The largest regions first, so that no thread is left with a long task at the end.
         order = sorted(regions, key=lambda region: -self.sizes[region])
-        calls = [partial(self._call, function, region) for region in order]
         # If one region takes all the memory, it may also use all cores.
         with single_threaded() if at_a_time > 1 else nullcontext():
+            calls = [partial(call, region) for region in order]
             results = run_calls(calls, min(threads_for(self.n_jobs), at_a_time))
         by_region = dict(zip(order, results, strict=True))
         return [by_region[region] for region in regions]
-
-    def fit(self, estimator: Any, grid: Any) -> list[RegionModel]:
-        limited, at_a_time = limit_memory(estimator, self.sizes)
-        return self.map(partial(fit_region, limited, grid), range(len(self.sizes)), at_a_time)
 
 
 def tune_regions(

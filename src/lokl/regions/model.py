@@ -1,8 +1,11 @@
-"""Fitted models of regions, and their combined outputs for samples."""
+"""Fitted models of regions, and their combined outputs for samples.
+
+An output has the name of the estimator method that returns it: "decision_function",
+"predict_proba", "weights" or "contributions". "predict" stands for the decisions that it needs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -15,20 +18,6 @@ from lokl.kernels.samples import split_missing
 from lokl.regions.tree import RegionTree
 
 
-class Output(Enum):
-    """Quantities that regions compute for samples, by the estimator method that returns them."""
-
-    DECISION = "decision_function"
-    PROBABILITIES = "predict_proba"
-    WEIGHTS = "weights"
-    CONTRIBUTIONS = "contributions"
-
-    @classmethod
-    def of_method(cls, method: str) -> "Output":
-        """Return the output from which a method of an estimator computes its result."""
-        return cls.DECISION if method == "predict" else cls(method)
-
-
 @dataclass(frozen=True, eq=False)
 class ConstantRegion:
     """Region with a single sample or a single class, which is predicted everywhere."""
@@ -36,10 +25,11 @@ class ConstantRegion:
     decision: Array  # (n_tasks,)
     probability: Array  # (n_classes,), empty for regression
 
-    def compute(self, output: Output) -> Any:
+    def compute(self, output: str) -> Any:
         """Return the value for every sample; weights and contributions of all kernels are 0."""
-        constants = {Output.DECISION: self.decision, Output.PROBABILITIES: self.probability}
-        return constants.get(output, 0.0)
+        if output in ("weights", "contributions"):
+            return 0.0
+        return self.probability if output == "predict_proba" else self.decision
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +50,12 @@ class FittedRegion:
     codes: Array | None = None
     n_classes: int = 0
 
-    def compute(self, output: Output, X: Any, names: Sequence[str], bounded: bool) -> Array:
+    def compute(self, output: str, X: Any, names: Sequence[str], bounded: bool) -> Array:
         """Compute an output for samples.
 
         Parameters
         ----------
-        output : Output
+        output : str
         X : {array, CSR matrix, data frame} of shape (n_samples, n_features)
         names : list of str
             Names of all kernels of all regions. Kernels that this region does not have get zeros.
@@ -78,11 +68,11 @@ class FittedRegion:
         values : array of shape (n_samples, *PartitionedModel.shape(output))
         """
         match output:
-            case Output.DECISION:
+            case "predict" | "decision_function":
                 return self._decide(X, bounded)
-            case Output.PROBABILITIES:
+            case "predict_proba":
                 return self._probabilities(X)
-            case Output.WEIGHTS:
+            case "weights":
                 return self._by_name(self.fitted.weights(X), names)
         values = self._by_name(self.fitted.contributions(X), names)
         values = values[:, np.newaxis] if values.ndim == 2 else values
@@ -166,12 +156,12 @@ class PartitionedModel:
     kernels: list[Any]
     total: Array | None = None
 
-    def compute(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
+    def compute(self, output: str, X: Any, samples: Any, threads: int) -> Array:
         """Compute one output for samples.
 
         Parameters
         ----------
-        output : Output
+        output : str
         X : {array, CSR matrix} of shape (n_samples, n_features)
             Samples for the trees.
         samples : {array, CSR matrix, data frame}
@@ -183,7 +173,7 @@ class PartitionedModel:
         values : array of shape (n_samples, *self.shape(output))
         """
         values = self.mean(output, X, samples, threads) if self.total is None else self.total
-        if output is not Output.WEIGHTS:
+        if output != "weights":
             return values
         # Regions without a model give equal weights to all kernels whose view a sample has.
         present = None
@@ -191,18 +181,18 @@ class PartitionedModel:
             present = split_missing(self.kernels, self.kernel_names, X)[1]
         return normalized_weights(values, present)
 
-    def shape(self, output: Output) -> tuple[int, ...]:
+    def shape(self, output: str) -> tuple[int, ...]:
         """Return the shape of an output for one sample."""
         n_tasks = self.n_classes if self.n_classes > 2 else self.n_targets
         n_kernels = len(self.kernel_names)
-        return {
-            Output.DECISION: (n_tasks,),
-            Output.PROBABILITIES: (self.n_classes,),
-            Output.CONTRIBUTIONS: (n_tasks, n_kernels),
-            Output.WEIGHTS: (n_kernels,),
-        }[output]
+        shapes: dict[str, tuple[int, ...]] = {
+            "predict_proba": (self.n_classes,),
+            "contributions": (n_tasks, n_kernels),
+            "weights": (n_kernels,),
+        }
+        return shapes.get(output, (n_tasks,))
 
-    def mean(self, output: Output, X: Any, samples: Any, threads: int) -> Array:
+    def mean(self, output: str, X: Any, samples: Any, threads: int) -> Array:
         """Compute the weighted mean of an output over the regions of every sample.
 
         Regions whose model is stored elsewhere add zeros. The results of several objects that store
@@ -224,7 +214,7 @@ class PartitionedModel:
                 total[region.rows] += values
         return total / len(self.trees) if len(self.trees) > 1 else total
 
-    def _region_output(self, output: Output, model: Any, samples: Any, rows: Array) -> Any:
+    def _region_output(self, output: str, model: Any, samples: Any, rows: Array) -> Any:
         if isinstance(model, ConstantRegion):
             return model.compute(output)
         bounded = len(self.trees) > 1 or self.trees[0].overlaps

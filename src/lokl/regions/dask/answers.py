@@ -19,12 +19,10 @@ from lokl._arrays import Array, column, is_sparse
 from lokl._threads import single_threaded
 from lokl.regions.dask.blocks import (
     Cluster,
-    RowBlocks,
     SizedValue,
-    align_rows,
+    align_blocks,
     as_row_blocks,
     check_samples_collection,
-    count_rows,
     group_neighbours,
     need_dask,
     pickled_size,
@@ -33,7 +31,7 @@ from lokl.regions.dask.blocks import (
 )
 from lokl.regions.dask.fitting import Moments
 from lokl.regions.estimators import RegionEstimator
-from lokl.regions.model import Output, PartitionedModel, take
+from lokl.regions.model import PartitionedModel, take
 
 # Larger models are sent to the workers once, instead of through the scheduler with every graph.
 _LARGE_MODEL_BYTES = 8 * 2**20
@@ -156,16 +154,17 @@ def _call_on_shards(cluster: Cluster, model: Any, method: str, X: Any, empty: Ar
     # the futures, and thereby the shards, alive.
     futures = [cluster.client.scatter(shard, hash=False) for shard in shards]
     blocks, results = as_row_blocks(X, "X"), []
-    for block, length in zip(blocks.parts, blocks.lengths, strict=True):
+    for block in blocks.parts:
         samples = task(_sort_samples)(node, ranges, block)
         outputs = [
-            task(_compute_shard)(shard, Output.of_method(method), samples[k])
-            for k, shard in enumerate(futures)
+            task(_compute_shard)(shard, method, samples[k]) for k, shard in enumerate(futures)
         ]
         result = task(_combine_shards)(node, method, empty, block, samples, outputs)
-        shape = (np.nan if length is None else length, *empty.shape[1:])
-        results.append(array.from_delayed(result, shape, meta=empty))
-    return array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
+        results.append(array.from_delayed(result, (np.nan, *empty.shape[1:]), meta=empty))
+    # Lengths are set afterwards, since blocks that are known to be empty would be dropped here.
+    whole = array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
+    whole._chunks = (tuple(np.nan if n is None else n for n in blocks.lengths), *whole.chunks[1:])
+    return whole
 
 
 def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[SizedValue]]:
@@ -213,7 +212,7 @@ def _sort_samples(estimator: RegionEstimator, ranges: Any, X: Any) -> list[Any]:
     return result
 
 
-def _compute_shard(shard: SizedValue, output: Output, selected: Any) -> Array | None:
+def _compute_shard(shard: SizedValue, output: str, selected: Any) -> Array | None:
     """Return the part of an output that the models of one shard compute."""
     if selected is None:
         return None
@@ -232,7 +231,7 @@ def _combine_shards(
     """Return the result for a block, given the samples and the outputs of all shards."""
     if X.shape[0] == 0:
         return empty
-    total = np.zeros((X.shape[0], *estimator._model.shape(Output.of_method(method))))
+    total = np.zeros((X.shape[0], *estimator._model.shape(method)))
     for part, values in zip(selected, outputs, strict=True):
         if part is not None:
             total[part[0]] += values
@@ -262,36 +261,22 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = N
     check_is_fitted(model)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
-    samples = as_row_blocks(X, "X").without_empty()
-    predictions = as_row_blocks(predict(model, X, client), "predictions").without_empty()
-    others = [as_row_blocks(y, "y")]
-    if sample_weight is not None:
-        others.append(as_row_blocks(sample_weight, "sample_weight"))
-    predicted, *others = _align_predictions(Cluster(client), samples, predictions, others)
-    weights = others[1].parts if len(others) > 1 else [None] * len(predicted.parts)
-    blocks = zip(predicted.parts, others[0].parts, weights, strict=True)
-    sums, combine = (_hits, _accuracy) if is_classifier(model) else (_squares, _r_squared)
-    parts = [task(sums)(*block) for block in blocks]
-    return need_dask().array.from_delayed(task(combine)(parts), (), dtype=np.float64)
+    # Unknown numbers of rows are counted in X: predictions would have to be computed for that.
+    blocks = align_blocks(Cluster(client), X, y, sample_weight, lazy=True)
+    predicted = as_row_blocks(predict(model, X, client), "predictions").parts
+    columns = [predicted, *(part.parts for part in blocks[1:])]
+    parts = [task(_sums)(is_classifier(model), *block) for block in zip(*columns, strict=True)]
+    result = task(_score)(is_classifier(model), parts)
+    return need_dask().array.from_delayed(result, (), dtype=np.float64)
 
 
-def _align_predictions(
-    cluster: Cluster, X: RowBlocks, predicted: RowBlocks, others: Sequence[RowBlocks]
-) -> list[RowBlocks]:
-    """Return predictions and others in blocks of the same rows.
+def _sums(
+    is_classification: bool, predicted: Array, y: Any, weight: Any = None
+) -> tuple[Array, Moments] | None:
+    """Return sums over a block, and moments of its targets; None without weight.
 
-    Unknown numbers of rows are counted in X, since predictions would have to be computed for that.
+    Sums are weights of the correct classes, or weighted squared errors of each target.
     """
-    predicted = replace(predicted, lengths=X.lengths)
-    if all(blocks.lengths == X.lengths for blocks in others):
-        return [predicted, *others]
-    counted, *others = count_rows(cluster, [X, *others])
-    predicted = replace(predicted, name="X", lengths=counted.lengths).without_empty()
-    return [predicted, *align_rows(predicted, *others)]
-
-
-def _as_arrays(predicted: Array, y: Any, weight: Any) -> tuple[Array, Array]:
-    """Return the targets and the weights of a block."""
     y = np.asarray(y)
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
     for name, values in (("y", y), ("sample_weight", weight)):
@@ -300,35 +285,26 @@ def _as_arrays(predicted: Array, y: Any, weight: Any) -> tuple[Array, Array]:
                 f"a block of X has {len(predicted)} rows, but the same block of {name} has "
                 f"{len(values)}; give both the same chunks"
             )
-    return y, weight
-
-
-def _hits(predicted: Array, y: Any, weight: Any) -> tuple[float, float]:
-    """Return the weight of the correct predictions of a block, and the total weight."""
-    y, weight = _as_arrays(predicted, y, weight)
-    return float(weight @ (y.reshape(-1) == predicted)), float(weight.sum())
-
-
-def _accuracy(hits: Sequence[tuple[float, float]]) -> Any:
-    correct, weight = np.sum(hits, axis=0)
-    return np.float64(correct / weight if weight else np.nan)
-
-
-def _squares(predicted: Array, y: Any, weight: Any) -> tuple[Array, Moments] | None:
-    """Return the squared errors of a block, and the moments of its targets; None if empty."""
-    y, weight = _as_arrays(predicted, y, weight)
     if not (weight > 0).any():
         return None
-    y, predicted = column(y.astype(float)), column(predicted)
-    return weight @ (y - predicted) ** 2, Moments.of(y, weight)
+    if is_classification:
+        values = targets = column(y.reshape(-1) == predicted).astype(float)
+    else:
+        targets = column(y.astype(float))
+        values = (targets - column(predicted)) ** 2
+    return weight @ values, Moments.of(targets, weight)
 
 
-def _r_squared(parts: Sequence[tuple[Array, Moments] | None]) -> Any:
+def _score(is_classification: bool, parts: Sequence[tuple[Array, Moments] | None]) -> Any:
+    """Return the accuracy or R^2, given the sums over all blocks."""
     present = [part for part in parts if part is not None]
     if not present:
         return np.float64(np.nan)
-    residual = np.sum([squares for squares, _ in present], axis=0)
-    total = reduce(Moments.merge, [moments for _, moments in present]).squares
+    sums = np.sum([part for part, _ in present], axis=0)
+    moments = reduce(Moments.merge, [part for _, part in present])
+    if is_classification:
+        return np.float64(sums[0] / moments.weight)
     # Constant targets are predicted exactly, or not at all.
-    share = np.divide(residual, total, out=(residual > 0).astype(float), where=total > 0)
+    total = moments.squares
+    share = np.divide(sums, total, out=(sums > 0).astype(float), where=total > 0)
     return np.float64(np.mean(1.0 - share))

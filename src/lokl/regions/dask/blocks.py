@@ -3,9 +3,9 @@
 import math
 import os
 import pickle
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -110,8 +110,7 @@ def _checked_client(client: Any) -> Any:
     return client
 
 
-@dataclass(frozen=True, eq=False)
-class RowBlocks:
+class RowBlocks(NamedTuple):
     """Blocks of rows of a collection, in order.
 
     Attributes
@@ -120,7 +119,7 @@ class RowBlocks:
         Name of the collection in messages.
     parts : list of Delayed
         Blocks: arrays, CSR matrices, data frames or series.
-    lengths : tuple of int or None
+    lengths : list of int or None
         Rows of each block, None if unknown.
     width : tuple of int
         Shape of one row: (), or (n_columns,).
@@ -128,19 +127,8 @@ class RowBlocks:
 
     name: str
     parts: list[Any]
-    lengths: tuple[int | None, ...]
+    lengths: list[Any]
     width: tuple[int, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in blocks of known lengths."""
-        return sum(length or 0 for length in self.lengths)
-
-    def without_empty(self) -> "RowBlocks":
-        """Return the blocks without those that are known to be empty."""
-        kept = [index for index, length in enumerate(self.lengths) if length != 0]
-        parts, lengths = [self.parts[k] for k in kept], tuple(self.lengths[k] for k in kept)
-        return replace(self, parts=parts, lengths=lengths)
 
 
 def check_samples_collection(X: Any) -> Any:
@@ -166,14 +154,14 @@ def as_row_blocks(values: Any, name: str) -> RowBlocks:
     ----------
     values : dask array, dask data frame, dask series or array
         Samples ("X") must be a collection.
-    name : {"X", "y", "sample_weight"}
+    name : str
     """
     dask = need_dask()
     if name == "X":
         values = check_samples_collection(values)
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
         parts = list(values.to_delayed())
-        return RowBlocks(name, parts, (None,) * len(parts), values.shape[1:])
+        return RowBlocks(name, parts, [None] * len(parts), values.shape[1:])
     if not isinstance(values, dask.array.Array):
         if dask.is_dask_collection(values):
             raise ValueError(
@@ -185,47 +173,42 @@ def as_row_blocks(values: Any, name: str) -> RowBlocks:
         raise ValueError(f"{name} must have one or two axes, got shape {values.shape}")
     if values.ndim == 2 and values.numblocks[1] != 1:
         values = values.rechunk({1: -1})
-    return _array_blocks(name, values)
+    lengths = [None if np.isnan(length) else int(length) for length in values.chunks[0]]
+    return RowBlocks(name, [*values.to_delayed().ravel()], lengths, (*map(int, values.shape[1:]),))
 
 
-def _array_blocks(name: str, array: Any) -> RowBlocks:
-    lengths = tuple(None if np.isnan(length) else int(length) for length in array.chunks[0])
-    width = tuple(int(columns) for columns in array.shape[1:])
-    return RowBlocks(name, list(array.to_delayed().ravel()), lengths, width)
+def align_blocks(
+    cluster: Cluster, X: Any, y: Any, weight: Any, *, lazy: bool = False
+) -> list[RowBlocks]:
+    """Return samples, targets and, unless they are None, weights in blocks of the same rows.
 
-
-def count_rows(cluster: Cluster, collections: Sequence[RowBlocks]) -> list[RowBlocks]:
-    """Return blocks of known lengths; unknown lengths are counted in one pass."""
+    Unknown lengths are counted in one pass. With `lazy`, they are left unknown if all collections
+    have equally many blocks of unknown lengths, which are then supposed to match.
+    """
+    given = {"X": X, "y": y, "sample_weight": weight}
+    collections = [as_row_blocks(v, name) for name, v in given.items() if v is not None]
+    if lazy and all(blocks.lengths == collections[0].lengths for blocks in collections):
+        return collections
     unknown = [blocks for blocks in collections if None in blocks.lengths]
-    tasks = [task(_length)(part) for blocks in unknown for part in blocks.parts]
-    counted = iter(cluster.compute(tasks))
-    return [
-        replace(blocks, lengths=tuple(next(counted) for _ in blocks.parts))
-        if blocks in unknown
-        else blocks
-        for blocks in collections
-    ]
+    counts = iter(cluster.compute([task(_length)(p) for blocks in unknown for p in blocks.parts]))
+    for index, blocks in enumerate(collections):
+        if None in blocks.lengths:
+            collections[index] = blocks._replace(lengths=[next(counts) for _ in blocks.parts])
+    samples, *others = collections
+    return [samples, *(_align(samples, other) for other in others)]
 
 
 def _length(part: Any) -> int:
     return int(part.shape[0])
 
 
-def align_rows(X: RowBlocks, *others: RowBlocks) -> list[RowBlocks]:
-    """Return the others in blocks of the same rows as X. All lengths must be known."""
-    for other in others:
-        if other.n_rows != X.n_rows:
-            raise ValueError(
-                f"X has {X.n_rows} rows, but {other.name} has {other.n_rows}; they must have the "
-                "same number"
-            )
-    return [_align(X, other) for other in others]
-
-
 def _align(X: RowBlocks, other: RowBlocks) -> RowBlocks:
-    if X.lengths == other.lengths:
-        return other
-    other = other.without_empty()
+    """Return another collection in blocks of the same rows as X. All lengths must be known."""
+    if sum(X.lengths) != sum(other.lengths):
+        raise ValueError(
+            f"X has {sum(X.lengths)} rows, but {other.name} has {sum(other.lengths)}; they must "
+            "have the same number"
+        )
     if X.lengths == other.lengths:
         return other
     array, as_array = need_dask().array, task(np.asarray)
@@ -234,7 +217,8 @@ def _align(X: RowBlocks, other: RowBlocks) -> RowBlocks:
         array.from_delayed(as_array(part), (length, *other.width), meta=empty)
         for part, length in zip(other.parts, other.lengths, strict=True)
     ]
-    return _array_blocks(other.name, array.concatenate(parts, axis=0).rechunk({0: X.lengths}))
+    whole = array.concatenate(parts, axis=0)
+    return as_row_blocks(whole.rechunk({0: tuple(X.lengths)}), other.name)
 
 
 def group_neighbours(sizes: Iterable[float], limit: float) -> list[tuple[int, int]]:

@@ -4,8 +4,8 @@ The first pass validates every block, and summarises its targets.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect
+from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,23 +26,16 @@ from lokl.base.training import ALL_ZERO
 from lokl.regions.dask.blocks import (
     Cluster,
     SizedValue,
-    align_rows,
+    align_blocks,
     as_row_blocks,
-    count_rows,
     group_neighbours,
     need_dask,
     shared,
     task,
 )
 from lokl.regions.estimators import RegionEstimator
-from lokl.regions.fitting import (
-    RegionBackend,
-    RegionData,
-    fit_region,
-    limit_memory,
-    region_seed,
-)
-from lokl.regions.model import RegionModel, take
+from lokl.regions.fitting import RegionBackend, RegionData, RegionFunction, region_seed
+from lokl.regions.model import take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower, attach_branches
 
 # Most bytes of the samples of a batch. For a moment, they are in memory two or three times.
@@ -94,21 +87,22 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     model = _checked_copy(model)
     cluster = Cluster(client)
     with DeferredWarnings():
-        blocks = _training_blocks(cluster, model, X, y, sample_weight)
+        blocks, n_counted, n_targets = _training_blocks(cluster, model, X, y, sample_weight)
         seed, model_node = model._draw_seed(), shared(model)
-        sampled = blocks.sampled_rows(model._grower(seed, 0))
+        sampled = _sampled_rows(model._grower(seed, 0), n_counted)
         summaries = cluster.compute(
             [
                 task(_summarize_block)(model_node, rows, *block)
-                for rows, block in zip(sampled, blocks.blocks, strict=True)
+                for rows, block in zip(sampled, blocks, strict=True)
             ]
         )
-        attributes, spread = _target_attributes(model, summaries, blocks.target_shape)
-        classes = attributes.get("classes_")
-        points = stack_rows([part.points for part in summaries if part.points.shape[0]])
-        n_bytes = sum(part.n_bytes for part in summaries)
-        divide = partial(DaskRegions, cluster, model, blocks, classes, points, n_bytes)
-        learned = model._learn(divide, seed, spread, classes, blocks.target_shape)
+        targets, sizes, points = zip(*summaries, strict=True)
+        attributes, spread = _target_attributes(model, targets, n_targets)
+        classes, points = attributes.get("classes_"), stack_rows(points)
+        divide = partial(
+            DaskRegions, cluster, model, blocks, sum(n_counted), sum(sizes), classes, points
+        )
+        learned = model._learn(divide, seed, spread, classes, n_targets or 1)
     publish(model, {**attributes, **learned})
     return model
 
@@ -134,71 +128,59 @@ def _checked_copy(model: Any) -> RegionEstimator:
     return copied
 
 
-class TrainingBlocks(NamedTuple):
-    """Samples, targets and weights in blocks of the same rows.
-
-    Attributes
-    ----------
-    blocks : list of (start, length, X, y, weight)
-        Position of the first row of each block, number of its rows, and their samples, targets and
-        weights (None for none) as Delayed.
-    n_counted : list of int
-        Rows of each block with positive weight.
-    target_shape : tuple of int
-        Shape of the targets of one sample.
-    """
-
-    blocks: list[tuple[Any, ...]]
-    n_counted: list[int]
-    target_shape: tuple[int, ...]
-
-    def sampled_rows(self, grower: TreeGrower) -> list[Array]:
-        """Return, for every block, positions among its counted rows from which trees grow."""
-        firsts = np.cumsum([0, *self.n_counted])
-        parts = np.split(rows := grower.subsample(firsts[-1]), np.searchsorted(rows, firsts[1:-1]))
-        return [part - first for part, first in zip(parts, firsts[:-1], strict=True)]
-
-
 def _training_blocks(
     cluster: Cluster, model: RegionEstimator, X: Any, y: Any, sample_weight: Any
-) -> TrainingBlocks:
-    """Return blocks of the same rows, and set the columns of the model."""
+) -> tuple[list[tuple[Any, ...]], list[int], int | None]:
+    """Set the columns of the model, and divide its training samples into blocks.
+
+    Returns
+    -------
+    blocks : list of (start, length, X, y[, weight])
+        Position of the first row of each block, number of its rows, and their samples, targets and
+        weights as Delayed.
+    n_counted : list of int
+        Rows of each block with positive weight.
+    n_targets : int or None
+        None if `y` has one axis.
+    """
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, got None")
-    collections = [as_row_blocks(X, "X"), as_row_blocks(y, "y")]
-    model.n_features_in_, names = *collections[0].width, _get_feature_names(X._meta)
-    if names is not None:
-        model.feature_names_in_ = names
-    target_shape = collections[1].width
+    target_shape = as_row_blocks(y, "y").width
     if not is_regressor(model) and target_shape:
         # A warning for one column, an error for several.
         column_or_1d(np.empty((1, *target_shape)), warn=True)
-    if sample_weight is not None:
-        collections.append(as_row_blocks(sample_weight, "sample_weight"))
-    samples, *others = count_rows(cluster, collections)
-    samples = samples.without_empty()
-    if samples.n_rows == 0:
+    collections = align_blocks(cluster, X, y, sample_weight)
+    lengths = collections[0].lengths
+    if not any(lengths):
         raise ValueError("X has no rows; a model needs samples")
-    aligned = [samples, *align_rows(samples, *others)]
-    lengths = [length or 0 for length in samples.lengths]
-    columns = [blocks.parts for blocks in aligned]
-    counted = lengths
-    if sample_weight is None:
-        columns.append([None] * len(lengths))
-    else:
-        counted = cluster.compute([task(_count_positive)(part) for part in columns[2]])
-    if not any(counted):
-        raise ValueError(ALL_ZERO)
+    model.n_features_in_, names = *collections[0].width, _get_feature_names(X._meta)
+    if names is not None:
+        model.feature_names_in_ = names
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    return TrainingBlocks([*zip(starts, lengths, *columns, strict=True)], counted, target_shape)
+    columns = [part.parts for part in collections]
+    blocks = [block for block in zip(starts, lengths, *columns, strict=True) if block[1]]
+    n_counted = [block[1] for block in blocks]
+    if sample_weight is not None:
+        n_counted = cluster.compute([task(_count_positive)(block[-1]) for block in blocks])
+    if not any(n_counted):
+        raise ValueError(ALL_ZERO)
+    return blocks, n_counted, next(iter(target_shape), None)
 
 
 def _count_positive(weight: Any) -> int:
     return int(np.count_nonzero(np.asarray(weight) > 0))
 
 
+def _sampled_rows(grower: TreeGrower, n_counted: Sequence[int]) -> list[Array]:
+    """Return, for every block, positions among its counted rows from which trees grow."""
+    firsts = np.cumsum([0, *n_counted])
+    rows = grower.subsample(firsts[-1])
+    parts = np.split(rows, np.searchsorted(rows, firsts[1:-1]))
+    return [part - first for part, first in zip(parts, firsts[:-1], strict=True)]
+
+
 def validate_block(
-    model: RegionEstimator, start: int, length: int, X: Any, y: Any, weight: Any
+    model: RegionEstimator, start: int, length: int, X: Any, y: Any, weight: Any = None
 ) -> tuple[Any, RegionData]:
     """Check a block as ``model.fit`` checks all samples; errors name the rows of the block.
 
@@ -236,8 +218,7 @@ def validate_block(
     return data.with_weight(X)
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(NamedTuple):
     """Weight, mean and sum of squared deviations of each column, which can be merged.
 
     Attributes
@@ -265,66 +246,56 @@ class Moments:
         return Moments(weight, self.mean + difference * share, squares)
 
 
-class BlockSummary(NamedTuple):
-    """Summary of one block.
+# Results of tasks are tuples because Dask can measure their items. It needs their sizes to decide
+# when to spill to disk.
 
-    Attributes
-    ----------
-    classes : array of shape (n_classes,) or None
-        Classes of the block; None for regression.
-    class_weights : array of shape (n_classes,) or None
-        Total sample weight of each class.
-    moments : Moments or None
-        Moments of the targets; None for classification, and without samples.
-    n_bytes : int
-        Size of the samples.
+
+def _summarize_block(model: RegionEstimator, rows: Array, *block: Any) -> tuple[Any, int, Any]:
+    """Validate and summarise a block.
+
+    Returns
+    -------
+    targets : Moments, (array, array) or None
+        Moments of the targets, None without samples; or the classes and their total weights.
+    size : int
+        Bytes of the samples.
     points : {array, CSR matrix}
-        Samples from which the trunk of a tree is grown.
+        Samples of positive weight at `rows`, from which the trunk of a tree is grown.
     """
-
-    classes: Array | None
-    class_weights: Array | None
-    moments: Moments | None
-    n_bytes: int
-    points: Any
-
-
-def _summarize_block(model: RegionEstimator, rows: Array, *block: Any) -> BlockSummary:
     X, data = validate_block(model, *block)
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
-    class_weights = moments = None
+    targets: Any = None
     if data.classes is not None:
-        class_weights = np.bincount(data.y, weights=weight, minlength=len(data.classes))
+        weights = np.bincount(data.y, weights=weight, minlength=len(data.classes))
+        targets = data.classes, weights
     elif len(weight):
-        moments = Moments.of(column(data.y), weight)
-    size = need_dask().sizeof.sizeof(data.samples)
-    return BlockSummary(data.classes, class_weights, moments, size, take(X, rows))
+        targets = Moments.of(column(data.y), weight)
+    return targets, need_dask().sizeof.sizeof(data.samples), take(X, rows)
 
 
 def _target_attributes(
-    model: RegionEstimator, summaries: Sequence[BlockSummary], shape: tuple[int, ...]
+    model: RegionEstimator, targets: Sequence[Any], n_targets: int | None
 ) -> tuple[dict[str, Any], float]:
     """Return the attributes that targets define, and the standard deviation of targets."""
     if is_regressor(model):
-        parts = [summary.moments for summary in summaries if summary.moments is not None]
-        moments = reduce(Moments.merge, parts)
+        moments = reduce(Moments.merge, [part for part in targets if part is not None])
         spread = spread_of_moments(moments.mean, moments.squares / moments.weight)
-        return model._encode_targets(np.empty((0, *shape)), None)[1], spread
-    classes: list[Any] = [summary.classes for summary in summaries]
-    weights: list[Any] = [summary.class_weights for summary in summaries]
-    if len({labels.dtype.kind in "US" for labels in classes if len(labels)}) > 1:
+        shape = (0,) if n_targets is None else (0, n_targets)
+        return model._encode_targets(np.empty(shape), None)[1], spread
+    if len({classes.dtype.kind in "US" for classes, _ in targets if len(classes)}) > 1:
         raise ValueError(
             "labels are numbers in some blocks of y and text in others; convert them to one type, "
             "for instance with y.astype(str)"
         )
-    labels, weight = np.concatenate(classes), np.concatenate(weights)
+    classes, weight = map(np.concatenate, zip(*targets, strict=True))
     # Every label twice: almost as many classes as samples would look like regression targets.
     twice = np.concatenate([weight, np.zeros(len(weight))])
-    return model._encode_targets(np.tile(labels, 2), twice)[1], 1.0
+    return model._encode_targets(np.tile(classes, 2), twice)[1], 1.0
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:
     """Concatenate the rows of arrays, CSR matrices or data frames; None for None."""
+    parts = [part for part in parts if part is None or part.shape[0]]
     if len(parts) == 1 or parts[0] is None:
         return parts[0]
     if hasattr(parts[0], "iloc"):
@@ -334,10 +305,6 @@ def stack_rows(parts: Sequence[Any]) -> Any:
     if is_sparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
-
-
-# Results of tasks are tuples because Dask can measure their items. It needs their sizes to decide
-# when to spill to disk.
 
 
 def split_block(
@@ -402,7 +369,7 @@ def summarize_batch(batch: RegionBatch) -> tuple[list[RegionTree], list[int], li
 
 
 def call_in_batch(
-    function: Callable[[RegionData, int], Any],
+    function: RegionFunction,
     seed: tuple[int, ...],
     batch: RegionBatch,
     first: int,
@@ -431,13 +398,16 @@ class DaskRegions(RegionBackend):
     cluster : Cluster
     model : RegionEstimator
         Unfitted, with valid settings.
-    blocks : TrainingBlocks
+    blocks : list of tuples
+        Training samples; see :func:`_training_blocks`.
+    n_samples : int
+        Number of samples with positive weight.
+    n_bytes : int
+        Size of all samples.
     classes : array or None
         None for regression.
     points : {array, CSR matrix}
         Samples from which the trunk is grown.
-    n_bytes : int
-        Size of all samples.
     grower : TreeGrower
     """
 
@@ -447,18 +417,19 @@ class DaskRegions(RegionBackend):
         self,
         cluster: Cluster,
         model: RegionEstimator,
-        blocks: TrainingBlocks,
+        blocks: Sequence[tuple[Any, ...]],
+        n_samples: int,
+        n_bytes: int,
         classes: Array | None,
         points: Any,
-        n_bytes: int,
         grower: TreeGrower,
     ):
         self._cluster, self._seed = cluster, grower.seed
-        trunk, members = grower.grow_trunk(points, sum(blocks.n_counted))
+        trunk, members = grower.grow_trunk(points, n_samples)
         sizes = [n_bytes / points.shape[0] * len(rows) for rows, _ in members]
         batches = batches_of(sizes, cluster.n_threads)
         nodes = shared(model), shared(trunk)
-        split = [task(split_block)(*nodes, batches, classes, *block) for block in blocks.blocks]
+        split = [task(split_block)(*nodes, batches, classes, *block) for block in blocks]
         # The rows of every batch are brought together, and stay on the workers.
         self._batches = cluster.persist(
             [
@@ -467,27 +438,25 @@ class DaskRegions(RegionBackend):
             ]
         )
         summaries = cluster.compute([task(summarize_batch)(batch) for batch in self._batches])
-        branches, counts, have_folds = map(_flat, zip(*summaries, strict=True))
+        branches, counts, self.have_folds = map(_flat, zip(*summaries, strict=True))
         self.tree, self.sizes = attach_branches(trunk, branches), np.array(counts)
-        self.have_folds = have_folds
         self._firsts = np.cumsum([0, *(len(part) for _, part, _ in summaries)]).tolist()
 
-    def map(self, function: Callable[[RegionData, int], Any], regions: Sequence[int]) -> list[Any]:
-        function_node, tasks = shared(function), []
-        for region, batch in zip(regions, np.digitize(regions, self._firsts) - 1, strict=True):
-            place = self._batches[batch], self._firsts[batch], [region]
-            tasks.append(task(call_in_batch)(function_node, self._seed, *place))
-        return _flat(reissue(result.value) for result in self._cluster.compute(tasks))
-
-    def fit(self, estimator: Any, grid: Any) -> list[RegionModel]:
-        limited, _ = limit_memory(estimator, self.sizes)
-        function_node = shared(partial(fit_region, limited, grid))
+    def map(
+        self, function: RegionFunction, regions: Sequence[int] | None = None, at_a_time: int = 1
+    ) -> list[Any]:
+        if regions is None:
+            groups = [(k, range(*ends)) for k, ends in enumerate(pairwise(self._firsts))]
+        else:
+            groups = [(bisect(self._firsts, r) - 1, range(r, r + 1)) for r in regions]
+        node = shared(function)
         tasks = [
-            task(call_in_batch)(function_node, self._seed, batch, first, range(first, stop))
-            for batch, (first, stop) in zip(self._batches, pairwise(self._firsts), strict=True)
+            task(call_in_batch)(node, self._seed, self._batches[k], self._firsts[k], group)
+            for k, group in groups
         ]
-        # Only its own task may keep a batch on the workers from now on.
-        self._batches = []
+        if regions is None:
+            # Only its own task may keep a batch on the workers from now on.
+            self._batches = []
         return _flat(reissue(result.value) for result in self._cluster.compute(tasks))
 
 
