@@ -1,5 +1,6 @@
 """Dense and sparse arrays, and `Samples`, the validated form of all data in the library."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +136,32 @@ class Samples:
         samples = self.take(self.rows_seen_by(kernel))
         return Samples(samples.filled, samples.filled, None, samples.weight, samples.frame)
 
+    def by_kernel(self, values: Sequence[Array], missing: float = 0.0) -> Array:
+        """Return values of each kernel for samples that have its view, as one array.
+
+        Parameters
+        ----------
+        values : sequence of arrays of shape (n_seen_by_kernel, ...), one for each kernel
+        missing : float
+            Value for samples without the view.
+
+        Returns
+        -------
+        array of shape (n_samples, n_kernels, ...)
+        """
+        joined = np.full((self.n_samples, len(values), *values[0].shape[1:]), missing)
+        for i, value in enumerate(values):
+            joined[self.rows_seen_by(i), i] = value
+        return joined
+
 
 def sample_weight(samples: Samples) -> Array:
     """Return the weights of training samples, (n_samples,), 1 by default."""
     return np.ones(samples.n_samples) if samples.weight is None else samples.weight
+
+
+def weighted_quantile(values: Array, weight: Array, share: float) -> float:
+    """Return the least of the values (n,) that reaches a share of the total weight (n,)."""
+    order = np.argsort(values, kind="stable")
+    mass = np.cumsum(weight[order])
+    return float(values[order[np.searchsorted(mass, share * mass[-1])]])

@@ -16,7 +16,7 @@ from lokl.base.model import GatedMachine, Model
 from lokl.gram import InnerProducts
 from lokl.kernels import RBF
 from lokl.kernels import samples as presence
-from lokl.methods.success import Vote
+from lokl.methods.ldmkl import Vote
 from lokl.methods.trusted_vote.model import TrustedVote
 
 NAMES = [name for method in METHODS for name in method.classes]

@@ -10,8 +10,7 @@ from sklearn.svm import SVC, SVR
 from lokl import LDMKLClassifier, SwMKLClassifier
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Polynomial, precomputed
-from lokl.methods.ldmkl import _constant_decision
-from lokl.methods.success import Expert
+from lokl.methods.ldmkl import Expert, _constant_decision
 from lokl.solvers import Exact, hinge
 
 KERNELS = {"line": Linear(), "bump": RBF(0.5)}

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl._arrays import Array, as_samples, is_sparse, squared_norms
+from lokl._arrays import Array, as_samples, is_sparse, squared_norms, weighted_quantile
 from lokl._parameters import check_not_negative, check_positive
 from lokl.kernels.base import Kernel, Term
 from lokl.kernels.columns import scale_columns
@@ -349,6 +349,4 @@ def median_squared_distance(
     distance = euclidean_distances(X, squared=True).ravel()
     # Equal rows far from zero are a rounding error apart.
     distance[distance <= _ROUNDING * float(squared_norms(X).max())] = 0.0
-    order = np.argsort(distance, kind="stable")
-    mass = np.cumsum(np.outer(weight, weight).ravel()[order])
-    return float(distance[order[np.searchsorted(mass, 0.5 * mass[-1])]])
+    return weighted_quantile(distance, np.outer(weight, weight).ravel(), 0.5)

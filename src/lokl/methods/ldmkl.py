@@ -1,39 +1,142 @@
 """LD-MKL: one expert for each kernel, trained on samples where it succeeds, and a gated vote."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from lokl._arrays import Array
+from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.diagnostics import all_saturated
-from lokl.base.model import FitDetails, Model, SupportSet
+from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
+from lokl.gates.base import masked_softmax
+from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
-from lokl.methods.success import (
-    Expert,
-    KernelSuccess,
-    RegressedSuccess,
-    SuccessEstimator,
-    Vote,
-    learn_success,
-    softmax_weights,
-    success_at_training,
-)
-from lokl.solvers import Machines, Problem, Solution, Solver
+from lokl.kernels import Kernel
+from lokl.methods.single_kernel import ExpertVote, SingleKernelFit, are_saturated
+from lokl.methods.success import RegressedSuccess, SuccessEstimator
+from lokl.solvers import Machines, Problem, Solution
 
 # Gates this close to 1/m count as equal to it: which side they fall on is rounding.
 _TIE = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """Training samples with a high weight for one kernel."""
+def softmax_weights(success: Array, temperature: float, clip: bool) -> Array:
+    """Return the softmax of success over the kernels; 0 for missing views (minus infinity)."""
+    missing = np.isneginf(success)
+    values = np.clip(success, 0.0, 1.0) if clip else success
+    return masked_softmax(np.where(missing, -np.inf, values) / temperature, ~missing)
 
-    rows: Array  # positions of the samples
-    gate: Array  # (len(rows),), weights of the kernel
-    scaled: Array  # weights times the number of kernels that the sample has
+
+# New samples that are prepared for all kernels at a time.
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Expert:
+    """SVMs of one kernel, trained on the samples where its weight is high.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    kernel : Kernel
+    rows : array of int
+        Training samples it was trained on.
+    support : array of int
+        Training samples that are its support vectors.
+    coef : array of shape (n_support, n_tasks)
+        Signed coefficients.
+    intercept : array of shape (n_tasks,)
+    expansion : Expansion or None
+        Decision function without the gate of the new sample. None if no SVM could be trained; the
+        decision is then the intercept, which is zero for an expert that abstains.
+    gated : bool
+        Whether the kernel sum of a sample is scaled by its own gate.
+    """
+
+    name: str
+    kernel: Kernel
+    rows: Array
+    support: Array
+    coef: Array
+    intercept: Array
+    expansion: Expansion | None
+    gated: bool
+
+    def decide(self, X: Any, gate: Array) -> Array:
+        """Return decisions (n_samples, n_tasks) of samples with its view.
+
+        Parameters
+        ----------
+        X : Samples, or {array, CSR matrix} of shape (n_samples, n_features)
+        gate : array of shape (n_samples,)
+            Weight of the expert times the number of kernels.
+        """
+        samples = X if isinstance(X, Samples) else Samples.of(X)
+        if self.expansion is None:
+            return self.decide_from(np.zeros((samples.n_samples, len(self.intercept))), gate)
+        return self.decide_from(self.expansion(samples), gate)
+
+    def decide_from(self, values: Array, gate: Array) -> Array:
+        """Return decisions from known kernel sums, (n_samples, n_tasks)."""
+        gated = values * gate[:, np.newaxis] if self.gated else values
+        return np.asarray(gated + self.intercept)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Vote(ExpertVote):
+    """``f(x) = sum_i g_i(x) squash(f_i(x))`` with ``g`` a softmax of regressed success."""
+
+    success: RegressedSuccess
+    temperature: float  # of the softmax
+    clip: bool  # whether success is clipped to [0, 1] before the softmax
+    squash: Callable[[Array], Array] | None  # applied to decisions before they are weighted
+
+    attribute_docs: ClassVar[AttributeDocs] = {
+        **ExpertVote.attribute_docs,
+        "intercept_": (
+            "array of shape (n_machines,)",
+            "Zero: the contributions of the kernels are the whole decision.",
+        ),
+    }
+
+    def decide(self, samples: Samples) -> Array:
+        return np.asarray(self.contributions(samples).sum(axis=1))
+
+    def weights(self, samples: Samples) -> Array:
+        return softmax_weights(self.success(samples), self.temperature, self.clip)
+
+    def contributions(self, samples: Samples) -> Array:
+        starts = range(0, max(samples.n_samples, 1), _BLOCK)
+        rows = [np.arange(start, min(start + _BLOCK, samples.n_samples)) for start in starts]
+        return np.concatenate([self._contributions(samples.take(block)) for block in rows])
+
+    def _contributions(self, samples: Samples) -> Array:
+        success, prepared = self.success.prepared(samples)
+        g = softmax_weights(success, self.temperature, self.clip)
+        # The weights of a sample without some views are divided among fewer kernels.
+        count = np.isfinite(success).sum(axis=1)
+        parts = []
+        for i, expert in enumerate(self.experts):
+            rows = samples.rows_seen_by(i)
+            values = self._expansion_at(i, samples, prepared[i])
+            decision = expert.decide_from(values, (count * g[:, i])[rows])
+            parts.append(g[rows, i, np.newaxis] * (self.squash or np.asarray)(decision))
+        return samples.by_kernel(parts)
+
+    def _expansion_at(self, i: int, samples: Samples, points: Any) -> Array:
+        """Return kernel sums of expert `i`, on the points of its regressor if possible."""
+        expansion = self.experts[i].expansion
+        if expansion is None:
+            return np.zeros((points.n_samples, self.n_tasks))
+        if expansion.shares_layout_with(self.success.regressors[i]):
+            return np.asarray(expansion.at(points))
+        return np.asarray(expansion(samples.seen_by(i)))
+
+    def attributes(self) -> dict[str, Any]:
+        return {**super().attributes(), "intercept_": np.zeros(self.n_tasks)}
 
 
 @settings
@@ -65,89 +168,83 @@ class _LDMKL(SuccessEstimator):
     _model_class: ClassVar[type[Model]] = Vote
 
     def _learn(self, training: Training) -> Vote:
-        successes = learn_success(self, training)
-        saturated = all_saturated(
-            (problem.take(item.single.rows), dual, item.single.gram.diag)
-            for item in successes
-            for problem, dual in zip(training.problems, item.single.solution.duals, strict=True)
-        )
-        success = success_at_training(successes, training.n_samples)
+        fits, _, success, regressors = self._learn_success(training)
+        saturated = are_saturated(fits)
         g = softmax_weights(success, self.temperature, self.clip)
         # The weights of a sample without some views are divided among fewer kernels.
         seen = np.isfinite(success).sum(axis=1)
         selected = (g > (1.0 / seen)[:, np.newaxis] - self.margin - _TIE) & (g > 0)
-        experts, objective, steps = [], 0.0, 1
-        for i, item in enumerate(successes):
+        experts, solutions = [], []
+        for i, single in enumerate(fits):
             rows = np.flatnonzero(selected[:, i])
-            chosen = _Chosen(rows, g[rows, i], (seen * g[:, i])[rows])
-            expert, solution = self._retrain(training, item, chosen)
+            expert, solution = self._retrain(training, i, single, rows, g[rows, i], seen[rows])
             experts.append(expert)
-            if solution is not None:
-                objective += solution.objective
-                steps = max(steps, solution.n_iter)
+            solutions += [] if solution is None else [solution]
         positions = np.unique(np.concatenate([expert.support for expert in experts]))
         return Vote(
-            RegressedSuccess([item.regressor for item in successes]),
-            self.temperature,
-            self.clip,
-            experts,
-            np.tanh if training.is_classification else None,
-            SupportSet.at(positions, training.samples, training.rows),
-            objective,
-            steps,
-            FitDetails(g, saturated),
+            experts=experts,
+            support=SupportSet.at(positions, training.samples, training.rows),
+            objective=sum(solution.objective for solution in solutions),
+            n_iter=max([1, *(solution.n_iter for solution in solutions)]),
+            details=FitDetails(g, saturated),
+            success=regressors,
+            temperature=self.temperature,
+            clip=self.clip,
+            squash=np.tanh if training.is_classification else None,
         )
 
     def _retrain(
-        self, training: Training, success: KernelSuccess, chosen: _Chosen
+        self,
+        training: Training,
+        i: int,
+        single: SingleKernelFit,
+        rows: Array,
+        gate: Array,
+        seen: Array,
     ) -> tuple[Expert, Solution | None]:
-        """Train the SVMs of a kernel on samples where its weight is high."""
-        i = success.single.index
-        kernel, name, rows = training.kernels[i], training.names[i], chosen.rows
+        """Train the SVMs of kernel `i` on samples with a high weight.
+
+        Parameters
+        ----------
+        training : Training
+        i : int
+        single : SingleKernelFit
+            SVMs of the kernel on all samples that have its view.
+        rows : array of int of shape (n_rows,)
+            Samples with a high weight.
+        gate : array of shape (n_rows,)
+            Their weights.
+        seen : array of int of shape (n_rows,)
+            Number of kernels whose view they have.
+        """
+        kernel, name = training.kernels[i], training.names[i]
         problems = [problem.take(rows) for problem in training.problems]
-        constant = _constant_decision(problems)
+        constant, no_tasks = _constant_decision(problems), np.zeros(len(problems))
         if constant is not None:
             support, coef = np.empty(0, dtype=np.intp), np.empty((0, len(problems)))
             return Expert(name, kernel, rows, support, coef, constant, None, False), None
-        solution = self._solve(training.solver, success, problems, chosen)
-        coef, intercept = solution.coef, solution.intercept
-        if self.gating == "literal":
-            coef = coef * chosen.gate[:, np.newaxis]
-            if self.intercept == "drop":
-                intercept = np.zeros(len(problems))
-        expansion = solution.gram.expansion(
-            average_kernel([kernel], [name]), coef, np.zeros(len(problems))
-        )
-        solution.gram.release()
-        support = np.flatnonzero((solution.coef != 0).any(axis=1))
-        expert = Expert(
-            name,
-            kernel,
-            rows,
-            rows[support],
-            solution.coef[support],
-            intercept,
-            expansion,
-            self.gating == "kernel",
-        )
-        return expert, solution
-
-    def _solve(
-        self, solver: Solver, success: KernelSuccess, problems: list[Problem], chosen: _Chosen
-    ) -> Solution:
-        single = success.single
-        gates = np.ones((len(chosen.rows), 1))
+        gates = np.ones((len(rows), 1))
         if self.gating == "kernel":
-            gates = chosen.scaled[:, np.newaxis]
+            gates = (seen * gate)[:, np.newaxis]
         elif self.gating == "weight":
-            problems = [problem.weighted(chosen.scaled) for problem in problems]
-        positions = np.searchsorted(single.rows, chosen.rows)
-        inner = single.gram.inner
+            problems = [problem.weighted(seen * gate) for problem in problems]
+        positions, inner = np.searchsorted(single.rows, rows), single.gram.inner
         if single.kept or len(positions) < len(single.rows):
             inner = inner.take(positions)
         # The SVMs on all samples are good warm starts.
         start = [dual.coef[positions] for dual in single.solution.duals]
-        return Machines(solver, problems, start).solve(inner.gated(single.gram.kernels, gates))
+        machines = Machines(training.solver, problems, start)
+        solution = machines.solve(inner.gated(single.gram.kernels, gates))
+        coef, intercept = solution.coef, solution.intercept
+        if self.gating == "literal":
+            coef = coef * gate[:, np.newaxis]
+            intercept = no_tasks if self.intercept == "drop" else intercept
+        expansion = solution.gram.expansion(average_kernel([kernel], [name]), coef, no_tasks)
+        solution.gram.release()
+        support = np.flatnonzero((solution.coef != 0).any(axis=1))
+        dual_coef, gated = solution.coef[support], self.gating == "kernel"
+        expert = Expert(name, kernel, rows, rows[support], dual_coef, intercept, expansion, gated)
+        return expert, solution
 
 
 def _constant_decision(problems: list[Problem]) -> Array | None:

@@ -38,12 +38,12 @@ class ClassProbabilities:
     signed: tuple[bool, ...]
 
     def __call__(self, samples: Samples) -> Array:
-        n_classes = self.densities[0].n_functions
-        p = np.zeros((samples.n_samples, len(self.densities), n_classes))
-        for i, density in enumerate(self.densities):
-            means = density(samples.seen_by(i))
-            p[samples.rows_seen_by(i), i] = _normalized(means, self.signed[i])
-        return rescale_missing(p, samples.present)
+        pairs = zip(self.densities, self.signed, strict=True)
+        probabilities = [
+            _normalized(density(samples.seen_by(i)), signed)
+            for i, (density, signed) in enumerate(pairs)
+        ]
+        return rescale_missing(samples.by_kernel(probabilities), samples.present)
 
 
 @settings
@@ -99,18 +99,13 @@ def _learn_probabilities(training: Training) -> tuple[ClassProbabilities, Array]
         targets = np.hstack([-targets, targets])
     # Weights of the samples in the column of their class.
     member = (targets > 0) * training.weight[:, np.newaxis]
-    left_out = np.zeros((training.n_samples, training.n_kernels, member.shape[1]))
-    densities, signed = [], []
-    for i, kernel in enumerate(training.kernels):
-        rows = training.samples.rows_seen_by(i)
-        samples = training.samples.seen_by(i)
-        density, has_negative, probabilities = _density(
-            kernel, samples, member[rows], training.solver
-        )
-        densities.append(density)
-        signed.append(has_negative)
-        left_out[rows, i] = probabilities
-    return ClassProbabilities(densities, tuple(signed)), left_out
+    samples = training.samples
+    learned = [
+        _density(kernel, samples.seen_by(i), member[samples.rows_seen_by(i)], training.solver)
+        for i, kernel in enumerate(training.kernels)
+    ]
+    densities, signed, left_out = zip(*learned, strict=True)
+    return ClassProbabilities(list(densities), signed), samples.by_kernel(left_out)
 
 
 def _density(

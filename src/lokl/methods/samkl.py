@@ -272,15 +272,15 @@ def _regress_switches(training: Training, choices: Array) -> tuple[RegressedSucc
 
     Returns the regressors, and their values at the training samples, (n_samples, n_kernels).
     """
-    regressors, regressed = [], np.full(choices.shape, -np.inf)
+    pairs = []
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         gram = training.solver.inner_products(training.samples.seen_by(i).filled).gated([kernel])
         machine = success_machine(training.solver, choices[rows, i], training.weight[rows])
-        regressed[rows, i], regressor = regress(machine, gram, training.names[i])
-        regressors.append(regressor)
+        pairs.append(regress(machine, gram, training.names[i]))
         gram.release()
-    return RegressedSuccess(regressors), regressed
+    regressed, regressors = map(list, zip(*pairs, strict=True))
+    return RegressedSuccess(regressors), training.samples.by_kernel(regressed, -np.inf)
 
 
 class _Alternation:

@@ -12,13 +12,8 @@ from lokl.base.settings import one_of
 from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
-from lokl.methods.success import (
-    RegressedSuccess,
-    SuccessEstimator,
-    learn_success,
-    memory_left,
-    success_at_training,
-)
+from lokl.methods.single_kernel import KEPT_SHARE
+from lokl.methods.success import RegressedSuccess, SuccessEstimator
 from lokl.solvers import Solution, Solver
 
 # Least weight of a kernel, so that every sample has some.
@@ -87,15 +82,12 @@ class _SwMKL(SuccessEstimator):
             )
 
     def _learn(self, training: Training) -> GatedMachine:
-        successes = learn_success(self, training)
-        gates = SuccessGates(RegressedSuccess([item.regressor for item in successes]), self.psd)
-        H = gates.of(success_at_training(successes, training.n_samples))
-        success = np.full((training.n_samples, len(successes)), np.nan)
-        for i, item in enumerate(successes):
-            success[item.single.rows, i] = item.success
+        fits, success, regressed, regressors = self._learn_success(training)
+        gates = SuccessGates(regressors, self.psd)
+        H = gates.of(regressed)
+        share = 1.0 - KEPT_SHARE if any(single.kept for single in fits) else 1.0
         # Free the memory of single kernels before the combined one needs it.
-        share = memory_left(successes)
-        del successes, item
+        del fits
         gram = training.gram(H, share=share, pair_normalized=self.psd in _PAIRS)
         if self.psd == "clip":
             solution = _clipped(training, gram)
