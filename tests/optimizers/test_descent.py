@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.gates.functions import project_simplex
+from lokl.gates.base import project_simplex
 from lokl.methods.samkl import choose, choose_together
 from lokl.optimizers import Objective, ObjectiveValue, line_search, spectral_gradient
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import Array, Samples, is_sparse
+from lokl._arrays import Array, Samples, is_sparse, squared_norms
 from lokl.gates.base import ComposedGate, Gate
 
 # A column is constant if its variance is below this share of its squared mean: rounding leaves a
@@ -117,8 +117,7 @@ class CenteredSparse:
         """Return the squared norm of every row, (n_samples,)."""
         scaled = self.X @ sparse.diags_array(1.0 / self.scale)
         centre = self.mean / self.scale
-        uncentred = np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel()
-        return np.asarray(uncentred - 2.0 * (scaled @ centre) + centre @ centre)
+        return squared_norms(scaled) - 2.0 * (scaled @ centre) + centre @ centre
 
 
 def _take(X: Any, columns: Array | None) -> Any:

@@ -9,8 +9,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples, as_samples
 from lokl._threads import limit_blas_for
-from lokl.gates.base import Gate
-from lokl.gates.functions import ConstantGate
+from lokl.gates.base import ConstantGate, Gate
 from lokl.gram import mixing
 from lokl.gram.gated_gram import GatedGram, InnerProducts
 from lokl.gram.plan import GramPlan, Points, ranks_of

@@ -20,8 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
 from lokl._arrays import Array
-from lokl.gates.base import apply_weights
-from lokl.gates.functions import project_simplex
+from lokl.gates.base import apply_weights, project_simplex
 from lokl.gram import GatedGram, InnerProducts
 from lokl.kernels import AnisotropicRBF
 from lokl.optimizers.objective import Objective, ObjectiveValue, OptimizerStep
