@@ -21,7 +21,3 @@ __version__ = "0.1.0"
 _of_methods = {name: method.module for method in METHODS for name in method.classes}
 __getattr__, _names = lazy_exports(__name__, _of_methods)
 __all__ = [*_names, "__version__"]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_names})

@@ -25,6 +25,7 @@ def lazy_exports(
 
     The public names are read from imports of the form ``from module import name as name`` in the
     source of the package, which type checkers need anyway; they stand under ``if TYPE_CHECKING``.
+    The names are also listed by ``dir(package)``.
 
     Parameters
     ----------
@@ -37,16 +38,19 @@ def lazy_exports(
     import_name : callable
     names : list of str
     """
-    nodes = ast.walk(ast.parse(inspect.getsource(sys.modules[package])))
+    module = sys.modules[package]
+    nodes = ast.walk(ast.parse(inspect.getsource(module)))
     imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
     modules = {n.name: str(node.module) for node in imports for n in node.names if n.asname}
     modules.update(more or {})
+    defined = vars(module)
+    defined["__dir__"] = lambda: sorted({*defined, *modules})
 
     def import_name(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(modules[name]), name)
-        setattr(sys.modules[package], name, value)
+        defined[name] = value
         return value
 
     return import_name, sorted(modules)

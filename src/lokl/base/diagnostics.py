@@ -121,7 +121,7 @@ def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
         rows = samples.rows_seen_by(next(iter(gammas)))
         X = samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]]
         if columns is not None:
-            X = take_columns(X, np.array(columns, dtype=np.intp))
+            X = take_columns(X, columns)
         # BLAS threads would slow down the fit.
         with limit_blas_for(samples.n_samples):
             distance = median_squared_distance(as_samples(X))

@@ -13,7 +13,7 @@ from lokl._frames import need_pandas
 from lokl.base.estimator import KernelEstimator
 from lokl.explain.results import SummaryTable
 from lokl.explain.views import last_step
-from lokl.kernels import Cosine, Kernel, Linear, Normalized, Sum, View
+from lokl.kernels import Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
 # Residual of a kernel that is rounding alone; columns that are computed at a time.
@@ -186,18 +186,15 @@ def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
     if type(kernel) is Sum:
         left, right = (_multipliers(k, n_features, name) for k in (kernel.left, kernel.right))
         return left + right
-    by_length = isinstance(kernel, Cosine)
     if isinstance(kernel, Normalized):
-        by_length = kernel.how == "unit_diag"
-        if not by_length:
-            scale = 1.0 if kernel.how == "none" else float(kernel.scale or 0.0)
-            return scale * _multipliers(kernel.kernel, n_features, name)
-    if by_length:
-        raise ValueError(
-            f"kernel {name!r} divides each sample by its own norm, so that the weight of a column "
-            "is not constant; use normalized('mean_diag'), or Linear() after "
-            "sklearn.preprocessing.Normalizer in a pipeline"
-        )
+        if kernel.how == "unit_diag":
+            raise ValueError(
+                f"kernel {name!r} divides each sample by its own norm, so that the weight of a "
+                "column is not constant; use normalized('mean_diag'), or Linear() after "
+                "sklearn.preprocessing.Normalizer in a pipeline"
+            )
+        scale = 1.0 if kernel.how == "none" else float(kernel.scale or 0.0)
+        return scale * _multipliers(kernel.kernel, n_features, name)
     raise ValueError(
         f"feature_weights needs linear kernels, and {name!r} is {type(kernel).__name__}; use "
         "Linear(), or view_importance(model, X, y, of='columns') for any kernel"

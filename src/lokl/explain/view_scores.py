@@ -26,8 +26,7 @@ from lokl.explain.results import (
 )
 from lokl.explain.views import KernelView, last_step, transformed, views_on
 from lokl.kernels import Kernel
-from lokl.kernels.columns import column_names, scale_columns, take_columns
-from lokl.kernels.samples import present_rows
+from lokl.kernels.columns import column_names, present_rows, scale_columns, take_columns
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from lokl._arrays import Array, as_dense, is_sparse, squared_norms
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
-from lokl.kernels.columns import scale_columns, take_columns
+from lokl.kernels.columns import take_columns
 
 if TYPE_CHECKING:
     from lokl.gram.memory import RowCache
@@ -300,7 +300,7 @@ class ViewSpec:
 
     def select(self, X: Any) -> Any:
         """Return samples reduced to the columns, each times its scale."""
-        return _select(X, self.columns, self.column_scale)
+        return take_columns(X, self.columns, self.column_scale)
 
     def centred(self, X: Any) -> Any:
         """Return the selected columns of samples minus the offset."""
@@ -338,7 +338,7 @@ class SampleLayouts:
         """Return the view of kernels; `can_centre` if an offset does not change their values."""
         choice = self._choices.get(columns) if column_scale is None else None
         if choice is None:
-            values = _select(self.X, columns, column_scale)
+            values = take_columns(self.X, columns, column_scale)
             choice = choose_layout(values), _centre(values)
             if column_scale is None:
                 self._choices[columns] = choice
@@ -372,11 +372,6 @@ class SampleLayouts:
         part._choices.update(self._choices)
         part._layouts.update({key: layout.take(rows) for key, layout in self._layouts.items()})
         return part
-
-
-def _select(X: Any, columns: Columns, column_scale: Numbers) -> Any:
-    values = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
-    return values if column_scale is None else scale_columns(values, column_scale)
 
 
 def _centre(X: Any) -> Numbers:

@@ -1,33 +1,31 @@
 """Kernels: similarities of two samples, and ways to combine them."""
 
-from lokl.kernels.algebra import Normalized, Product, Sum, View
-from lokl.kernels.base import Kernel
-from lokl.kernels.dictionaries import per_feature, per_view, rbf_ladder, standard
-from lokl.kernels.distances import Chi2, Laplacian
-from lokl.kernels.dot import RBF, AnisotropicRBF, Cosine, DotKernel, Linear, Polynomial, Sigmoid
-from lokl.kernels.stored import Callable, GaussianProcess, Precomputed, precomputed
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "RBF",
-    "AnisotropicRBF",
-    "Callable",
-    "Chi2",
-    "Cosine",
-    "DotKernel",
-    "GaussianProcess",
-    "Kernel",
-    "Laplacian",
-    "Linear",
-    "Normalized",
-    "Polynomial",
-    "Precomputed",
-    "Product",
-    "Sigmoid",
-    "Sum",
-    "View",
-    "per_feature",
-    "per_view",
-    "precomputed",
-    "rbf_ladder",
-    "standard",
-]
+from lokl._exports import lazy_exports
+
+if TYPE_CHECKING:
+    from lokl.kernels.base import Kernel as Kernel
+    from lokl.kernels.base import Normalized as Normalized
+    from lokl.kernels.base import Product as Product
+    from lokl.kernels.base import Sum as Sum
+    from lokl.kernels.base import View as View
+    from lokl.kernels.dictionaries import per_feature as per_feature
+    from lokl.kernels.dictionaries import per_view as per_view
+    from lokl.kernels.dictionaries import rbf_ladder as rbf_ladder
+    from lokl.kernels.dictionaries import standard as standard
+    from lokl.kernels.dot import RBF as RBF
+    from lokl.kernels.dot import AnisotropicRBF as AnisotropicRBF
+    from lokl.kernels.dot import Chi2 as Chi2
+    from lokl.kernels.dot import Cosine as Cosine
+    from lokl.kernels.dot import DotKernel as DotKernel
+    from lokl.kernels.dot import Laplacian as Laplacian
+    from lokl.kernels.dot import Linear as Linear
+    from lokl.kernels.dot import Polynomial as Polynomial
+    from lokl.kernels.dot import Sigmoid as Sigmoid
+    from lokl.kernels.stored import Callable as Callable
+    from lokl.kernels.stored import GaussianProcess as GaussianProcess
+    from lokl.kernels.stored import Precomputed as Precomputed
+    from lokl.kernels.stored import precomputed as precomputed
+
+__getattr__, __all__ = lazy_exports(__name__)

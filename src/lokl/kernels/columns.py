@@ -1,4 +1,4 @@
-"""Columns of a view: from names, positions, slices, masks and selectors to positions."""
+"""Columns of a view: positions from names, slices, masks and selectors; samples that have it."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lokl._arrays import is_sparse
+from lokl._arrays import Array, is_sparse, squared_norms
+
+# If the largest squared norm is below it, squares of single values are no longer exact.
+SMALLEST_NORM = 1e-280
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -97,11 +100,20 @@ def _position(column: Any, n_features: int, names: Sequence[str] | None) -> int:
     raise ValueError(f"a column is a name or a position, got {column!r}")
 
 
-def take_columns(X: Any, positions: NDArray[np.intp]) -> Any:
-    """Return some columns of an array, sparse matrix or data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[:, positions]
-    return X[:, positions] if is_sparse(X) else np.asarray(X)[:, positions]
+def take_columns(
+    X: Any, positions: Sequence[int] | NDArray[np.intp] | None, factors: Any = None
+) -> Any:
+    """Return some columns of an array, sparse matrix or data frame, None for all.
+
+    With `factors`, (n_columns,), every column is multiplied by its factor.
+    """
+    if positions is not None:
+        positions = np.asarray(positions, dtype=np.intp)
+        if hasattr(X, "iloc"):
+            X = X.iloc[:, positions]
+        else:
+            X = (X if is_sparse(X) else np.asarray(X))[:, positions]
+    return X if factors is None else scale_columns(X, factors)
 
 
 def scale_columns(X: Any, factors: Sequence[float]) -> Any:
@@ -109,3 +121,19 @@ def scale_columns(X: Any, factors: Sequence[float]) -> Any:
     if is_sparse(X):
         return X @ sparse.diags_array(np.asarray(factors, dtype=float), format="csr")
     return X * np.asarray(factors, dtype=float)
+
+
+def present_rows(X: Any) -> Array:
+    """Return which samples have a view, (n_samples,), from its columns: not if all are NaN."""
+    if is_sparse(X) or not np.issubdtype(np.asarray(X).dtype, np.floating):
+        return np.ones(X.shape[0], dtype=bool)
+    return np.asarray(~np.isnan(np.asarray(X)).all(axis=1))
+
+
+def squares_vanish(X: Any, norms: Array | None = None) -> bool:
+    """Whether samples that are not zero have squared norms too small to compute with."""
+    norms = squared_norms(X) if norms is None else norms
+    if norms.max(initial=0.0) >= SMALLEST_NORM:
+        return False
+    values = X.data if is_sparse(X) else np.asarray(X)
+    return bool((values != 0).any())

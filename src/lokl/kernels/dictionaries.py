@@ -14,8 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from lokl.kernels.base import Kernel
 from lokl.kernels.columns import column_names
-from lokl.kernels.distances import Chi2, Laplacian
-from lokl.kernels.dot import RBF, Cosine, Linear, Polynomial, Sigmoid
+from lokl.kernels.dot import RBF, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from lokl.kernels.stored import Callable, GaussianProcess, is_gaussian_process_kernel
 
 # Words stand for kernels that also suit unscaled columns.

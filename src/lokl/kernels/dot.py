@@ -1,7 +1,8 @@
-"""Kernels that are functions of one inner product: linear, polynomial, RBF, cosine, sigmoid.
+"""Kernels with a formula, most of them of one inner product: linear, polynomial, RBF, sigmoid.
 
 Most time goes into inner products. A Gram matrix computes them once for all kernels of the same
-columns and applies the :class:`Formula` of each kernel to them.
+columns and applies the :class:`Formula` of each kernel to them. Laplacian and chi-squared kernels
+are formulas of other distances.
 """
 
 from abc import abstractmethod
@@ -10,13 +11,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.metrics.pairwise import chi2_kernel, euclidean_distances, laplacian_kernel
 from sklearn.utils.extmath import safe_sparse_dot
 
-from lokl._arrays import Array, as_samples, is_sparse, squared_norms, weighted_quantile
+from lokl._arrays import (
+    Array,
+    as_dense,
+    as_samples,
+    is_sparse,
+    squared_norms,
+    weighted_quantile,
+)
 from lokl._parameters import check_not_negative, check_positive
-from lokl.kernels.base import Kernel, Term
-from lokl.kernels.columns import scale_columns
+from lokl.kernels.base import Kernel, Normalized, Term
 
 # Operations on an inner product. The compiled loops in lokl.gram._mixing have a branch and a number
 # for each of them; kernels of a Gram matrix are computed in this order.
@@ -91,20 +98,20 @@ class DotKernel(Kernel):
     def formula(self) -> Formula:
         """Return the formula of the kernel; settings are checked here."""
 
-    def term(self) -> Term | None:
+    def term(self) -> Term:
         return Term(self.formula())
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
-        X = as_samples(X)
-        Z = X if Z is None else as_samples(Z)
+        term = self.term()
+        X = term.reduced(as_samples(X))
+        Z = X if Z is None else term.reduced(as_samples(Z))
         dot = safe_sparse_dot(X, Z.T, dense_output=True)
-        left = squared_norms(X)[:, np.newaxis]
-        right = squared_norms(Z)[np.newaxis, :]
-        return self.formula()(dot, left, right)
+        return term.formula(dot, squared_norms(X)[:, np.newaxis], squared_norms(Z))
 
     def diag(self, X: Any) -> Array:
-        norms = squared_norms(as_samples(X))
-        return self.formula()(norms, norms, norms)
+        term = self.term()
+        norms = squared_norms(term.reduced(as_samples(X)))
+        return term.formula(norms, norms, norms)
 
 
 class GammaKernel(DotKernel):
@@ -215,7 +222,7 @@ class Sigmoid(GammaKernel):
         return Formula("tanh", self.bound_gamma(), float(self.coef0))
 
 
-class AnisotropicRBF(Kernel):
+class AnisotropicRBF(DotKernel):
     """Gaussian with a width for each column: ``k(x, z) = exp(-sum_c gammas_c (x_c - z_c)^2)``.
 
     It is the product of one-column RBF kernels; a column of gamma 0 has no effect.
@@ -236,16 +243,11 @@ class AnisotropicRBF(Kernel):
             raise ValueError(f"AnisotropicRBF has {count} gammas, the data {X.shape[1]} columns")
         return self
 
-    def term(self) -> Term | None:
-        return Term(Formula("gaussian"), column_scale=self._column_scale())
+    def formula(self) -> Formula:
+        return Formula("gaussian")
 
-    def __call__(self, X: Any, Z: Any = None) -> Array:
-        left = scale_columns(as_samples(X), self._column_scale())
-        right = None if Z is None else scale_columns(as_samples(Z), self._column_scale())
-        return RBF(1.0)(left, right)
-
-    def diag(self, X: Any) -> Array:
-        return np.ones(X.shape[0])
+    def term(self) -> Term:
+        return Term(self.formula(), column_scale=self._column_scale())
 
     def _column_scale(self) -> tuple[float, ...]:
         gammas = np.asarray(self.gammas, dtype=float)
@@ -256,34 +258,86 @@ class AnisotropicRBF(Kernel):
         return tuple(np.sqrt(gammas).tolist())
 
 
-class Cosine(Kernel):
+class Cosine(Normalized):
     """Cosine of the angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 if a sample is the zero vector."""
 
     label = "cosine"
 
-    def term(self) -> Term | None:
-        return Term(Formula("linear"), normalizer=InverseNorm())
+    def __init__(self) -> None:
+        super().__init__(Linear())
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        return self
+
+
+class Laplacian(Kernel):
+    """Exponential of the l_1 distance: ``k(x, z) = exp(-gamma |x - z|_1)``.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        None is ``1 / n_features``.
+    """
+
+    label = "laplacian"
+
+    def __init__(self, gamma: float | None = None):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        if self.gamma is None:
+            return Laplacian(1.0 / X.shape[1])
+        check_positive("gamma", self.gamma)
+        return self
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
-        Z = X if Z is None else as_samples(Z)
-        dot, inverse_norm = safe_sparse_dot(X, Z.T, dense_output=True), InverseNorm()
-        return np.asarray(inverse_norm(X)[:, np.newaxis] * dot * inverse_norm(Z))
+        gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
+        return np.asarray(laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma))
 
     def diag(self, X: Any) -> Array:
-        return np.asarray(squared_norms(as_samples(X)) > 0, dtype=float)
+        return np.ones(X.shape[0])
 
 
-@dataclass(frozen=True)
-class InverseNorm:
-    """One over the norm of every sample, (n_samples,); 0 for a sample of zeros.
+class Chi2(Kernel):
+    """Similarity of histograms: ``k(x, z) = exp(-gamma sum_f (x_f - z_f)^2 / (x_f + z_f))``.
 
-    An object and not a function, because model files contain no code.
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Features must not be negative.
     """
 
-    def __call__(self, X: Any) -> Array:
-        norms = np.sqrt(squared_norms(X))
-        return np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+    label = "chi2"
+
+    def __init__(self, gamma: float = 1.0):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        check_positive("gamma", self.gamma)
+        _histograms(X)
+        return self
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        left = _histograms(X)
+        right = None if Z is None else _histograms(Z)
+        return np.asarray(chi2_kernel(left, right, gamma=self.gamma))
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+
+def _histograms(X: Any) -> Array:
+    """Return samples as an array; raise ValueError if a value is negative."""
+    # scikit-learn's compiled loop rejects read-only arrays.
+    X = np.require(as_dense(as_samples(X)), requirements="W")
+    lowest = float(X.min(initial=0.0))
+    if lowest < 0:
+        raise ValueError(
+            f"Chi2 compares histograms: features must not be negative, got {lowest:.6g}; "
+            "shift the features or choose another kernel"
+        )
+    return X
 
 
 def _learned_gamma(word: str, X: Any, weight: Array | None, words: tuple[str, ...]) -> float:

@@ -11,11 +11,10 @@ import numpy as np
 
 from lokl._arrays import Array, Samples, is_sparse, squared_norms
 from lokl.kernels.base import Kernel, Term
-from lokl.kernels.columns import scale_columns, take_columns
+from lokl.kernels.columns import SMALLEST_NORM, squares_vanish, take_columns
 
-# Squared norms and kernel values up to the first limit leave room for sums over many samples. If
-# the largest squared norm is below the second, squares of single values are no longer exact.
-_LARGEST, _SMALLEST = 1e280, 1e-280
+# Squared norms and kernel values up to this limit leave room for sums over many samples.
+_LARGEST = 1e280
 _REMEDY = "scale the data, for example with sklearn.preprocessing.StandardScaler"
 
 
@@ -122,13 +121,6 @@ def _has_view(
     return np.asarray(present)
 
 
-def present_rows(X: Any) -> Array:
-    """Return which samples have a view, (n_samples,), from its columns: not if all are NaN."""
-    if is_sparse(X) or not np.issubdtype(np.asarray(X).dtype, np.floating):
-        return np.ones(X.shape[0], dtype=bool)
-    return np.asarray(~np.isnan(np.asarray(X)).all(axis=1))
-
-
 def check_magnitudes(
     kernels: Sequence[Kernel],
     names: Sequence[str],
@@ -156,7 +148,7 @@ def check_magnitudes(
             value = norm
             if not kernel.is_stored and norm <= _LARGEST:
                 value = _value_at(kernel, term, X, position, norm)
-            if training and term is not None and 0.0 < norm < 1.0 and value < _SMALLEST:
+            if training and term is not None and 0.0 < norm < 1.0 and value < SMALLEST_NORM:
                 raise ValueError(_too_small(name, "values of the kernel"))
             if not value <= _LARGEST:
                 what = "values of the kernel" if norm <= _LARGEST else "squares of its values"
@@ -170,8 +162,8 @@ def _largest_norm(
     X: Any, columns: Any, column_scale: Any, name: str, training: bool
 ) -> tuple[int, float]:
     """Return position and size of the largest squared norm among samples reduced to columns."""
-    view = X if columns is None else take_columns(X, np.array(columns, dtype=np.intp))
-    norms = squared_norms(view if column_scale is None else scale_columns(view, column_scale))
+    view = take_columns(X, columns)
+    norms = squared_norms(take_columns(view, None, column_scale))
     position = int(np.argmax(norms))
     if training and squares_vanish(view, norms):
         raise ValueError(_too_small(name, "squares of their values"))
@@ -180,15 +172,6 @@ def _largest_norm(
 
 def _too_small(name: str, what: str) -> str:
     return f"the samples are too small for kernel {name!r}: {what} vanish; {_REMEDY}"
-
-
-def squares_vanish(X: Any, norms: Array | None = None) -> bool:
-    """Whether samples that are not zero have squared norms too small to compute with."""
-    norms = squared_norms(X) if norms is None else norms
-    if norms.max(initial=0.0) >= _SMALLEST:
-        return False
-    values = X.data if is_sparse(X) else np.asarray(X)
-    return bool((values != 0).any())
 
 
 def _value_at(kernel: Kernel, term: Term | None, X: Any, position: int, norm: float) -> float:
