@@ -17,7 +17,7 @@ from dataset_cases import TEXT, tiny
 
 import lokl
 from lokl.datasets import DatasetError, MissingDatasetError, fetch, load
-from lokl.datasets.download import cache_folder, download
+from lokl.datasets.loader import cache_folder, download
 from lokl.datasets.registry import RECORDS
 
 COMPRESS = {
@@ -154,7 +154,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from dataset_cases import tiny
-from lokl.datasets.download import download
+from lokl.datasets.loader import download
 {before}
 download(tiny(sys.argv[1]), Path(sys.argv[2]))
 """

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from lokl.datasets import DatasetError, load, read
-from lokl.datasets.readers import READERS, RowBuffer, TableFile, line_blocks
+from lokl.datasets.readers import READERS, TableFile, line_blocks, stack_rows
 from lokl.datasets.registry import RECORDS
 from lokl.tables import read_table
 
@@ -47,10 +47,9 @@ def test_blocks_are_whole_lines(text, block_size):
 )
 def test_parts_fill_the_whole(X, as_csr, ends):
     ends = sorted(min(end, len(X)) for end in ends)
-    rows = RowBuffer(*X.shape, as_csr, np.float64)
-    for part in np.split(X, ends):
-        rows.add(sparse.csr_matrix(part))
-    found = rows.finish()
+    parts = [sparse.csr_matrix(part) for part in np.split(X, ends)]
+    found, n_rows = stack_rows(parts, X.shape, as_csr, np.float64)
+    assert n_rows == len(X)
     assert sparse.issparse(found) == bool(as_csr)
     np.testing.assert_array_equal(found.toarray() if as_csr else found, X)
 

@@ -8,7 +8,7 @@ import pytest
 
 from lokl import UniformMKLClassifier
 from lokl.datasets import available, info, load
-from lokl.datasets.download import find
+from lokl.datasets.loader import find
 from lokl.kernels import RBF, per_view
 
 FOLDER = Path(os.environ.get("LOKL_DATA") or "nowhere")

@@ -68,7 +68,7 @@ def compare(
 
 def run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
     """Run a comparison behind a progress bar, and describe it on standard error."""
-    from lokl.datasets.download import progress_bar
+    from lokl.datasets.loader import progress_bar
     from lokl.study.outputs import finish
 
     _show_table_sizes(comparison.table)

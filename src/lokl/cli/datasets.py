@@ -22,7 +22,7 @@ def list_sets(as_json: bool) -> None:
     Example: lokl datasets list --json
     """
     from lokl.datasets import DatasetError, available, info
-    from lokl.datasets.download import locate
+    from lokl.datasets.loader import locate
 
     rows = []
     for name in available():
@@ -55,7 +55,7 @@ def fetch_sets(names: list[str]) -> None:
     Example: lokl datasets fetch a9a w8a
     """
     from lokl.datasets import DatasetError, fetch, info
-    from lokl.datasets.download import download_bar
+    from lokl.datasets.loader import DownloadBar, progress_bar
 
     try:
         # All names first: a misspelt last one is reported before the first download.
@@ -64,12 +64,13 @@ def fetch_sets(names: list[str]) -> None:
         stop(reason, 2)
     for record in records:
         try:
-            with download_bar(record.name) as bar:
+            with progress_bar(of_bytes=True) as progress:
+                bar = DownloadBar(progress, record.name)
                 paths = fetch(record.name, progress=bar)
         except (DatasetError, ImportError) as reason:
             stop(reason, 1)
         if not paths:
             typer.echo(f"{record.name}: part of scikit-learn, nothing to download")
             continue
-        verb = "downloaded to" if bar.started else "already at"
+        verb = "already at" if bar.task is None else "downloaded to"
         typer.echo(f"{record.name}: {verb} {paths[0]}")

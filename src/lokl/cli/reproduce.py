@@ -152,7 +152,7 @@ def _make_tables(
     reproduction: Any, jobs: int, backend: str, deadline: Any, *, quiet: bool
 ) -> list[Any]:
     """Run the fits of all tables before the deadline, write the tables, and show them."""
-    from lokl.datasets.download import progress_bar
+    from lokl.datasets.loader import progress_bar
 
     runs = []
     for name in reproduction.cells:

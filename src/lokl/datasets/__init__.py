@@ -1,8 +1,7 @@
 """Data sets by name, generated data sets, and readers of files."""
 
-from lokl.datasets.download import fetch
 from lokl.datasets.generators import corrupt_views, make_two_regions, make_views
-from lokl.datasets.loader import load
+from lokl.datasets.loader import fetch, load
 from lokl.datasets.readers import DatasetError, MissingDatasetError, read
 from lokl.datasets.registry import DatasetInfo, available, info
 

@@ -13,7 +13,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -272,7 +272,7 @@ class DelimitedText(TableFile):
                 yield stream
         except UnicodeDecodeError as reason:
             with open_binary(self.path) as stream:
-                row = next(n for n, line in enumerate(stream, 1) if not _is_utf8(line))
+                row = _first_invalid(stream, bytes.decode)
             raise DatasetError(
                 f"{self.label}, row {row}: not in UTF-8 (byte {reason.object[reason.start]:#x}); "
                 "save the file in UTF-8, for example with: iconv -f latin1 -t utf8"
@@ -325,14 +325,6 @@ class DelimitedText(TableFile):
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
         for chunk in self._chunks(n_rows):
             yield chunk[list(columns)]
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class ParquetTable(TableFile):
@@ -460,17 +452,21 @@ class LibsvmText(TableFile):
                 counts += LibsvmCounts.of(X)
             shape, first_column = counts.layout(n_features, self.label), counts.first_column
             sparse = is_sparse_layout(*shape, counts.n_values) if sparse is None else sparse
-        rows, labels = RowBuffer(*shape, sparse, dtype), [np.empty(0)]
-        for X, y in self._parsed(dtype, block_size, seen):
-            LibsvmCounts.of(X).check_columns(first_column, shape[1], self.label)
-            rows.add(rebased(X, shape[1], first_column))
-            labels.append(y)
-        if rows.n_added != shape[0]:
+        labels = [np.empty(0)]
+
+        def parts() -> Iterator[Any]:
+            for X, y in self._parsed(dtype, block_size, seen):
+                LibsvmCounts.of(X).check_columns(first_column, shape[1], self.label)
+                labels.append(y)
+                yield rebased(X, shape[1], first_column)
+
+        rows, n_rows = stack_rows(parts(), shape, sparse, dtype)
+        if n_rows != shape[0]:
             raise DatasetError(
-                f"{self.label} has {rows.n_added} rows instead of {shape[0]}; it is damaged or "
-                "another version"
+                f"{self.label} has {n_rows} rows instead of {shape[0]}; it is damaged or another "
+                "version"
             )
-        return Bunch(data=rows.finish(), target=np.concatenate(labels), feature_names=None)
+        return Bunch(data=rows, target=np.concatenate(labels), feature_names=None)
 
     def _parsed(
         self, dtype: Any, block_size: int, seen: Callable[[bytes], Any] | None = None
@@ -593,10 +589,9 @@ def parse_libsvm(
     if not text.strip():
         return sp.csr_matrix((0, 0), dtype=dtype), np.empty(0)
     try:
-        X, y = load_svmlight_file(io.BytesIO(text), zero_based=True, dtype=dtype)
+        X, y = _parse_lines(text, dtype)
     except ValueError as reason:
-        lines = enumerate(text.splitlines(), first_row)
-        row = next((n for n, line in lines if not _is_libsvm(line)), first_row)
+        row = first_row - 1 + _first_invalid(text.splitlines(), _parse_lines)
         raise DatasetError(
             f"{label}, row {row}: not a line of LIBSVM text ({one_line(reason)}); {_endings_hint()}"
         ) from reason
@@ -605,12 +600,19 @@ def parse_libsvm(
     return X, y
 
 
-def _is_libsvm(line: bytes) -> bool:
-    try:
-        load_svmlight_file(io.BytesIO(line), zero_based=True)
-    except ValueError:
-        return False
-    return True
+def _parse_lines(text: bytes, dtype: Any = np.float64) -> tuple[Any, Array]:
+    return load_svmlight_file(io.BytesIO(text), zero_based=True, dtype=dtype)
+
+
+def _first_invalid(lines: Iterable[bytes], parse: Callable[[bytes], Any]) -> int:
+    """Return the number of the first line, from 1, for which `parse` raises ValueError."""
+    row = 1
+    for row, line in enumerate(lines, 1):  # noqa: B007
+        try:
+            parse(line)
+        except ValueError:
+            break
+    return row
 
 
 def rebased(X: Any, n_features: int, first_column: int) -> Any:
@@ -652,30 +654,27 @@ class LibsvmCounts:
     Attributes
     ----------
     n_rows, n_values : int
-    smallest, largest : int or None
-        Smallest and largest column number; None if no row has a value.
+    smallest, largest : int
+        Smallest and largest column number, if there are values.
     """
 
     n_rows: int = 0
     n_values: int = 0
-    smallest: int | None = None
-    largest: int | None = None
+    smallest: int = np.iinfo(np.int32).max
+    largest: int = -1
 
     @classmethod
     def of(cls, X: Any) -> "LibsvmCounts":
         """Count the rows of a matrix that :func:`parse_libsvm` returned."""
-        if not X.nnz:
-            return cls(X.shape[0])
-        return cls(X.shape[0], X.nnz, int(X.indices.min()), int(X.indices.max()))
+        smallest = X.indices.min(initial=cls.smallest)
+        return cls(X.shape[0], X.nnz, int(smallest), int(X.indices.max(initial=cls.largest)))
 
     def __add__(self, other: "LibsvmCounts") -> "LibsvmCounts":
-        smallest = [c.smallest for c in (self, other) if c.smallest is not None]
-        largest = [c.largest for c in (self, other) if c.largest is not None]
         return LibsvmCounts(
             self.n_rows + other.n_rows,
             self.n_values + other.n_values,
-            min(smallest, default=None),
-            max(largest, default=None),
+            min(self.smallest, other.smallest),
+            max(self.largest, other.largest),
         )
 
     @property
@@ -688,15 +687,15 @@ class LibsvmCounts:
         if self.n_rows == 0:
             raise DatasetError(f"{label} has no rows")
         if n_features is None:
-            n_features = 0 if self.largest is None else self.largest + 1 - self.first_column
+            n_features = max(0, self.largest + 1 - self.first_column)
         self.check_columns(self.first_column, n_features, label)
         return self.n_rows, n_features
 
     def check_columns(self, first: int, n_features: int, label: str) -> None:
         """Raise `DatasetError` if a column number is outside the features."""
         last = first + n_features - 1
-        for column in (self.smallest, self.largest):
-            if column is not None and not first <= column <= last:
+        for column in (self.smallest, self.largest) if self.n_values else ():
+            if not first <= column <= last:
                 raise DatasetError(
                     f"{label}: column {column} is outside {first} to {last}; see n_features"
                 )
@@ -707,59 +706,49 @@ def is_sparse_layout(n_rows: int, n_features: int, n_values: int) -> bool:
     return n_features > _MAX_DENSE_COLUMNS and n_values < _SPARSE_SHARE * n_rows * n_features
 
 
-class RowBuffer:
-    """Joins CSR matrices of some rows into one array or CSR matrix of all rows.
+def stack_rows(
+    parts: Iterable[Any], shape: tuple[int, int], sparse: bool | None, dtype: Any
+) -> tuple[Any, int]:
+    """Join CSR matrices of some rows into one array or CSR matrix of all rows.
 
-    An array is filled in place while rows arrive; parts of a CSR matrix are joined at the end.
+    An array is filled in place while parts arrive; parts of a CSR matrix are joined at the end.
 
     Parameters
     ----------
-    n_rows, n_features : int
+    parts : iterable of CSR matrices with all columns
+    shape : (int, int)
+        Expected numbers of rows and columns.
     sparse : bool or None
         None as in :func:`is_sparse_layout`: an array as soon as there are enough values.
     dtype : dtype
+
+    Returns
+    -------
+    rows : array or CSR matrix
+        Rows beyond the expected number are left out.
+    n_rows : int
+        Number of rows of all parts.
     """
-
-    def __init__(self, n_rows: int, n_features: int, sparse: bool | None, dtype: Any):
-        self.shape, self.dtype = (n_rows, n_features), dtype
-        self.n_added = 0
-        self._sparse = sparse
-        self._array: Array | None = None
-        self._n_filled = 0
-        self._n_values = 0
-        self._parts: list[Any] = []
-
-    def add(self, part: Any) -> None:
-        """Append rows; rows beyond the expected number are only counted."""
-        self.n_added += part.shape[0]
-        if self.n_added > self.shape[0]:
-            return
-        self._n_values += part.nnz
-        self._parts.append(part)
-        if not self._may_be_sparse():
-            self._fill()
-
-    def _may_be_sparse(self) -> bool:
-        if self._sparse is None:
-            return is_sparse_layout(*self.shape, self._n_values)
-        return self._sparse
-
-    def _fill(self) -> None:
-        if self._array is None:
-            self._array = np.empty(self.shape, dtype=self.dtype)
-        for part in self._parts:
-            stop = self._n_filled + part.shape[0]
-            part.toarray(out=self._array[self._n_filled : stop])
-            self._n_filled = stop
-        self._parts.clear()
-
-    def finish(self) -> Any:
-        """Return all rows, once the expected number was added."""
-        if not self._may_be_sparse():
-            self._fill()
-            return self._array
-        nothing = sp.csr_matrix((0, self.shape[1]), dtype=self.dtype)
-        return sp.vstack([nothing, *self._parts], format="csr")
+    array: Array | None = None
+    waiting: list[Any] = []
+    n_rows = n_filled = n_values = 0
+    for part in parts:
+        n_rows += part.shape[0]
+        if n_rows > shape[0]:
+            continue
+        n_values += part.nnz
+        waiting.append(part)
+        if is_sparse_layout(*shape, n_values) if sparse is None else sparse:
+            continue
+        array = np.empty(shape, dtype=dtype) if array is None else array
+        for block in waiting:
+            block.toarray(out=array[n_filled : n_filled + block.shape[0]])
+            n_filled += block.shape[0]
+        waiting = []
+    if array is not None:
+        return array, n_rows
+    nothing = sp.csr_matrix((0, shape[1]), dtype=dtype)
+    return sp.vstack([nothing, *waiting], format="csr"), n_rows
 
 
 def one_line(reason: BaseException) -> str:

@@ -58,32 +58,23 @@ def _records() -> Iterator[DatasetInfo]:
     """Parse ``registry.csv``; items of a list are separated by semicolons."""
     text = files("lokl.datasets").joinpath("registry.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(text.splitlines()):
+        fields: dict[str, Any] = {name: value or None for name, value in row.items()}
         pairs = [item.split(":") for item in row["classes"].split(";")]
-        yield DatasetInfo(
-            row["name"],
-            int(row["n"]),
-            int(row["d"]),
-            {_label(label): int(count) if count.strip() else None for label, count in pairs},
-            row["source"],
-            row["licence"],
-            row["format"],
-            _items(row["files"]),
-            row["sha256"] or None,
-            row["url"] or None,
-            row["published"] == "yes",
-            _items(row["views"]),
-        )
+        fields["classes"] = {_number(label): _number(count) for label, count in pairs}
+        fields["published"] = row["published"] == "yes"
+        for name in ("n", "d"):
+            fields[name] = int(row[name])
+        for name in ("files", "views"):
+            fields[name] = tuple(item.strip() for item in row[name].split(";") if item)
+        yield DatasetInfo(**fields)
 
 
-def _label(text: str) -> Any:
+def _number(text: str) -> Any:
+    """Return text as an integer if it is one, None if it is empty."""
     try:
         return int(text)
     except ValueError:
-        return text.strip()
-
-
-def _items(text: str) -> tuple[str, ...]:
-    return tuple(item.strip() for item in text.split(";") if item)
+        return text.strip() or None
 
 
 RECORDS = {record.name: record for record in _records()}

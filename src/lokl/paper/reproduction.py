@@ -21,7 +21,7 @@ from lokl._deadline import Deadline
 from lokl._environment import system, versions
 from lokl._files import replace_file
 from lokl.datasets import DatasetError, load
-from lokl.datasets.download import fetch_missing
+from lokl.datasets.loader import fetch_missing
 from lokl.explain.displays import pyplot
 from lokl.paper.cells import (
     FULL_RUN,

@@ -14,7 +14,7 @@ from scipy import sparse as sp
 
 from lokl._frames import need_pandas
 from lokl.datasets import DatasetError, available, fetch, info
-from lokl.datasets.download import locate
+from lokl.datasets.loader import locate
 from lokl.datasets.readers import (
     MISSING_CELLS,
     DelimitedText,
