@@ -200,14 +200,8 @@ class TableFile:
         **options: Any,
     ) -> Bunch:
         """Return samples in one array that is allocated once; see :func:`read`."""
-        target = target or self.target
-        if columns is None:
-            columns = [name for name in self.columns if name != target]
-        wanted = [*columns] if target is None else [*columns, target]
-        for name in wanted:
-            if name not in self.columns:
-                shown = ", ".join(self.columns[:8])
-                raise DatasetError(f"{self.label} has no column {name!r}; it has {shown}")
+        columns, target = self.select(target, columns, self.columns)
+        wanted = columns if target is None else [*columns, target]
         if self.n_rows == 0:
             raise DatasetError(f"{self.label} has no rows")
         X = np.empty((self.n_rows, len(columns)), dtype=dtype)
@@ -228,7 +222,19 @@ class TableFile:
                 targets.append(np.asarray(block[target]))
             start = stop
         y = np.concatenate(targets) if targets else None
-        return Bunch(data=X, target=y, feature_names=list(columns))
+        return Bunch(data=X, target=y, feature_names=columns)
+
+    def select(
+        self, target: str | None, columns: Sequence[str] | None, available: Sequence[str]
+    ) -> tuple[list[str], str | None]:
+        """Return the features and the target among the available columns, or their defaults."""
+        target = target or self.target
+        features = [n for n in available if n != target] if columns is None else list(columns)
+        for name in features if target is None else [*features, target]:
+            if name not in available:
+                shown = ", ".join(map(str, available[:8]))
+                raise DatasetError(f"{self.label} has no column {name!r}; it has {shown}")
+        return features, target
 
 
 class DelimitedText(TableFile):

@@ -29,7 +29,7 @@ from lokl.datasets.readers import (
     parse_libsvm,
     rebased,
 )
-from lokl.regions.dask.blocks import Cluster, need_dask
+from lokl.regions.dask.blocks import Cluster, need_dask, task
 
 # Bytes of text of a block; the parsed values take several times as many.
 _BLOCK_SIZE = 16 * 2**20
@@ -98,11 +98,12 @@ def read(
     if isinstance(first, DelimitedText | LibsvmText):
         paths = _decompressed(paths, scratch)
     if isinstance(first, LibsvmText):
-        text = _LibsvmBlocks(paths, block_size, dtype)
-        return text.collections(
-            Cluster(client), width if n_features is None else n_features, sparse
-        )
-    return _table(first, [str(path) for path in paths], target, columns, dtype, block_size)
+        n_features = width if n_features is None else n_features
+        return _libsvm(Cluster(client), paths, n_features, sparse, dtype, block_size)
+    frame, numeric = _frame(first, [*map(str, paths)], target or first.target, dtype, block_size)
+    columns, target = first.select(target, columns, list(frame.columns))
+    X = frame[columns].astype({name: dtype for name in columns if name in numeric})
+    return X, None if target is None else frame[target]
 
 
 def _format_of(file: TableFile) -> str:
@@ -163,41 +164,35 @@ def _decompress(path: Path, result: Path) -> Path:
     return result
 
 
-class _LibsvmBlocks:
-    """LIBSVM text in blocks of lines."""
+def _libsvm(
+    cluster: Cluster,
+    paths: Sequence[Path],
+    n_features: int | None,
+    sparse: bool | None,
+    dtype: Any,
+    block_size: int,
+) -> tuple[Any, Any]:
+    """Return samples and labels of LIBSVM text; rows are counted, so that chunks have lengths."""
+    from dask.bytes.core import read_bytes
 
-    def __init__(self, paths: Sequence[Path], block_size: int, dtype: Any):
-        from dask.bytes.core import read_bytes
-
-        self._delayed, self._dtype = need_dask().delayed, dtype
-        self._label = str(paths[0])
-        self._blocks = []
-        for path in paths:
-            _, (blocks,) = read_bytes(
-                str(path), delimiter=b"\n", blocksize=block_size, sample=False
-            )
-            self._blocks += [(f"{path}, block {k}", text) for k, text in enumerate(blocks, 1)]
-
-    def collections(
-        self, cluster: Cluster, n_features: int | None, sparse: bool | None
-    ) -> tuple[Any, Any]:
-        """Return samples and labels; rows are counted, so that chunks have known sizes."""
-        count = self._delayed(_count, pure=False)
-        counts = cluster.compute([count(text, label) for label, text in self._blocks])
-        total = reduce(LibsvmCounts.__add__, counts, LibsvmCounts())
-        n_rows, width = total.layout(n_features, self._label)
-        if sparse is None:
-            sparse = is_sparse_layout(n_rows, width, total.n_values)
-        array = need_dask().array
-        parse = self._delayed(_parse, pure=True, nout=2)
-        meta: Any = np.empty((0, 0), dtype=self._dtype)
-        meta = sp.csr_matrix(meta) if sparse else meta
-        samples, labels = [], []
-        for (label, text), block in zip(self._blocks, counts, strict=True):
-            X, y = parse(text, label, self._dtype, width, total.first_column, sparse)
-            samples.append(array.from_delayed(X, (block.n_rows, width), meta=meta))
-            labels.append(array.from_delayed(y, (block.n_rows,), dtype=np.float64))
-        return array.concatenate(samples, axis=0), array.concatenate(labels)
+    blocks, array = [], need_dask().array
+    for path in paths:
+        _, (texts,) = read_bytes(str(path), delimiter=b"\n", blocksize=block_size, sample=False)
+        blocks += [(text, f"{path}, block {k}") for k, text in enumerate(texts, 1)]
+    counts = cluster.compute([task(_count)(*block) for block in blocks])
+    total = reduce(LibsvmCounts.__add__, counts, LibsvmCounts())
+    n_rows, width = total.layout(n_features, str(paths[0]))
+    if sparse is None:
+        sparse = is_sparse_layout(n_rows, width, total.n_values)
+    parse = need_dask().delayed(_parse, pure=True, nout=2)
+    meta: Any = np.empty((0, 0), dtype=dtype)
+    meta = sp.csr_matrix(meta) if sparse else meta
+    samples, labels = [], []
+    for block, count in zip(blocks, counts, strict=True):
+        X, y = parse(*block, dtype, width, total.first_column, sparse)
+        samples.append(array.from_delayed(X, (count.n_rows, width), meta=meta))
+        labels.append(array.from_delayed(y, (count.n_rows,), dtype=np.float64))
+    return array.concatenate(samples, axis=0), array.concatenate(labels)
 
 
 def _count(text: bytes, label: str) -> LibsvmCounts:
@@ -210,26 +205,6 @@ def _parse(
     X, y = parse_libsvm(text, dtype, label)
     X = rebased(X, n_features, first_column)
     return X if sparse else X.toarray(), y
-
-
-def _table(
-    file: TableFile,
-    names: Sequence[str],
-    target: str | None,
-    columns: Sequence[str] | None,
-    dtype: Any,
-    block_size: int,
-) -> tuple[Any, Any]:
-    target = target or file.target
-    frame, numeric = _frame(file, names, target, dtype, block_size)
-    if columns is None:
-        columns = [name for name in frame.columns if name != target]
-    for name in columns if target is None else [*columns, target]:
-        if name not in frame.columns:
-            shown = ", ".join(map(str, frame.columns[:8]))
-            raise DatasetError(f"{file.label} has no column {name!r}; it has {shown}")
-    X = frame[list(columns)].astype({name: dtype for name in columns if name in numeric})
-    return X, None if target is None else frame[target]
 
 
 def _frame(

@@ -108,24 +108,25 @@ def _call_on_blocks(model: Any, method: str, X: Any, client: Any) -> Any:
         # A result without rows, which has the type and the columns of all others.
         empty = np.asarray(getattr(model, method)(_example_row(X)))[:0]
     size = 0 if cluster.client is None else pickled_size(model)
+    array, blocks = need_dask().array, as_row_blocks(X, "X")
     if isinstance(model, RegionEstimator) and size > _LARGEST_MEMORY_SHARE * cluster.memory:
-        return _call_on_shards(cluster, model, method, X, empty)
-    if size > _LARGE_MODEL_BYTES:
-        # On every worker, so that it is not lost together with one of them.
-        model_node = cluster.client.scatter(model, broadcast=True, hash=False)
+        results = _call_on_shards(cluster, model, method, blocks.parts, empty)
     else:
-        model_node = shared(model)
-    options = {"model": model_node, "method": method, "empty": empty, "meta": empty}
-    if hasattr(X, "columns"):
-        return X.map_partitions(_call_on_block, **options)
-    if empty.ndim == 1:
-        return X.map_blocks(_call_on_block, drop_axis=1, **options)
-    chunks = (X.chunks[0], *((length,) for length in empty.shape[1:]))
-    new_axes = [*range(2, empty.ndim)]
-    return X.map_blocks(_call_on_block, chunks=chunks, new_axis=new_axes, **options)
+        node = shared(model)
+        if size > _LARGE_MODEL_BYTES:
+            # On every worker, so that it is not lost together with one of them.
+            node = cluster.client.scatter(model, broadcast=True, hash=False)
+        results = [task(_call_on_block)(node, method, empty, part) for part in blocks.parts]
+    shape = (np.nan, *empty.shape[1:])
+    parts = [array.from_delayed(result, shape, meta=empty) for result in results]
+    # Lengths are set afterwards, since blocks that are known to be empty would be dropped here.
+    whole = array.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+    lengths = tuple(np.nan if length is None else length for length in blocks.lengths)
+    whole._chunks = (lengths, *whole.chunks[1:])
+    return whole
 
 
-def _call_on_block(X: Any, *, model: Any, method: str, empty: Array) -> Array:
+def _call_on_block(model: Any, method: str, empty: Array, X: Any) -> Array:
     if X.shape[0] == 0:
         return empty
     # Dask uses the other cores for other blocks.
@@ -143,28 +144,24 @@ def _example_row(X: Any) -> Any:
     return sparse.csr_matrix(row) if is_sparse(X._meta) else row
 
 
-def _call_on_shards(cluster: Cluster, model: Any, method: str, X: Any, empty: Array) -> Any:
-    """Return the result of a method of a model whose regions are divided among the workers."""
-    array = need_dask().array
+def _call_on_shards(
+    cluster: Cluster, model: Any, method: str, blocks: Sequence[Any], empty: Array
+) -> list[Any]:
+    """Return the result for every block of a model whose regions are divided among the workers."""
     ranges, shards = split_model(model._model)
     estimator = copy.copy(model)
     vars(estimator).update(estimators_=[], _model=_shard(model._model, 0, slice(0)))
-    node = shared(estimator)
+    node, results = shared(estimator), []
     # One after the other, since a worker may not have room to receive two at once. The tasks keep
     # the futures, and thereby the shards, alive.
     futures = [cluster.client.scatter(shard, hash=False) for shard in shards]
-    blocks, results = as_row_blocks(X, "X"), []
-    for block in blocks.parts:
+    for block in blocks:
         samples = task(_sort_samples)(node, ranges, block)
         outputs = [
             task(_compute_shard)(shard, method, samples[k]) for k, shard in enumerate(futures)
         ]
-        result = task(_combine_shards)(node, method, empty, block, samples, outputs)
-        results.append(array.from_delayed(result, (np.nan, *empty.shape[1:]), meta=empty))
-    # Lengths are set afterwards, since blocks that are known to be empty would be dropped here.
-    whole = array.concatenate(results, axis=0, allow_unknown_chunksizes=True)
-    whole._chunks = (tuple(np.nan if n is None else n for n in blocks.lengths), *whole.chunks[1:])
-    return whole
+        results.append(task(_combine_shards)(node, method, empty, block, samples, outputs))
+    return results
 
 
 def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[SizedValue]]:
