@@ -33,7 +33,7 @@ from lokl import __version__
 from lokl._environment import system, version_of, versions
 from lokl._exports import need
 from lokl._files import replace_file
-from lokl.base.model import fitted_inside
+from lokl.base.model import fitted_inside, kernel_columns
 
 __all__ = ["ModelFileError", "info", "load", "save"]
 
@@ -401,6 +401,11 @@ def _full_name(value: Any) -> str:
 def describe(model: Any) -> dict[str, Any]:
     """Return settings, input, target and environment of a fitted model as plain values."""
     layers = list(_layers(model))
+    names, columns = getattr(layers[-1], "feature_names_in_", None), kernel_columns(layers[-1])
+    views: Any = columns and {
+        view: [int(c) if names is None else str(names[c]) for c in used]
+        for view, used in columns.items()
+    }
     return {
         "lokl": __version__,
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -410,7 +415,7 @@ def describe(model: Any) -> dict[str, Any]:
             "n_features": _first(layers, "n_features_in_"),
             "columns": _plain(_first(layers, "feature_names_in_")),
             "kinds": _first(layers, "kinds_"),
-            "views": _first(layers, "views_") or _views(layers[-1]),
+            "views": _first(layers, "views_") or views,
         },
         "target": {
             "name": _first(layers, "target_name_"),
@@ -422,9 +427,7 @@ def describe(model: Any) -> dict[str, Any]:
 
 def _layers(model: Any) -> Iterator[Any]:
     """Yield a model, its transformers and the fitted estimators in it, outermost first."""
-    seen: set[int] = set()
-    while model is not None and id(model) not in seen:
-        seen.add(id(model))
+    while model is not None:
         yield model
         if hasattr(model, "steps"):
             yield from (step for _, step in model.steps[:-1] if not isinstance(step, str))
@@ -450,19 +453,6 @@ def _settings(model: Any) -> dict[str, str]:
     most = _MAX_SETTING_LENGTH
     texts = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     return {name: t if len(t) <= most else f"{t[:most]}…" for name, t in texts.items()}
-
-
-def _views(model: Any) -> dict[str, list[Any]] | None:
-    """Return the columns of each kernel, if all kernels have columns of their own."""
-    kernels = getattr(model, "kernels_", None)
-    if not kernels or not all(kernel.is_view for kernel in kernels):
-        return None
-    names = getattr(model, "feature_names_in_", None)
-    columns = [kernel.columns_used() or () for kernel in kernels]
-    return {
-        name: [int(c) if names is None else str(names[c]) for c in used]
-        for name, used in zip(model.kernel_names_, columns, strict=True)
-    }
 
 
 def _plain(values: Any) -> Any:

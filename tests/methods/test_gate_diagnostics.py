@@ -102,7 +102,7 @@ def test_classes_too_small_for_folds_are_left_out():
 
 
 def learned(monkeypatch, name, X, y, weight=None, **settings):
-    """A fitted estimator, what it learned from, and the model with the details of its fit."""
+    """A fitted estimator, what it learned from, and the model with its training gates."""
     seen = []
     monkeypatch.setattr("lokl.base.estimator.diagnose", lambda *all: seen.append(all) or ())
     learner = make(name, tol=1e-3, **settings).fit(X, y, weight)
@@ -134,9 +134,9 @@ def test_a_fit_asks_no_gate_again_and_keeps_no_gates(name, monkeypatch):
     X, y = few_samples(40, 5)
     learner = make(name, tol=1e-3)
     monkeypatch.setattr(KernelEstimator, "weights", None, raising=True)
-    assert learner.fit(X, y)._model.details is None
+    assert learner.fit(X, y)._model.training_gates is None
     _, training, found = learned(monkeypatch, name, X, y)
-    gates = found.details.gates
+    gates = found.training_gates
     assert found.weights_of(gates).shape == (training.n_samples, len(gates[0]))
 
 

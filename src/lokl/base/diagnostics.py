@@ -34,21 +34,13 @@ def diagnose(estimator: Any, training: "Training", model: "Model") -> tuple[str,
     training : Training
         Samples, bound kernels and problems of the fit.
     model : Model
-        With the details of its fit.
+        With the values of its gate at the training samples.
 
     Returns
     -------
     off_centre : tuple of str
         Names of kernels that shift the decision of samples without a view.
     """
-    details = model.details
-    if details is not None and details.saturated:
-        warn_once(
-            "saturated",
-            "the SVM is saturated: kernel values are so small for this C that all samples get "
-            "the decision of the larger class. Raise C, or normalise the kernels with "
-            "normalized('mean_diag') instead of 'trace'",
-        )
     off_centre = training.cache.cached("diagnostics", lambda: _check_kernels(training, model))
     warn_of_weight_at_the_end(training.kernels, model.attributes().get("weights_"))
     if training.is_classification and estimator._weights_use_labels:
@@ -71,14 +63,20 @@ def _check_kernels(training: "Training", model: "Model") -> tuple[str, ...]:
 _WEAK = 2.0
 
 
-def all_saturated(machines: Iterable[tuple[Problem, Dual, Callable[[], Array]]]) -> bool:
-    """Return whether every machine predicts one class for all samples.
+def warn_if_saturated(machines: Iterable[tuple[Problem, Dual, Callable[[], Array]]]) -> None:
+    """Warn if every machine predicts one class for all samples.
 
     Each machine is given by its problem, its solution, and a function that returns the diagonal of
     its Gram matrix, which is called only if needed. Machines without samples do not count.
     """
     trained = [machine for machine in machines if len(machine[1].coef)]
-    return bool(trained) and all(_is_saturated(*machine) for machine in trained)
+    if trained and all(_is_saturated(*machine) for machine in trained):
+        warn_once(
+            "saturated",
+            "the SVM is saturated: kernel values are so small for this C that all samples get "
+            "the decision of the larger class. Raise C, or normalise the kernels with "
+            "normalized('mean_diag') instead of 'trace'",
+        )
 
 
 def _is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
@@ -320,10 +318,9 @@ def warn_if_gate_misleads(estimator: Any, training: "Training", model: "Model") 
 
 def training_weights(model: "Model", training: "Training", some: Array) -> Array:
     """Return weights of the kernels at some training samples; rows sum to one."""
-    assert model.details is not None, "the fit is over: details are gone"
-    assert model.details.gates is not None, "a method with a gate keeps its values"
+    assert model.training_gates is not None, "a method with a gate keeps its values until the end"
     present = training.samples.present
-    weights = model.weights_of(model.details.gates[some])
+    weights = model.weights_of(model.training_gates[some])
     return normalized_weights(weights, None if present is None else present[some])
 
 

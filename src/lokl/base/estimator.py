@@ -351,7 +351,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
                 check_attributes(attributes)
                 if diagnosed:
                     off_centre = diagnose(self, training, model)
-        fitted = {"_model": model.without_details(), "_off_centre": off_centre}
+        fitted = {"_model": replace(model, training_gates=None), "_off_centre": off_centre}
         publish(self, {**attributes, **fitted})
         if self.verbose:
             logger.info(

@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -66,13 +66,6 @@ def publish(estimator: Any, results: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class FitDetails:
-    """Facts about a fit that only its diagnostics need."""
-
-    gates: Array | None = None  # values of the gate at the training samples
-    saturated: bool = False  # whether all samples get the decision of the larger class
-
-
 class Model(ABC):
     """A learned function of samples, with the contribution of each kernel.
 
@@ -85,12 +78,13 @@ class Model(ABC):
     shares_intercept : bool
         Whether one intercept balances the contributions of all kernels. A sample without one of the
         views is then shifted if the contributions have large means.
-    details : FitDetails or None
-        For the diagnostics at the end of a fit; None afterwards.
+    training_gates : array of shape (n_samples, n_kernels), with a third axis for ranks, or None
+        Values of the gate at the training samples, for the diagnostics at the end of a fit; None
+        afterwards, and for methods without a gate.
     """
 
     shares_intercept: ClassVar[bool]
-    details: FitDetails | None = None
+    training_gates: Array | None = field(default=None, kw_only=True)
 
     attribute_docs: ClassVar[AttributeDocs] = {
         "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
@@ -132,10 +126,6 @@ class Model(ABC):
     def weights_of(self, gates: Array) -> Array:
         """Return the weights of samples with known gate values, on the scale of :meth:`weights`."""
         return gates
-
-    def without_details(self) -> Self:
-        """Return the model without details of its fit."""
-        return replace(self, details=None)  # type: ignore[type-var]
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
@@ -183,7 +173,6 @@ class GatedMachine(Model):
     gap: float  # certified for the whole problem of the method, NaN without a certificate
     n_iter: int  # rounds of the method, or steps of the solver if it has none
     learned: Mapping[str, Any] = field(default_factory=dict)  # attributes of this method only
-    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = True
     attribute_docs: ClassVar[AttributeDocs] = {
@@ -237,6 +226,18 @@ class GatedMachine(Model):
 
 # Attributes in which meta-estimators keep the fitted estimator.
 _INNER = ("best_estimator_", "estimator_")
+
+
+def kernel_columns(model: Any) -> dict[str, tuple[int, ...]] | None:
+    """Return the columns of each kernel of a fitted model, by the name of the kernel.
+
+    None unless the model has kernels and each of them is a view.
+    """
+    kernels = getattr(model, "kernels_", None)
+    if not kernels or not all(kernel.is_view for kernel in kernels):
+        return None
+    columns = (kernel.columns_used() or () for kernel in kernels)
+    return dict(zip(model.kernel_names_, columns, strict=True))
 
 
 def fitted_inside(model: Any) -> Any:

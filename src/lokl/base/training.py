@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from lokl._arrays import Array, Samples, is_sparse, narrow_indices, sample_weight
-from lokl.base.diagnostics import all_saturated
+from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.fit_cache import FitCache
-from lokl.base.model import FitDetails, GatedMachine, SupportSet
+from lokl.base.model import GatedMachine, SupportSet
 from lokl.gates import Gate
 from lokl.gram import GatedGram
 from lokl.kernels import Kernel
@@ -374,7 +374,7 @@ class Training:
         """
         gram = solution.gram
         machines = zip(self.problems, solution.duals, strict=True)
-        saturated = all_saturated((problem, dual, gram.diag) for problem, dual in machines)
+        warn_if_saturated((problem, dual, gram.diag) for problem, dual in machines)
         kernel = gram.kernel(gate, params, self.names if names is None else names)
         support = SupportSet.of(solution.coef, self.samples, self.rows)
         return GatedMachine(
@@ -386,5 +386,5 @@ class Training:
             solution.gap if gap is None else gap,
             solution.n_iter if rounds is None else rounds,
             learned,
-            FitDetails(gram.gates if gates is None else gates, saturated),
+            training_gates=gram.gates if gates is None else gates,
         )

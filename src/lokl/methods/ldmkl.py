@@ -8,13 +8,13 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
+from lokl.base.model import AttributeDocs, Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.methods.single_kernel import ExpertVote, SingleKernelFit, are_saturated
+from lokl.methods.single_kernel import ExpertVote, SingleKernelFit, warn_if_all_saturated
 from lokl.methods.success import RegressedSuccess, SuccessEstimator
 from lokl.solvers import Machines, Problem, Solution
 
@@ -169,7 +169,7 @@ class _LDMKL(SuccessEstimator):
 
     def _learn(self, training: Training) -> Vote:
         fits, _, success, regressors = self._learn_success(training)
-        saturated = are_saturated(fits)
+        warn_if_all_saturated(fits)
         g = softmax_weights(success, self.temperature, self.clip)
         # The weights of a sample without some views are divided among fewer kernels.
         seen = np.isfinite(success).sum(axis=1)
@@ -186,7 +186,7 @@ class _LDMKL(SuccessEstimator):
             support=SupportSet.at(positions, training.samples, training.rows),
             objective=sum(solution.objective for solution in solutions),
             n_iter=max([1, *(solution.n_iter for solution in solutions)]),
-            details=FitDetails(g, saturated),
+            training_gates=g,
             success=regressors,
             temperature=self.temperature,
             clip=self.clip,

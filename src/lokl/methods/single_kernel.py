@@ -9,8 +9,8 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._threads import effective_jobs, run_calls
-from lokl.base.diagnostics import all_saturated
-from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
+from lokl.base.diagnostics import warn_if_saturated
+from lokl.base.model import AttributeDocs, Model, SupportSet
 from lokl.base.training import Training
 from lokl.gram import GatedGram
 from lokl.solvers import Machines, Problem, Solution, Solver
@@ -62,9 +62,9 @@ class SingleKernelFit:
         return cls(rows, gram, is_kept, problems, machines.solve(gram))
 
 
-def are_saturated(fits: Iterable[SingleKernelFit]) -> bool:
-    """Return whether the SVMs of all kernels predict one class for all samples."""
-    return all_saturated(
+def warn_if_all_saturated(fits: Iterable[SingleKernelFit]) -> None:
+    """Warn if the SVMs of all kernels predict one class for all samples."""
+    warn_if_saturated(
         (problem, dual, fit.gram.diag)
         for fit in fits
         for problem, dual in zip(fit.problems, fit.solution.duals, strict=True)
@@ -92,7 +92,6 @@ class ExpertVote(Model):
     support: SupportSet
     objective: float
     n_iter: int
-    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = False
     attribute_docs: ClassVar[AttributeDocs] = {

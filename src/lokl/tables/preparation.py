@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
-from lokl.base.model import model_layers
+from lokl.base.model import kernel_columns, model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
 from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
 
@@ -36,13 +36,9 @@ def schema_of(model: Any) -> "TablePreparation":
 
 def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
     for layer, _ in model_layers(model):
-        kernels = getattr(layer, "kernels_", None)
-        if kernels and len(kernels) > 1 and all(kernel.is_view for kernel in kernels):
-            used = [kernel.columns_used() for kernel in kernels]
-            return {
-                name: [names[column] for column in columns]
-                for name, columns in zip(layer.kernel_names_, used, strict=True)
-            }
+        views = kernel_columns(layer)
+        if views and len(views) > 1:
+            return {view: [names[column] for column in used] for view, used in views.items()}
     return {"all columns": names}
 
 

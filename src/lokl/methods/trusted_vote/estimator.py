@@ -9,8 +9,8 @@ from scipy.special import log_softmax
 
 from lokl._arrays import Array
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
-from lokl.base.diagnostics import all_saturated
-from lokl.base.model import FitDetails, Model, SupportSet
+from lokl.base.diagnostics import warn_if_saturated
+from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
@@ -122,6 +122,12 @@ class _TrustedVote(KernelEstimator):
         positions = np.unique(np.concatenate(support))
         positions = positions[np.argsort(training.rows[positions])]
         solutions = [item.solution for item in trained if item.solution is not None]
+        warn_if_saturated(
+            (problem.take(item.rows), dual, item.diag)
+            for item in trained
+            if item.solution is not None
+            for problem, dual in zip(training.problems, item.solution.duals, strict=True)
+        )
         return TrustedVote(
             experts,
             pools,
@@ -129,7 +135,6 @@ class _TrustedVote(KernelEstimator):
             SupportSet.at(positions, training.samples, training.rows),
             joint.objective + sum(solution.objective for solution in solutions),
             max(1, *(solution.n_iter for solution in solutions)),
-            _details(training, trained),
         )
 
     def _calibrate(
@@ -194,16 +199,6 @@ def _held_out_outputs(
         outputs.contribution[rows, i] = gate[rows, np.newaxis] * item.contribution
         outputs.familiarity[rows, i] = item.expert.familiarity_of(item.neighbours)
     return outputs
-
-
-def _details(training: Training, trained: list[HeldOutExpert]) -> FitDetails:
-    machines = (
-        (problem.take(item.rows), dual, item.diag)
-        for item in trained
-        if item.solution is not None
-        for problem, dual in zip(training.problems, item.solution.duals, strict=True)
-    )
-    return FitDetails(saturated=all_saturated(machines))
 
 
 @settings

@@ -8,7 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import AttributeDocs, FitDetails, Model, SupportSet
+from lokl.base.model import AttributeDocs, Model, SupportSet
 from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
@@ -127,7 +127,6 @@ class TrustedVote(Model):
     support: SupportSet
     objective: float  # sum of the dual objectives of all SVMs
     n_iter: int
-    details: FitDetails | None = None
 
     shares_intercept: ClassVar[bool] = False
     attribute_docs: ClassVar[AttributeDocs] = {
