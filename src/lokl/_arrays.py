@@ -61,6 +61,11 @@ def column(values: Array) -> Array:
     return values if values.ndim == 2 else values[:, np.newaxis]
 
 
+def evenly_spaced(n: int, most: int) -> Array:
+    """Return at most `most` of n positions, at equal distances."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
 def read_only(values: Array) -> Array:
     """Return a read-only view of an array.
 

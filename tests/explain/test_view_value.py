@@ -88,10 +88,11 @@ def test_numbers_are_predicted_and_scored_as_asked():
 
 def test_who_lacks_a_view_is_left_out_of_it():
     holes, y, views, _ = make_views(150, missing=0.3, random_state=1)
-    value = view_value(UniformMKLClassifier(per_view(RBF(), views), C=10), holes, y, cv=3)
+    splits = list(StratifiedKFold(3).split(holes, y))
+    value = view_value(UniformMKLClassifier(per_view(RBF(), views), C=10), holes, y, cv=splits)
     has = ~np.isnan(holes[:, views["view 1"]]).any(axis=1)
     assert value.views.row("view 1")["samples"] == pytest.approx(has.mean())
-    folds = [(a[has[a]], b[has[b]]) for a, b in StratifiedKFold(3).split(holes, y)]
+    folds = [(a[has[a]], b[has[b]]) for a, b in splits]
     plain = UniformMKLClassifier({"view 1": KERNELS["view 1"]}, C=10)
     by_hand = [plain.fit(holes[a], y[a]).score(holes[b], y[b]) for a, b in folds]
     np.testing.assert_allclose(value.scores["view 1"], by_hand)

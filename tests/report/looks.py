@@ -56,7 +56,7 @@ CARD = """
 (() => {
   const find = (name) => document.getElementById("card-" + name);
   const plain = (node) => (node ? node.textContent.replace(/\\s+/g, " ").trim() : "");
-  const names = ["name", "says", "truth", "left", "right", "end", "near", "strange"];
+  const names = ["name", "prediction", "truth", "left", "right", "end", "similar", "unfamiliar"];
   const words = names.map((name) => plain(find(name)));
   const badges = ["wrong", "differ"].map((name) => !find(name).hidden && plain(find(name)));
   const rows = [...document.querySelectorAll("#votes tbody tr")].map((row) => {

@@ -76,7 +76,7 @@ def predictions(n, names, classes, seed, missing):
     )
     similarities = [[0.91, 0.84, 0.8][: len(own)] for own in near]
     return explanation, SampleMap(
-        place, near, SupportSamples(ids, truth, near, similarities), explained=0.46
+        place, near, SupportSamples(ids, labels[truth], similarities), explained=0.46
     )
 
 

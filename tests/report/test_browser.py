@@ -72,7 +72,7 @@ def test_a_page_without_scripts_shows_everything_but_its_buttons(browser, study)
     assert browser.see(visible("button, input")) == 0
     assert browser.see("document.getElementById('where-map').getBoundingClientRect().height") > 200
     assert browser.see("document.getElementById('trust-map').getBoundingClientRect().height") > 200
-    assert "probability" in browser.text("#card-says")
+    assert "probability" in browser.text("#card-prediction")
 
 
 def test_tables_are_sorted_by_a_click_and_by_a_key(browser, study):
@@ -111,7 +111,7 @@ def test_a_sample_is_found_by_its_id(browser, study):
     browser.click("#pick")
     browser.write("P007")
     assert browser.text("#card-name") == "P007"
-    assert browser.text("#card-says").startswith(found.predictions[7] + ", probability")
+    assert browser.text("#card-prediction").startswith(found.predictions[7] + ", probability")
     assert browser.text("#card-truth") == found.truth[7]
     browser.click("#pick")
     browser.write("p0")

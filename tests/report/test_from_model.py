@@ -203,20 +203,21 @@ def test_support_samples_are_the_most_similar(problem):
     model = UniformMKLClassifier(kernels, C=10.0).fit(X[:40], y[:40])
     ids = [f"p{k}" for k in range(70)]
     own = explain(model, X[40:], y[40:], ids=ids[40:])
-    support = sample_map(model, X[40:], own, training=(X[:40], y[:40], ids[:40])).support
+    similar = sample_map(model, X[40:], own, training=(X[:40], y[:40], ids[:40]))
+    support = similar.support
     assert support.ids == [f"p{row}" for row in model.support_]
     np.testing.assert_array_equal(support.truth, y[model.support_])
     K = model.kernel_(X[40:], X[model.support_])
     size = np.sqrt(np.outer(model.kernel_.diag(X[40:]), model.kernel_.diag(X[model.support_])))
     alike = K / size
-    for own, near, how in zip(alike, support.neighbours, support.similarities, strict=True):
+    for own, near, how in zip(alike, similar.neighbours, support.similarities, strict=True):
         np.testing.assert_allclose(np.sort(own)[::-1][:3], how, atol=1e-9)
         np.testing.assert_allclose(own[near], how, atol=1e-9)
     # A training sample that is explained is not its own neighbour.
     own = explain(model, X[:40], y[:40], ids=ids[:40])
-    again = sample_map(model, X[:40], own, training=(X[:40], y[:40], ids[:40])).support
+    again = sample_map(model, X[:40], own, training=(X[:40], y[:40], ids[:40]))
     assert all(
-        name not in [again.ids[j] for j in near]
+        name not in [again.support.ids[j] for j in near]
         for name, near in zip(own.ids, again.neighbours, strict=True)
     )
     own = explain(model, X[40:], y[40:])
@@ -260,7 +261,7 @@ def test_equal_samples_lie_on_one_point():
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 12))
 def test_neighbours_are_the_most_similar_others(seed, n):
     K = rbf_kernel(np.random.RandomState(seed).normal(size=(n, 2)))
-    near, how = nearest_rows(plain_similarity(K), n, np.arange(n), np.arange(n), 3)
+    near, how = nearest_rows(plain_similarity(K), *[np.arange(n)] * 3, 3)
     for k in range(n):
         others = np.delete(K[k], k)
         np.testing.assert_allclose(how[k], np.sort(others)[::-1][:3])

@@ -158,8 +158,10 @@ def test_values_of_the_explanation_are_those_of_the_page():
     found = explanation(30)
     columns = data_of(render(report(found)))["columns"]
     np.testing.assert_allclose(unpacked(columns["trust"]), found.trust.ravel(), atol=6e-4)
-    np.testing.assert_allclose(unpacked(columns["parts"]), found.contributions.ravel(), atol=1e-4)
-    np.testing.assert_array_equal(unpacked(columns["predicted"]), found.predicted_codes)
+    np.testing.assert_allclose(
+        unpacked(columns["contributions"]), found.contributions.ravel(), atol=1e-4
+    )
+    np.testing.assert_array_equal(unpacked(columns["prediction"]), found.predicted_codes)
     np.testing.assert_array_equal(unpacked(columns["absent"]), np.flatnonzero(~found.presence))
 
 

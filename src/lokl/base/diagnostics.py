@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import Array, Samples, as_samples
+from lokl._arrays import Array, Samples, as_samples, evenly_spaced
 from lokl._threads import limit_blas_for
 from lokl._warnings import capture_warnings, warn_once
 from lokl.gates import ConstantGate
@@ -117,7 +117,7 @@ def warn_of_useless_widths(kernels: Sequence[Kernel], samples: Samples) -> None:
     for columns, gammas in _gammas_by_columns(kernels, 2).items():
         widths = np.array(list(gammas.values()))
         rows = samples.rows_seen_by(next(iter(gammas)))
-        X = samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]]
+        X = samples.filled[rows[evenly_spaced(len(rows), _ROWS)]]
         if columns is not None:
             X = take_columns(X, columns)
         # BLAS threads would slow down the fit.
@@ -182,11 +182,6 @@ def _gammas_by_columns(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[
     }
 
 
-def _evenly_spaced(n_samples: int, most: int) -> Array:
-    """Return at most `most` positions among the samples."""
-    return np.linspace(0, n_samples - 1, min(n_samples, most)).astype(np.intp)
-
-
 # Kernels off centre
 #
 # Values of a linear kernel on columns far from zero are nearly all the same large number. Its
@@ -206,7 +201,7 @@ def find_off_centre(training: "Training") -> tuple[str, ...]:
     for i, kernel in enumerate(training.kernels):
         rows = training.samples.rows_seen_by(i)
         if len(rows):
-            K = kernel(training.samples.filled[rows[_evenly_spaced(len(rows), _ROWS)]])
+            K = kernel(training.samples.filled[rows[evenly_spaced(len(rows), _ROWS)]])
             if K.mean() > _LIMIT * K.diagonal().mean() > 0:
                 names.append(training.names[i])
     return tuple(names)
@@ -283,7 +278,7 @@ def warn_if_gate_misleads(estimator: Any, training: "Training", model: "Model") 
     Suspicious gates are compared with the average of the kernels by a small cross-validation. All
     other fits only look at gate values of the training samples.
     """
-    some = np.unique(_evenly_spaced(training.n_samples, _GATE_ROWS))
+    some = evenly_spaced(training.n_samples, _GATE_ROWS)
     weights = training_weights(model, training, some)
     if np.sqrt(weights.var(axis=0).sum()) < FLAT:
         return

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,16 @@ STATUS_TEXT = {
 DISAGREE = 0.5
 # Familiarity below which a sample counts as unlike the training samples.
 FAMILIAR = 0.5
+# Arrays of an explanation that are given by view, in the order of the fields of a contribution.
+_VIEW_FIELDS = (
+    "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity"
+)  # fmt: skip
 # Characters of the longest bar, other classes that are listed, rows of the HTML table.
 _BAR, _OTHERS, _ROWS = 8, 3, 10
 
 
-class Neighbour(NamedTuple):
+@dataclass(frozen=True)
+class Neighbour:
     """A sample that is similar to the explained one; a similarity of 1 means equal."""
 
     id: str
@@ -65,6 +70,11 @@ class ViewContribution:
     contribution: float | None = None
     decisive: bool | None = None
     familiarity: float | None = None
+
+    @property
+    def trust_or_weight(self) -> float | None:
+        """Trust if the model has it, else the weight."""
+        return self.weight if self.trust is None else self.trust
 
 
 @dataclass(frozen=True)
@@ -107,8 +117,14 @@ class SampleExplanation:
         """Return plain values that can be written as JSON."""
         plain = asdict(self)
         plain["probabilities"] = {str(c): p for c, p in self.probabilities.items()}
-        plain["neighbours"] = [neighbour._asdict() for neighbour in self.neighbours]
         return plain
+
+    @property
+    def unfamiliar(self) -> list[ViewContribution]:
+        """Views in which the sample is unlike the training samples."""
+        return [
+            own for own in self.views if own.familiarity is not None and own.familiarity < FAMILIAR
+        ]
 
     def __str__(self) -> str:
         return "\n".join([self._headline(), *self._prior_line(), *self._table(), *self._remarks()])
@@ -133,8 +149,8 @@ class SampleExplanation:
         """Yield one line for each view, in columns, with a head."""
         if len(self.views) < 2:
             return
-        against = "more or less" if self.runner_up is None else f"for {self.prediction} over "
-        against += "" if self.runner_up is None else str(self.runner_up)
+        against = f"for {self.prediction} over {self.runner_up}"
+        against = "more or less" if self.runner_up is None else against
         kind = "weight" if all(own.trust is None for own in self.views) else "trust"
         rows = [("", "alone", kind, f"contribution {against}")]
         largest = max(abs(own.contribution or 0.0) for own in self.views) or 1.0
@@ -145,7 +161,7 @@ class SampleExplanation:
             alone = "" if own.predicts is None else _text(own.predicts)
             if own.probability is not None:
                 alone += f" {own.probability:.2f}"
-            share = own.weight if own.trust is None else own.trust
+            share = own.trust_or_weight
             contribution = own.contribution or 0.0
             bar = "█" * round(_BAR * abs(contribution) / largest)
             text = f"{contribution:+9.3g} {bar}" + ("  decisive" if own.decisive else "")
@@ -159,10 +175,9 @@ class SampleExplanation:
                 remarks.append(f"Disagreement {self.disagreement:.2f} (0 none, 1 complete).")
             if remarks:
                 yield " ".join(remarks)
-        for own in self.views:
-            if own.familiarity is not None and own.familiarity < FAMILIAR:
-                near = f"(familiarity {own.familiarity:.2f})"
-                yield f"{own.view} is unlike the training samples {near}"
+        for own in self.unfamiliar:
+            near = f"(familiarity {own.familiarity:.2f})"
+            yield f"{own.view} is unlike the training samples {near}"
         if self.neighbours:
             near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
             yield f"most similar: {near}"
@@ -270,12 +285,10 @@ class Explanation:
 
     def __post_init__(self) -> None:
         n, m = len(self.ids), len(self.views)
-        by_view = ("presence", "contributions", "alone", "alone_probabilities")
-        optional = ("weights", "trust", "familiarity", "decisive")
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys((*by_view, *optional), (n, m))
         one = ("predictions", "base_values", "disagreement", "runner_up", "status", "truth")
-        shapes |= dict.fromkeys(one, (n,))
-        shapes["probabilities"] = (n, 0 if self.classes is None else len(self.classes))
+        n_classes = 0 if self.classes is None else len(self.classes)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("presence", *_VIEW_FIELDS), (n, m))
+        shapes |= {**dict.fromkeys(one, (n,)), "probabilities": (n, n_classes)}
         for name, expected in shapes.items():
             value = getattr(self, name)
             if value is not None and np.shape(value) != expected:
@@ -298,7 +311,7 @@ class Explanation:
 
     @cached_property
     def predicted_codes(self) -> Array:
-        """Index of the predicted class in ``classes``."""
+        """Index of the predicted class in ``classes``; the predicted value for regression."""
         return class_codes(self.predictions, self.classes)
 
     @cached_property
@@ -308,31 +321,38 @@ class Explanation:
 
     @cached_property
     def alone_codes(self) -> Array:
-        """Index of the class that each view predicts alone, -1 if there is none."""
+        """Index of the class, or value, that each view predicts alone; -1 or NaN without it."""
         return class_codes(self.alone, self.classes)
 
     @cached_property
     def truth_codes(self) -> Array:
-        """Index of the true class, -1 if it is unknown."""
-        if self.truth is None:
-            return np.full(len(self), -1)
-        return class_codes(self.truth, self.classes)
+        """Index of the true class, or true value; -1 or NaN if it is unknown."""
+        truth = np.full(len(self), None) if self.truth is None else self.truth
+        return class_codes(truth, self.classes)
 
     @cached_property
     def known(self) -> Array:
         """Whether the truth of each sample is known."""
-        if self.truth is None:
-            return np.zeros(len(self), dtype=bool)
-        if self.is_regression:
-            return np.isfinite(np.asarray(self.truth, dtype=float))
-        return np.asarray(self.truth_codes >= 0)
+        codes = self.truth_codes
+        return np.asarray(np.isfinite(codes) if self.is_regression else codes >= 0)
 
     @cached_property
     def wrong(self) -> Array:
         """Whether each prediction is known to be the wrong class; False for regression."""
-        if self.is_regression:
-            return np.zeros(len(self), dtype=bool)
-        return np.asarray(self.known & (self.truth_codes != self.predicted_codes))
+        differs = self.truth_codes != self.predicted_codes
+        return np.asarray(self.known & differs & (not self.is_regression))
+
+    @cached_property
+    def predicted_probability(self) -> Array:
+        """Probability of each predicted class; NaN without probabilities."""
+        if self.probabilities is None:
+            return np.full(len(self), np.nan)
+        return self.probabilities[np.arange(len(self)), self.predicted_codes]
+
+    @cached_property
+    def absolute_errors(self) -> Array:
+        """Absolute error of each prediction of a regression; 0 if the truth is unknown."""
+        return np.abs(np.nan_to_num(self.truth_codes - self.predicted_codes))
 
     def table(self, *, details: bool = True) -> dict[str, Array]:
         """Return columns by name: predictions, probabilities, trust or weights, status.
@@ -349,20 +369,18 @@ class Explanation:
                 columns[f"probability {label}"] = values
         if len(self.views) < 2:
             return columns
-        groups = [("weight" if self.trust is None else "trust", self.trust_or_weights)]
+        groups = {"weight" if self.trust is None else "trust": self.trust_or_weights}
         if details:
-            groups += [
-                ("contribution", self.contributions),
-                ("alone", self.alone),
-                ("alone probability", self.alone_probabilities),
-                ("decisive", self.decisive),
-                ("familiarity", self.familiarity),
-            ]
-        for kind, by_view in groups:
-            if by_view is not None:
-                columns |= {
-                    f"{kind} {v}": own for v, own in zip(self.views, by_view.T, strict=True)
-                }
+            groups |= {
+                "contribution": self.contributions,
+                "alone": self.alone,
+                "alone probability": self.alone_probabilities,
+                "decisive": self.decisive,
+                "familiarity": self.familiarity,
+            }
+        for kind, values in groups.items():
+            if values is not None:
+                columns |= {f"{kind} {view}": values[:, v] for v, view in enumerate(self.views)}
         if np.isfinite(self.disagreement).any():
             columns["disagreement"] = self.disagreement
         return columns if self.status is None else {**columns, "status": self.status}
@@ -385,9 +403,10 @@ class Explanation:
         """
         if str(name) not in self.ids:
             raise KeyError(f"no sample {name!r}; the first are {', '.join(self.ids[:3])}")
-        return self._sample(self.ids.index(str(name)))
+        return self.sample_at(self.ids.index(str(name)))
 
-    def _sample(self, k: int) -> SampleExplanation:
+    def sample_at(self, k: int) -> SampleExplanation:
+        """Return the explanation of the sample at a position."""
         prediction, ranked = plain_value(self.predictions[k]), {}
         if self.probabilities is not None and self.classes is not None:
             order = np.argsort(-self.probabilities[k], kind="stable")
@@ -408,22 +427,14 @@ class Explanation:
     def _view(self, k: int, v: int) -> ViewContribution:
         if not self.presence[k, v]:
             return ViewContribution(self.views[v], False)
-        values = (
-            self.alone,
-            self.alone_probabilities,
-            self.weights,
-            self.trust,
-            self.contributions,
-            self.decisive,
-            self.familiarity,
-        )
+        values = (getattr(self, name) for name in _VIEW_FIELDS)
         found = [None if value is None else plain_value(value[k, v]) for value in values]
         return ViewContribution(self.views[v], True, *found)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
         classes = None if self.classes is None else [plain_value(c) for c in self.classes]
-        samples = [self._sample(k).to_dict() for k in range(len(self))]
+        samples = [self.sample_at(k).to_dict() for k in range(len(self))]
         return {"views": self.views, "classes": classes, "samples": samples}
 
     def __repr__(self) -> str:
@@ -448,8 +459,10 @@ class Explanation:
 
 
 def class_codes(labels: Any, classes: Any) -> Array:
-    """Return positions of labels in `classes`, -1 for labels that are not there."""
+    """Return positions of labels in `classes`, -1 for others; floats if `classes` is None."""
     labels = np.asarray(labels)
+    if classes is None:
+        return labels.astype(float)
     code = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     flat = [code.get(label, -1) for label in labels.ravel().tolist()]
     return np.array(flat, dtype=np.intp).reshape(labels.shape)

@@ -2,23 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
-from sklearn.utils import indexable
+from sklearn.utils import check_consistent_length
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
 from lokl._text import aligned, shortened
-from lokl.search.cross_validation import as_indices
+from lokl.search.cross_validation import make_folds
 from lokl.solvers.machines import Fold
 
 # Characters of a line, of the shortest column of names, and level of intervals.
 _WIDTH, _SHORTEST_NAME, _LEVEL = 80, 12, 0.95
+
+
+class Interval(NamedTuple):
+    """A mean with the limits of its 95 % interval, NaN without an interval."""
+
+    mean: float
+    low: float = np.nan
+    high: float = np.nan
+
+    @property
+    def reach(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    def __neg__(self) -> "Interval":
+        return Interval(-self.mean, -self.high, -self.low)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,24 +121,16 @@ def short_number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}"
 
 
-def interval_columns(
-    name: str, intervals: Sequence[tuple[float, float, float]]
-) -> dict[str, Array]:
-    """Return the columns of a table for intervals (mean, low, high), one for each row."""
+def interval_columns(name: str, intervals: Sequence[Interval]) -> dict[str, Array]:
+    """Return the columns of a table for intervals, one for each row."""
     table = np.array(intervals, dtype=float).reshape(len(intervals), 3)
     return {f"{name}{end}": table[:, k] for k, end in enumerate(("", "_low", "_high"))}
 
 
-def make_folds(model: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> list[Fold]:
-    """Return splits that all compared models share.
-
-    An integer `cv` keeps groups together if there are any; other values are as in scikit-learn.
-    """
-    X, y, groups = indexable(X, y, groups)
-    splitter = check_cv(cv, y, classifier=is_classifier(model))
-    if groups is not None and isinstance(cv, int | np.integer):
-        splitter = StratifiedGroupKFold(cv) if is_classifier(model) else GroupKFold(cv)
-    folds = as_indices(splitter.split(X, y, groups))
+def shared_folds(model: Any, y: Any, cv: Any, groups: Any) -> list[Fold]:
+    """Return two or more splits that all compared models share."""
+    check_consistent_length(y, groups)
+    folds = make_folds(cv, np.asarray(y), classification=is_classifier(model), groups=groups)
     if len(folds) < 2:
         raise ValueError(
             f"cv={cv!r} gives {len(folds)} split; an interval over folds needs two or more"
@@ -138,8 +145,8 @@ def one_scorer(model: Any, scoring: Any) -> Any:
     return check_scoring(model, scoring)
 
 
-def corrected_interval(scores: Array, folds: Sequence[Fold]) -> tuple[float, float, float]:
-    """Return the mean of scores over splits with its 95 % interval: (mean, low, high).
+def corrected_interval(scores: Array, folds: Sequence[Fold]) -> Interval:
+    """Return the mean of scores over splits with its 95 % interval.
 
     Models of different splits share most of their training samples, so their scores vary less than
     scores on independent samples would. The variance of the mean is therefore taken as
@@ -155,7 +162,7 @@ def corrected_interval(scores: Array, folds: Sequence[Fold]) -> tuple[float, flo
     quantile = stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1)
     reach = float(quantile * corrected_error(scores, folds))
     mean = float(scores.mean())
-    return mean, mean - reach, mean + reach
+    return Interval(mean, mean - reach, mean + reach)
 
 
 def corrected_error(scores: Array, folds: Sequence[Fold]) -> float:

@@ -1,6 +1,6 @@
 """Similarity of samples under a learned kernel: neighbours, kernel PCA, and alignment of views."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import KernelPCA
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, evenly_spaced, is_sparse
 from lokl.base.model import unwrap
 from lokl.explain.views import Views, named_views, plain, views_of
+from lokl.kernels import Kernel
 from lokl.kernels.samples import split_missing
 
 # Rows of a similarity matrix that are computed at a time.
@@ -35,9 +36,6 @@ class SampleSimilarity:
 
     between: Callable[[Array, Array], Array]
     diag: Array
-
-    def __len__(self) -> int:
-        return len(self.diag)
 
     def cosine(self, rows: Array, columns: Array) -> Array:
         """Return similarities from -1 to 1 between two sets of samples."""
@@ -67,12 +65,17 @@ def sample_similarity(model: Any, X: Any) -> SampleSimilarity:
     weights = np.asarray(model.weights(X), dtype=float)
     weights = weights if weights.ndim == 2 else weights.mean(axis=1)
     filled, _ = split_missing(model.kernels_, model.kernel_names_, values)
-    sizes = [np.sqrt(np.maximum(kernel.diag(filled), 1e-300)) for kernel in model.kernels_]
+    return _weighted_sum(model.kernels_, filled, weights)
+
+
+def _weighted_sum(kernels: Sequence[Kernel], filled: Any, weights: Array) -> SampleSimilarity:
+    """Return the sum of kernels at unit diagonal with weights (n_samples, n_kernels)."""
+    sizes = [np.sqrt(np.maximum(kernel.diag(filled), 1e-300)) for kernel in kernels]
     factors = [np.sqrt(weights[:, i]) / size for i, size in enumerate(sizes)]
 
     def between(rows: Array, columns: Array) -> Array:
         total = np.zeros((len(rows), len(columns)))
-        for kernel, factor in zip(model.kernels_, factors, strict=True):
+        for kernel, factor in zip(kernels, factors, strict=True):
             block = np.asarray(kernel(filled[rows], filled[columns]), dtype=float)
             total += factor[rows, np.newaxis] * block * factor[columns]
         return total
@@ -81,18 +84,18 @@ def sample_similarity(model: Any, X: Any) -> SampleSimilarity:
 
 
 def nearest_rows(
-    similarity: SampleSimilarity, n: int, among: Array, same: Array, count: int
+    similarity: SampleSimilarity, rows: Array, among: Array, same: Array, count: int
 ) -> tuple[list[list[int]], list[list[float]]]:
-    """Find the most similar samples of each of the first n samples.
+    """Find the most similar samples of some samples.
 
     Parameters
     ----------
     similarity : SampleSimilarity
-    n : int
+    rows : int array of shape (n_rows,)
     among : int array of shape (n_candidates,)
         Rows that may be neighbours.
-    same : int array of shape (n_rows,)
-        Row among the first n that is the same sample, which is not its own neighbour; -1 for none.
+    same : int array of shape (n_samples,)
+        Row of `rows` that is the same sample, which is not its own neighbour; -1 for none.
     count : int
 
     Returns
@@ -104,10 +107,10 @@ def nearest_rows(
     """
     positions: list[list[int]] = []
     values: list[list[float]] = []
-    for start in range(0, n, _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, n))
-        block = similarity.cosine(rows, among)
-        block[same[among][np.newaxis, :] == rows[:, np.newaxis]] = -np.inf
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        block = similarity.cosine(some, among)
+        block[same[among] == some[:, np.newaxis]] = -np.inf
         best = np.argsort(-block, axis=1, kind="stable")[:, :count]
         for row, order in zip(block, best, strict=True):
             kept = [int(k) for k in order if np.isfinite(row[k])]
@@ -133,9 +136,9 @@ def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int,
         Most similar first. Similarity is 1 for a sample that is equal to the model.
     """
     similarity = sample_similarity(*unwrap(model, X))
-    values = similarity.cosine(np.array([row]), np.arange(len(similarity)))[0]
-    order = [int(k) for k in np.argsort(-values, kind="stable") if k != row]
-    return [(k, float(values[k])) for k in order[:count]]
+    every = np.arange(len(similarity.diag))
+    (rows,), (values,) = nearest_rows(similarity, every[[row]], every, every, count)
+    return list(zip(rows, values, strict=True))
 
 
 def stack_samples(first: Any, second: Any) -> Any:
@@ -160,7 +163,7 @@ def kernel_pca(similarity: SampleSimilarity, n: int) -> tuple[Array, float | Non
     positions = np.zeros((n, 2))
     if n < 2:
         return positions, None
-    marks = _evenly_spaced(n)
+    marks = evenly_spaced(n, _LANDMARKS)
     gram = similarity.between(marks, marks)
     centred = _centred(gram)
     total = float(np.trace(centred))
@@ -175,10 +178,6 @@ def kernel_pca(similarity: SampleSimilarity, n: int) -> tuple[Array, float | Non
     far = np.abs(positions).argmax(axis=0)
     positions *= np.where(positions[far, [0, 1]] < 0, -1.0, 1.0)
     return positions, float(pca.eigenvalues_.sum() / total)
-
-
-def _evenly_spaced(n: int) -> Array:
-    return np.unique(np.linspace(0, n - 1, min(n, _LANDMARKS)).astype(np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +225,7 @@ def kernel_alignment(
     if len(own) < 2 or not all(view.kernels for view in own):
         return None
     values = plain(X)
-    rows = _evenly_spaced(values.shape[0])
+    rows = evenly_spaced(values.shape[0], _LANDMARKS)
     filled, present = split_missing(model.kernels_, model.kernel_names_, values[rows])
     grams = [_view_gram([model.kernels_[k] for k in view.kernels], filled) for view in own]
     if present is None:
@@ -242,13 +241,11 @@ def kernel_alignment(
     return KernelAlignment(between, np.array(by_view))
 
 
-def _view_gram(kernels: list[Any], filled: Any) -> Array:
+def _view_gram(kernels: Sequence[Kernel], filled: Any) -> Array:
     """Return the mean of the kernels of one view, each at unit diagonal."""
-    total = np.zeros((filled.shape[0], filled.shape[0]))
-    for kernel in kernels:
-        size = np.sqrt(np.maximum(kernel.diag(filled), 1e-300))
-        total += np.asarray(kernel(filled), dtype=float) / np.outer(size, size)
-    return total / len(kernels)
+    rows = np.arange(filled.shape[0])
+    weights = np.full((len(rows), len(kernels)), 1.0 / len(kernels))
+    return _weighted_sum(kernels, filled, weights).between(rows, rows)
 
 
 def _target_gram(y: Array) -> Array:

@@ -17,10 +17,11 @@ from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
 from lokl.base.diagnostics import FLAT, explained_by_classes
 from lokl.explain.results import (
+    Interval,
     SummaryTable,
     corrected_interval,
-    make_folds,
     one_scorer,
+    shared_folds,
     short_number,
 )
 from lokl.explain.views import last_step, transformed
@@ -54,8 +55,8 @@ class WeightStability:
         for regressors.
     score, uniform_score : float
         Mean held-out score of the model, and of the uniform average of its kernels.
-    gain : tuple of float
-        Mean difference of both, with the limits of its 95 % interval.
+    gain : Interval
+        Mean difference of both, with its 95 % interval.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class WeightStability:
     explained: float | None
     score: float
     uniform_score: float
-    gain: tuple[float, float, float]
+    gain: Interval
 
     @property
     def change(self) -> float:
@@ -264,7 +265,7 @@ def _held_out_scores(
     model: Any, X: Any, y: Any, cv: Any, scoring: Any, groups: Any
 ) -> tuple[Array, Any]:
     """Return scores of the model and of the uniform average of its kernels on the same folds."""
-    folds = make_folds(model, X, y, cv, groups)
+    folds = shared_folds(model, y, cv, groups)
     average = _average_of(last_step(model))
     if isinstance(model, Pipeline):
         average = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])

@@ -18,11 +18,12 @@ from lokl._arrays import Array, as_samples, is_sparse
 from lokl._parameters import check_choice
 from lokl._warnings import DeferredWarnings
 from lokl.explain.results import (
+    Interval,
     SummaryTable,
     corrected_interval,
     interval_columns,
-    make_folds,
     one_scorer,
+    shared_folds,
 )
 from lokl.explain.views import KernelView, last_step, transformed, views_on
 from lokl.kernels import Kernel
@@ -130,7 +131,7 @@ def view_value(
     if isinstance(model, Pipeline) and len(model) > 1:
         seen = clone(model[:-1]).fit_transform(X, y)
     kernels, found, present = views_on(last_step(model), seen, y, views)
-    folds = make_folds(model, X, y, cv, groups)
+    folds = shared_folds(model, y, cv, groups)
     with DeferredWarnings():
         fitted = [
             clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
@@ -149,11 +150,11 @@ def view_value(
 
 @dataclass(frozen=True, eq=False)
 class _SubsetScore:
-    """Scores of one set of views on all splits, with (mean, low, high) of score and loss."""
+    """Scores of one set of views on all splits, with intervals of score and loss."""
 
     scores: Array
-    score: tuple[float, float, float]
-    loss: tuple[float, float, float]
+    score: Interval
+    loss: Interval
     samples: float  # share of the samples that have one of the views
 
 

@@ -1,9 +1,9 @@
 """One self-contained HTML file about a model or a comparison of models."""
 
+from lokl.explain.results import Interval
 from lokl.explain.similarity import KernelAlignment
 from lokl.report.content import (
     Finding,
-    Interval,
     LeaderboardEntry,
     Report,
     SampleMap,

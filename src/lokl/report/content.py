@@ -5,25 +5,8 @@ from typing import Any
 
 from lokl._arrays import Array
 from lokl.explain.explanation import Explanation
+from lokl.explain.results import Interval
 from lokl.explain.similarity import KernelAlignment
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean with the limits of its 95 % interval, None without an interval."""
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def reach(self) -> float:
-        """Half the width of the interval, 0 without one."""
-        return 0.0 if self.low is None or self.high is None else (self.high - self.low) / 2
-
-    def __neg__(self) -> "Interval":
-        low, high = (None if end is None else -end for end in (self.high, self.low))
-        return Interval(-self.mean, low, high)
 
 
 @dataclass(frozen=True)
@@ -53,6 +36,11 @@ class LeaderboardEntry:
     baseline: bool = False
     note: str = ""
     behind: Interval | None = None
+
+    @property
+    def ahead(self) -> Interval | None:
+        """Gain against the chosen model; None for the chosen model itself."""
+        return None if self.behind is None or self.chosen else -self.behind
 
 
 @dataclass(frozen=True)
@@ -95,28 +83,26 @@ class SupportSamples:
     ----------
     ids : list of str
     truth : array of shape (n_support,)
-        Class codes, or targets; -1 or NaN if unknown.
-    neighbours : list of list of int
-        For each explained sample, positions of its most similar support samples, nearest first.
+        Class labels, or targets.
     similarities : list of list of float
-        Their similarities; 1 means equal.
+        Similarities of the neighbours of each explained sample; 1 means equal.
     """
 
     ids: list[str]
     truth: Array
-    neighbours: list[list[int]]
     similarities: list[list[float]]
 
 
 @dataclass(frozen=True, eq=False)
 class SampleMap:
-    """Samples in the plane, where similar samples are close, and their neighbours.
+    """Samples in the plane, in which similar samples are close, and their neighbours.
 
     Attributes
     ----------
     positions : array of shape (n_samples, 2)
     neighbours : list of list of int
-        Rows of the most similar samples; used if there is no `support`.
+        Positions of the most similar samples, nearest first: among the support samples if there
+        are any, else among the explained samples.
     support : SupportSamples or None
     explained : float or None
         Share of the variance in the plane.

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array
+from lokl._arrays import Array, evenly_spaced
 from lokl.explain.explanation import Explanation
-from lokl.report.content import Interval
+from lokl.explain.results import Interval
 from lokl.report.formatting import fixed
 from lokl.report.reliability import CalibrationBin
 
@@ -41,16 +41,13 @@ SYMBOLS = (
     "M-4.4,0a4.4,4.4 0 1,0 8.8,0a4.4,4.4 0 1,0 -8.8,0z"
     "M-2.4,0a2.4,2.4 0 1,1 4.8,0a2.4,2.4 0 1,1 -4.8,0z",
 )
-
-
-_RAMP = (
-    (0, 34, 78),
-    (53, 69, 108),
-    (102, 105, 112),
-    (148, 142, 119),
-    (200, 184, 102),
-    (254, 232, 56),
-)
+# Colours from dark blue to yellow.
+_RAMP = ("00224e", "35456c", "666970", "948e77", "c8b866", "fee838")
+_ATTRIBUTES = {
+    "line": ("x1", "y1", "x2", "y2"),
+    "circle": ("cx", "cy", "r"),
+    "rect": ("x", "y", "width", "height"),
+}
 # Size of a plot, and of the frame in it.
 _WIDE, _TALL = 320.0, 260.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 50.0, 8.0, 10.0, 42.0
@@ -58,7 +55,7 @@ _DOTS = 600
 # Height of the trust map on the screen, of one of its rows at most, and of a line of text.
 _MAP_TALL, _TALLEST_ROW, _LINE = 480.0, 14.0, 15.0
 # Size of the map of samples, and room at its sides for half a symbol.
-_MAP_WIDE, _LOW, _HIGH, _ROOM = 480.0, 240.0, 420.0, 12.0
+MAP_WIDTH, _LOW, _HIGH, _ROOM = 480.0, 240.0, 420.0, 12.0
 # Size of a strip, room at its ends for half a dot, and characters that fit on it.
 _STRIP_WIDE, _STRIP_TALL, _STRIP_ROOM, _STRIP_CHARACTERS = 120.0, 18.0, 7.0, 18
 
@@ -86,28 +83,18 @@ def drawing(width: float, height: float, label: str, parts: Iterable[str], more:
     return f'<svg viewBox="{size}" {name}{more}>{"".join(parts)}</svg>'
 
 
+def shape(kind: str, css: str, *values: float) -> str:
+    """Return a line, a circle or a rectangle with the values of its attributes."""
+    pairs = zip(_ATTRIBUTES[kind], values, strict=True)
+    given = " ".join(f'{name}="{number(value)}"' for name, value in pairs)
+    return f'<{kind} {given} class="{css}"/>'
+
+
 def text(x: float, y: float, words: str, anchor: str = "start", css: str = "") -> str:
     """Return a line of text; `anchor` is the end of it that is at x."""
     style = f' class="{css}"' if css else ""
     at = f'x="{number(x)}" y="{number(y)}"'
     return f'<text {at} text-anchor="{anchor}"{style}>{escape(words)}</text>'
-
-
-def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
-    """Return a straight line."""
-    start = f'x1="{number(x1)}" y1="{number(y1)}"'
-    return f'<line {start} x2="{number(x2)}" y2="{number(y2)}" class="{css}"/>'
-
-
-def circle(x: float, y: float, radius: float, css: str) -> str:
-    """Return a dot."""
-    return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" class="{css}"/>'
-
-
-def rectangle(x: float, y: float, width: float, height: float, css: str) -> str:
-    """Return a rectangle."""
-    size = f'width="{number(width)}" height="{number(height)}"'
-    return f'<rect x="{number(x)}" y="{number(y)}" {size} class="{css}"/>'
 
 
 def polyline(points: Sequence[tuple[float, float]], css: str) -> str:
@@ -147,10 +134,10 @@ class Axis:
         first, last = ceil(self.low / self.step - 1e-9), floor(self.high / self.step + 1e-9)
         return [k * self.step for k in range(first, last + 1)]
 
-    def labels(self, factor: float) -> list[str]:
-        """Return the text at each tick, for values that are shown times `factor`."""
+    def labels(self, factor: float) -> list[tuple[float, str]]:
+        """Return ticks with their text, for values that are shown times `factor`."""
         places = max(0, -floor(log10(factor * self.step) + 1e-9))
-        return [fixed(factor * tick, places) for tick in self.ticks]
+        return [(tick, fixed(factor * tick, places)) for tick in self.ticks]
 
 
 def _round_up(step: float) -> float:
@@ -161,10 +148,10 @@ def _round_up(step: float) -> float:
 
 def ramp(count: int) -> list[str]:
     """Return colours from dark to light."""
-    anchors = np.array(_RAMP, dtype=float)
-    at = np.linspace(0, len(anchors) - 1, count) if count > 1 else np.zeros(1)
-    mixed = [np.interp(at, np.arange(len(anchors)), anchors[:, c]) for c in range(3)]
-    return ["#" + "".join(f"{round(v):02x}" for v in rgb) for rgb in zip(*mixed, strict=True)]
+    anchors = np.array([list(bytes.fromhex(colour)) for colour in _RAMP])
+    at, known = np.linspace(0, len(anchors) - 1, count), np.arange(len(anchors))
+    mixed = np.round([np.interp(at, known, values) for values in anchors.T]).astype(np.uint8)
+    return [f"#{bytes(rgb).hex()}" for rgb in mixed.T]
 
 
 def class_styles(n_classes: int) -> str:
@@ -175,13 +162,14 @@ def class_styles(n_classes: int) -> str:
     )
 
 
+@dataclass(frozen=True)
 class _Frame:
-    """Two axes with ticks and titles."""
+    """Two axes with ticks and titles; values are shown times `factors`."""
 
-    def __init__(
-        self, across: Axis, up: Axis, titles: tuple[str, str], factors: tuple[float, float]
-    ):
-        self.across, self.up, self.titles, self.factors = across, up, titles, factors
+    across: Axis
+    up: Axis
+    titles: tuple[str, str]
+    factors: tuple[float, float]
 
     def x(self, value: float) -> float:
         return _LEFT + (_WIDE - _LEFT - _RIGHT) * self.across.share(value)
@@ -192,22 +180,28 @@ class _Frame:
     def dots(self, points: Iterable[tuple[float, Interval]]) -> Iterable[str]:
         """Yield dots with their intervals as whiskers."""
         for at, value in points:
-            if value.low is not None and value.high is not None:
-                low, high = self.y(value.low), self.y(value.high)
-                yield line(self.x(at), low, self.x(at), high, "whisker")
-            yield circle(self.x(at), self.y(value.mean), 4, "dot")
+            x = self.x(at)
+            if isfinite(value.reach):
+                yield shape("line", "whisker", x, self.y(value.low), x, self.y(value.high))
+            yield shape("circle", "dot", x, self.y(value.mean), 4)
 
-    def draw(self, label: str, parts: Sequence[str]) -> str:
+    def diagonal(self, low: float, high: float) -> str:
+        """Return the line of equal values on both axes."""
+        ends = (self.x(low), self.y(low), self.x(high), self.y(high))
+        return shape("line", "diagonal", *ends)
+
+    def draw(self, label: str, parts: Iterable[str]) -> str:
+        """Return the figure: the frame, ticks and titles, and `parts` in it."""
         base = _TALL - _BOTTOM
-        found = [rectangle(_LEFT, _TOP, _WIDE - _LEFT - _RIGHT, base - _TOP, "frame")]
-        for tick, label_ in zip(
-            self.across.ticks, self.across.labels(self.factors[0]), strict=True
-        ):
-            found.append(line(self.x(tick), base, self.x(tick), base + 4, "frame"))
-            found.append(text(self.x(tick), base + 16, label_, "middle", "tick"))
-        for tick, label_ in zip(self.up.ticks, self.up.labels(self.factors[1]), strict=True):
-            found.append(line(_LEFT - 4, self.y(tick), _LEFT, self.y(tick), "frame"))
-            found.append(text(_LEFT - 7, self.y(tick) + 4, label_, "end", "tick"))
+        found = [shape("rect", "frame", _LEFT, _TOP, _WIDE - _LEFT - _RIGHT, base - _TOP)]
+        for value, words in self.across.labels(self.factors[0]):
+            x = self.x(value)
+            found.append(shape("line", "frame", x, base, x, base + 4))
+            found.append(text(x, base + 16, words, "middle", "tick"))
+        for value, words in self.up.labels(self.factors[1]):
+            y = self.y(value)
+            found.append(shape("line", "frame", _LEFT - 4, y, _LEFT, y))
+            found.append(text(_LEFT - 7, y + 4, words, "end", "tick"))
         found.append(text((_LEFT + _WIDE - _RIGHT) / 2, _TALL - 6, self.titles[0], "middle"))
         middle = (_TOP + base) / 2
         turned = f'<g transform="rotate(-90 12 {middle:g})">'
@@ -230,8 +224,8 @@ def calibration_plot(
             # The histogram takes the lowest quarter of the frame.
             top = frame.y(0.25 * share / tallest)
             left, right = frame.x(k * width), frame.x((k + 1) * width)
-            parts.append(rectangle(left, top, right - left - 0.5, frame.y(0) - top, "bars"))
-    parts.append(line(frame.x(low), frame.y(low), frame.x(1), frame.y(1), "diagonal"))
+            parts.append(shape("rect", "bars", left, top, right - left - 0.5, frame.y(0) - top))
+    parts.append(frame.diagonal(low, 1))
     parts.append(polyline([(frame.x(b.stated), frame.y(b.right.mean)) for b in bins], "curve"))
     parts += frame.dots((b.stated, b.right) for b in bins)
     label = "Share of correct predictions by stated probability; the diagonal would be perfect."
@@ -246,7 +240,7 @@ def risk_plot(
 ) -> str:
     """Draw the risk of the most confident predictions against their share."""
     ends = [value for _, value in curve[len(curve) // 20 :]]
-    ends += [end for _, m in marks for end in (m.mean, m.high) if end is not None]
+    ends += [end for _, value in marks for end in (value.mean, value.high)]
     up = Axis.over([0.0, *ends], 4, whole=True)
     frame = _Frame(Axis(0.0, 1.0, 0.25), up, ("predictions used, %", title), (100.0, factor))
     parts = [polyline([(frame.x(x), frame.y(y)) for x, y in curve], "curve"), *frame.dots(marks)]
@@ -258,25 +252,22 @@ def parity_plot(truth: Array, predicted: Array) -> str:
     ends = [float(f(v)) for v in (truth, predicted) for f in (np.min, np.max)]
     axis = Axis.over(ends, 4)
     frame = _Frame(axis, axis, ("truth", "predicted"), (1.0, 1.0))
-    low, high = axis.low, axis.high
-    parts = [line(frame.x(low), frame.y(low), frame.x(high), frame.y(high), "diagonal")]
+    parts = [frame.diagonal(axis.low, axis.high)]
     for k in evenly_spaced(len(truth), _DOTS):
-        parts.append(circle(frame.x(truth[k]), frame.y(predicted[k]), 2.5, "point"))
+        parts.append(shape("circle", "point", frame.x(truth[k]), frame.y(predicted[k]), 2.5))
     return frame.draw("Predicted against true values; the diagonal would be perfect.", parts)
 
 
 def strip_head(axis: Axis, factor: float) -> str:
     """Draw the ticks of an axis above a column of strips."""
-    parts = [
-        line(_STRIP_ROOM, _STRIP_TALL - 1, _STRIP_WIDE - _STRIP_ROOM, _STRIP_TALL - 1, "frame")
-    ]
-    labels = axis.labels(factor)
+    y, labels = _STRIP_TALL - 1, axis.labels(factor)
+    parts = [shape("line", "frame", _STRIP_ROOM, y, _STRIP_WIDE - _STRIP_ROOM, y)]
     # If labels would overlap, every second one is left out.
-    every = 1 if sum(len(label) + 1 for label in labels) <= _STRIP_CHARACTERS else 2
-    for k, (tick, label) in enumerate(zip(axis.ticks, labels, strict=True)):
+    every = 1 if sum(len(label) + 1 for _, label in labels) <= _STRIP_CHARACTERS else 2
+    for k, (tick, label) in enumerate(labels):
         x = _strip_x(axis, tick)
         anchor = "start" if x < 12 else "end" if x > _STRIP_WIDE - 12 else "middle"
-        parts.append(line(x, _STRIP_TALL - 4, x, _STRIP_TALL, "frame"))
+        parts.append(shape("line", "frame", x, _STRIP_TALL - 4, x, _STRIP_TALL))
         if k % every == 0:
             parts.append(text(x, _STRIP_TALL - 6, label, anchor, "tick"))
     return drawing(_STRIP_WIDE, _STRIP_TALL, "", parts, ' class="strip"')
@@ -290,27 +281,24 @@ def strip(axis: Axis, value: Interval | None, css: str = "", mark: float | None 
     """
     parts, middle = [], _STRIP_TALL / 2
     if mark is not None and isfinite(mark):
-        parts.append(line(_strip_x(axis, mark), 0, _strip_x(axis, mark), _STRIP_TALL, "mark"))
-    if value is not None and isfinite(value.mean) and value.mean < axis.low:
+        x = _strip_x(axis, mark)
+        parts.append(shape("line", "mark", x, 0, x, _STRIP_TALL))
+    if value is not None and value.mean < axis.low:
         left = _STRIP_ROOM + 1
         arrow = [(left, middle - 5), (left - 6, middle), (left, middle + 5)]
         parts.append(polyline(arrow, f"away {css}"))
     elif value is not None and isfinite(value.mean):
-        if value.low is not None and value.high is not None:
+        if isfinite(value.reach):
             low, high = _strip_x(axis, value.low), _strip_x(axis, value.high)
-            parts.append(line(low, middle, high, middle, f"whisker {css}"))
-            parts += [line(x, middle - 3, x, middle + 3, f"whisker {css}") for x in (low, high)]
-        parts.append(circle(_strip_x(axis, value.mean), middle, 4.5, f"dot {css}"))
+            ends = ((low, 0, high, 0), (low, -3, low, 3), (high, -3, high, 3))
+            for x1, up, x2, down in ends:
+                parts.append(shape("line", f"whisker {css}", x1, middle + up, x2, middle + down))
+        parts.append(shape("circle", f"dot {css}", _strip_x(axis, value.mean), middle, 4.5))
     return drawing(_STRIP_WIDE, _STRIP_TALL, "", parts, ' class="strip"')
 
 
 def _strip_x(axis: Axis, value: float) -> float:
     return _STRIP_ROOM + (_STRIP_WIDE - 2 * _STRIP_ROOM) * axis.share(value)
-
-
-def evenly_spaced(n: int, most: int) -> Array:
-    """Return at most `most` of n positions."""
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
 
 
 def map_order(explanation: Explanation, grouped: bool) -> Array:
@@ -331,7 +319,7 @@ def map_order(explanation: Explanation, grouped: bool) -> Array:
 
 
 def trust_map(explanation: Explanation, classes: Sequence[str], order: Array) -> dict[str, Any]:
-    """Draw trust or weights of samples (rows) in views (columns).
+    """Return the map of trust or weights: samples in rows, views in columns.
 
     Parameters
     ----------
@@ -344,41 +332,25 @@ def trust_map(explanation: Explanation, classes: Sequence[str], order: Array) ->
     Returns
     -------
     figure : dict
-        "cells": the drawing, "height": in pixels, "rows": samples from top to bottom, "groups":
-        labels of classes.
+        "cells": outlines by CSS class, in units of a row and a hundredth of a column; "height": in
+        pixels; "rows": samples from top to bottom; "groups": labels of classes; "hatch": distance
+        of the lines that mark missing views, in rows.
     """
     rows = order[evenly_spaced(len(order), MOST_ROWS)]
-    assert explanation.trust_or_weights is not None
-    trust, presence = explanation.trust_or_weights[rows], explanation.presence[rows]
-    n, m = trust.shape
-    height = min(_MAP_TALL, max(_TALLEST_ROW * n, 3 * _LINE))
+    presence, trust = explanation.presence[rows], np.asarray(explanation.trust_or_weights)[rows]
+    height = min(_MAP_TALL, max(_TALLEST_ROW * len(rows), 3 * _LINE))
     cells: dict[tuple[int, str], str] = {}
     level = np.where(presence, np.minimum((trust * LEVELS).astype(int), LEVELS - 1), -1)
-    for view in range(m):
+    for view in range(trust.shape[1]):
         for start, end in _runs(level[:, view]):
-            css = "absent" if level[start, view] < 0 else f"t{level[start, view]}"
-            cell = f"M{100 * view + 1},{start}h98v{end - start}h-98z"
-            cells[view, css] = cells.get((view, css), "") + cell
-    # Lines of the hatching are some pixels apart, whatever the height of a row.
-    high = max(1, round(6 * n / height))
-    hatch = (
-        f'<defs><pattern id="hatch" width="5" height="{high}" patternUnits="userSpaceOnUse">'
-        f'<path d="M0,{high}L5,0" class="hatch"/></pattern></defs>'
-    )
-    paths = "".join(
-        f'<path class="{css if css == "absent" else f"v{view % COLOURS} {css}"}" d="{path}"/>'
-        for (view, css), path in sorted(cells.items())
-    )
-    label = f"{n} samples and {m} views; the table of samples has the values."
-    parts = [hatch, f'<g id="trust-cells">{paths}</g>', '<g id="trust-here"></g>']
-    more = ' id="trust-map" preserveAspectRatio="none"'
+            shade = level[start, view]
+            key = view, "absent" if shade < 0 else f"v{view % COLOURS} t{shade}"
+            cells[key] = cells.get(key, "") + f"M{100 * view + 1},{start}h98v{end - start}h-98z"
     groups = _groups(explanation.truth_codes[rows], classes, height) if classes else []
-    return {
-        "cells": drawing(100 * m, n, label, parts, more),
-        "height": height,
-        "rows": rows,
-        "groups": groups,
-    }
+    paths = [(css, path) for (_, css), path in sorted(cells.items())]
+    # Lines of the hatching are some pixels apart, whatever the height of a row.
+    hatch = max(1, round(6 * len(rows) / height))
+    return {"cells": paths, "height": height, "rows": rows, "groups": groups, "hatch": hatch}
 
 
 def _runs(values: Array) -> list[tuple[int, int]]:
@@ -392,19 +364,12 @@ def _groups(codes: Array, classes: Sequence[str], height: float) -> list[dict[st
     groups: list[dict[str, Any]] = []
     free, n = 0.0, len(codes)
     for start, end in _runs(codes):
-        middle = height * (start + end) / 2 / n
+        middle, code = height * (start + end) / 2 / n, int(codes[start])
         shown = middle - _LINE / 2 >= free
         free = middle + _LINE / 2 if shown else free
-        code = int(codes[start])
-        groups.append(
-            {
-                "name": classes[code] if code >= 0 else "unknown",
-                "code": code,
-                "top": 100.0 * start / n,
-                "height": 100.0 * (end - start) / n,
-                "shown": shown,
-            }
-        )
+        name = classes[code] if code >= 0 else "unknown"
+        at = {"top": 100.0 * start / n, "height": 100.0 * (end - start) / n}
+        groups.append({"name": name, "code": code, "shown": shown, **at})
     return groups
 
 
@@ -415,26 +380,10 @@ def map_layout(positions: Array) -> tuple[Array, float]:
     """
     low, high = positions.min(axis=0), positions.max(axis=0)
     size = np.where(high > low, high - low, 1.0)
-    height = float(np.clip(_MAP_WIDE * size[1] / size[0], _LOW, _HIGH))
-    unit = (positions - low) / size
-    unit[:, high <= low] = 0.5
-    x = _ROOM + (_MAP_WIDE - 2 * _ROOM) * unit[:, 0]
-    return np.column_stack([x, _ROOM + (height - 2 * _ROOM) * (1 - unit[:, 1])]), height
-
-
-def sample_plot(
-    at: Array, height: float, drawn: Array, shapes: Array, colours: Sequence[str]
-) -> str:
-    """Draw samples as symbols of their class (`shapes`); `colours` are CSS classes."""
-    outlines = "".join(f'<path id="s{k}" d="{d}"/>' for k, d in enumerate(SYMBOLS))
-    marks = [
-        f'<use href="#s{symbol(int(shapes[k]))}" x="{number(at[k, 0])}" y="{number(at[k, 1])}" '
-        f'class="{colours[k]}"/>'
-        for k in drawn
-    ]
-    parts = [f"<defs>{outlines}</defs>", f'<g id="where-marks">{"".join(marks)}</g>']
-    label = f"{len(drawn)} samples; similar samples are close to each other."
-    return drawing(_MAP_WIDE, height, label, parts, ' id="where-map"')
+    height = float(np.clip(MAP_WIDTH * size[1] / size[0], _LOW, _HIGH))
+    unit = np.where(high > low, (positions - low) / size, 0.5)
+    room = np.array([MAP_WIDTH, height]) - 2 * _ROOM
+    return _ROOM + room * np.column_stack([unit[:, 0], 1 - unit[:, 1]]), height
 
 
 def leading_view(explanation: Explanation) -> Array:

@@ -1,33 +1,30 @@
 """Numbers and names as text, with no more digits than their intervals justify."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, isfinite, log10
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, sem
 
-from lokl._arrays import Array
-from lokl.explain.explanation import Explanation
-from lokl.report.content import Interval, Report
+from lokl.explain.explanation import SampleExplanation, ViewContribution
+from lokl.explain.results import Interval
+from lokl.report.content import Report
 
-# Two-sided 95 % quantile of the normal distribution.
-_QUANTILE = 1.959964
 _MOST_DECIMALS = 6
 
 
-def decimals(reach: float, most: int = _MOST_DECIMALS) -> int:
+def decimals(reach: float) -> int:
     """Return the number of decimals for a value known to within +/- `reach`.
 
     One significant digit of the reach is shown, two if it begins with 1, 2 or 3, as is usual for
     uncertain values.
     """
     if not isfinite(reach) or reach <= 0:
-        return min(2, most)
+        return 2
     power = floor(log10(reach))
-    return max(0, min((1 if reach / 10.0**power <= 3.55 else 0) - power, most))
+    return max(0, min((1 if reach / 10.0**power <= 3.55 else 0) - power, _MOST_DECIMALS))
 
 
 def fixed(value: float, places: int) -> str:
@@ -56,17 +53,22 @@ def format_seconds(value: float) -> str:
     return f"{value / 60:.0f} min"
 
 
-def format_probability(value: float) -> str:
-    """Return a probability with two decimals, empty for NaN.
+def format_probability(value: float | None) -> str:
+    """Return a probability with two decimals, empty for NaN and None.
 
     It is first rounded to thousandths, which is what the script of the page stores.
     """
-    return "" if not isfinite(value) else fixed(round(value, 3), 2)
+    return "" if value is None or not isfinite(value) else fixed(round(float(value), 3), 2)
+
+
+def share_places(n: int) -> int:
+    """Return the number of decimals of a share of n samples in percent."""
+    return 0 if n < 200 else 1
 
 
 def format_percent(value: float, n: int = 1000) -> str:
-    """Return a share of n samples in percent, with one decimal from 200 samples on."""
-    return fixed(100 * value, 0 if n < 200 else 1)
+    """Return a share of n samples in percent."""
+    return fixed(100 * value, share_places(n))
 
 
 def format_any(value: Any) -> str:
@@ -95,31 +97,19 @@ def first_names(names: list[str], most: int) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def share_interval(number: int, n: int) -> Interval:
-    """Return a share of n samples with its 95 % Wilson interval, which stays inside 0 and 1."""
-    if n == 0:
-        return Interval(float("nan"))
-    share, limits = number / n, binomtest(number, n).proportion_ci(method="wilson")
-    # Rounding must not put the share outside.
-    return Interval(share, min(float(limits.low), share), max(float(limits.high), share))
-
-
-def mean_interval(values: Sequence[float] | Array) -> Interval:
-    """Return a mean with its 95 % interval from the normal distribution."""
-    if len(values) == 0:
-        return Interval(float("nan"))
-    mean = float(np.mean(values))
-    if len(values) == 1:
-        return Interval(mean)
-    reach = _QUANTILE * float(sem(values))
-    return Interval(mean, mean - reach, mean + reach)
-
-
 @dataclass(frozen=True)
 class Scale:
-    """Scores as percentages, or as they are."""
+    """Scores as percentages, or as they are.
+
+    Attributes
+    ----------
+    percent : bool
+    digits : int or None
+        Number of decimals; None chooses it by the intervals.
+    """
 
     percent: bool = True
+    digits: int | None = None
 
     @property
     def factor(self) -> float:
@@ -131,6 +121,8 @@ class Scale:
 
     def places(self, values: Iterable[Interval | None]) -> int:
         """Return the number of decimals that values of one column share."""
+        if self.digits is not None:
+            return self.digits
         known = [value for value in values if value is not None and isfinite(value.mean)]
         reaches = sorted(value.reach for value in known if value.reach > 0)
         if reaches:
@@ -151,7 +143,7 @@ class Scale:
 
     def limits(self, value: Interval | None, places: int | None = None) -> str:
         """Return both limits of the interval, empty if there are none."""
-        if value is None or value.low is None or value.high is None:
+        if value is None or not isfinite(value.reach):
             return ""
         places = self.places([value]) if places is None else places
         return " to ".join(fixed(self.factor * end, places) for end in (value.low, value.high))
@@ -168,7 +160,7 @@ class Formatter:
 
     Attributes
     ----------
-    classes : list of str
+    names : dict of class to str
         Empty for regression.
     scale : Scale
         Scale of scores.
@@ -176,7 +168,7 @@ class Formatter:
         Decimals of targets and of contributions.
     """
 
-    classes: list[str]
+    names: Mapping[Any, str]
     scale: Scale
     value_places: int = 2
     contribution_places: int = 2
@@ -187,60 +179,40 @@ class Formatter:
         scale = Scale(bool(report.classes) if report.percent is None else report.percent)
         explanation = report.explanation
         if explanation is None or not len(explanation):
-            return cls(report.classes, scale)
+            return cls({}, scale)
         sizes = np.abs(explanation.contributions[np.isfinite(explanation.contributions)])
         contribution = decimals(float(sizes.mean()) if sizes.size else 1.0)
-        if not explanation.is_regression:
-            return cls(report.classes, scale, contribution_places=contribution)
-        return cls([], scale, decimals(float(explanation.predictions.std()) / 10), contribution)
+        if explanation.classes is None:
+            spread = float(explanation.predictions.std())
+            return cls({}, scale, decimals(spread / 10), contribution)
+        names = dict(zip(explanation.classes.tolist(), report.classes, strict=True))
+        return cls(names, scale, contribution_places=contribution)
 
-    def outcome(self, value: float) -> str:
-        """Return the class of a code, or a target; empty if it is unknown."""
-        if not isfinite(value) or (self.classes and value < 0):
-            return ""
-        return self.classes[int(value)] if self.classes else fixed(value, self.value_places)
+    def outcome(self, value: Any) -> str:
+        """Return the name of a class, or a target; empty if it is unknown."""
+        if self.names:
+            return self.names.get(value, "")
+        return "" if value is None or not isfinite(value) else fixed(value, self.value_places)
 
     def contribution(self, value: float) -> str:
         """Return a contribution with its sign."""
         shown = fixed(value, self.contribution_places)
         return f"+{shown}" if value > 0 and float(shown) else shown
 
-    def error(self, value: float) -> str:
-        """Return an absolute error of a regression."""
-        return fixed(value, self.value_places)
+    def total(self, value: float) -> str:
+        """Return a sum of contributions: a margin between classes, or a target."""
+        return self.contribution(value) if self.names else self.outcome(value)
 
-    def error_with_limits(self, value: Interval) -> str:
-        """Return a mean absolute error with its 95 % interval."""
-        if value.low is None or value.high is None:
-            return self.error(value.mean)
-        low, high = self.error(value.low), self.error(value.high)
-        return f"{self.error(value.mean)} ({low} to {high}, 95 % interval)"
+    def prediction(self, sample: SampleExplanation) -> str:
+        """Return the prediction of a sample with the probabilities of the most probable classes."""
+        if not sample.probabilities:
+            return self.outcome(sample.prediction)
+        shown = {c: format_probability(p) for c, p in sample.probabilities.items()}
+        first = f"{self.outcome(sample.prediction)}, probability {shown.pop(sample.prediction)}"
+        others = [f"{self.outcome(c)} {p}" for c, p in list(shown.items())[:3]]
+        return f"{first} ({', '.join(others)})"
 
-
-def rank_by_interest(explanation: Explanation) -> tuple[Array, Array]:
-    """Return samples by how much they deserve a look, and that measure, largest first.
-
-    It is large for confident errors, for large errors, and for views that disagree.
-    """
-    interest = np.nan_to_num(np.asarray(explanation.disagreement, dtype=float))
-    if explanation.is_regression:
-        error = absolute_errors(explanation)
-        interest = interest + error / (error.max(initial=0.0) or 1.0)
-    else:
-        interest = interest + np.where(explanation.wrong, predicted_probability(explanation, 1), 0)
-    order = np.argsort(-interest, kind="stable")
-    return order, interest[order]
-
-
-def absolute_errors(explanation: Explanation) -> Array:
-    """Return absolute errors of a regression, 0 if the truth is unknown."""
-    if explanation.truth is None:
-        return np.zeros(len(explanation))
-    return np.abs(np.nan_to_num(explanation.truth - explanation.predictions))
-
-
-def predicted_probability(explanation: Explanation, default: float = float("nan")) -> Array:
-    """Return the probability of each predicted class, `default` without probabilities."""
-    if explanation.probabilities is None:
-        return np.full(len(explanation), default)
-    return explanation.probabilities[np.arange(len(explanation)), explanation.predicted_codes]
+    def alone(self, view: ViewContribution) -> str:
+        """Return the prediction of a view alone, with its probability."""
+        outcome = self.outcome(view.predicts)
+        return f"{outcome} {format_probability(view.probability)}".strip() if outcome else ""

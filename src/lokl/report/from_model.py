@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import is_sparse
+from lokl._arrays import Array, is_sparse
 from lokl._environment import versions
 from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
-from lokl.explain.explanation import Explanation, class_codes
+from lokl.explain.explanation import Explanation
+from lokl.explain.results import Interval
 from lokl.explain.similarity import (
-    SampleSimilarity,
     kernel_alignment,
     kernel_pca,
     nearest_rows,
@@ -23,7 +22,6 @@ from lokl.explain.similarity import (
 from lokl.explain.view_scores import ViewValue, subsets_tried
 from lokl.explain.views import Views, named_views, views_of
 from lokl.report.content import (
-    Interval,
     LeaderboardEntry,
     Report,
     SampleMap,
@@ -122,44 +120,31 @@ def sample_map(
         As in :func:`report_from_model`.
     """
     inner, Z = unwrap(model, X)
-    n, support = len(explanation), None
-    if training is not None and hasattr(inner, "support_vectors_"):
-        similarity = sample_similarity(inner, stack_samples(Z, inner.support_vectors_))
-        support = _support(inner, similarity, explanation, *training)
-    else:
+    rows = np.arange(len(explanation))
+    if training is None or not hasattr(inner, "support_vectors_"):
         similarity = sample_similarity(inner, Z)
-    positions, explained = kernel_pca(similarity, n)
-    neighbours: list[list[int]] = [[] for _ in range(n)]
-    if support is None:
-        neighbours, _ = nearest_rows(similarity, n, np.arange(n), np.arange(n), _NEIGHBOURS)
+        neighbours, _ = nearest_rows(similarity, rows, rows, rows, _NEIGHBOURS)
+        support = None
+    else:
+        similarity = sample_similarity(inner, stack_samples(Z, inner.support_vectors_))
+        ids, truth = _support_samples(np.asarray(inner.support_), *training)
+        # An explained sample that is also a support sample is not its own neighbour.
+        row_of = {name: k for k, name in enumerate(explanation.ids)}
+        same = np.array([-1] * len(rows) + [row_of.get(name, -1) for name in ids], dtype=np.intp)
+        among = np.arange(len(rows), len(same))
+        neighbours, values = nearest_rows(similarity, rows, among, same, _NEIGHBOURS)
+        support = SupportSamples(ids, truth, values)
+    positions, explained = kernel_pca(similarity, len(rows))
     return SampleMap(positions, neighbours, support, explained)
 
 
-def _support(
-    inner: Any,
-    similarity: SampleSimilarity,
-    explanation: Explanation,
-    X: Any,
-    y: Any,
-    ids: Any = None,
-) -> SupportSamples:
-    """Return the support samples with the nearest ones of each explained sample."""
-    rows = np.asarray(inner.support_)
-    n = len(explanation)
-    names = sample_ids(X, ids, _n_rows(X))
+def _support_samples(rows: Array, X: Any, y: Any, ids: Any = None) -> tuple[list[str], Array]:
+    """Return names and truth of some training samples."""
+    names, truth = sample_ids(X, ids, _n_rows(X)), np.asarray(y)[rows]
     # Row numbers of training samples would be mistaken for those of the explained samples.
     named = ids is not None or hasattr(X, "columns")
-    own = [names[row] if named else f"training sample {row}" for row in rows]
-    # An explained sample that is also a support sample is not its own neighbour.
-    row_of = {name: k for k, name in enumerate(explanation.ids)}
-    same = np.array([-1] * n + [row_of.get(name, -1) for name in own], dtype=np.intp)
-    nearest = nearest_rows(similarity, n, np.arange(n, n + len(own)), same, _NEIGHBOURS)
-    truth = np.asarray(y)[rows]
-    if is_classifier(inner):
-        truth = class_codes(truth, inner.classes_)
-    else:
-        truth = truth.astype(float).reshape(len(rows), -1)[:, 0]
-    return SupportSamples(own, truth, *nearest)
+    shown = [names[row] if named else f"training sample {row}" for row in rows]
+    return shown, truth if truth.ndim == 1 else truth[:, 0]
 
 
 def view_summaries(
@@ -203,12 +188,10 @@ def known_alignment(
     model: Any, X: Any, explanation: Explanation, views: Views | None = None
 ) -> Any:
     """Return the alignment of kernels on samples whose truth is known, else on all samples."""
-    known = explanation.known
-    if not known.any():
+    rows = np.flatnonzero(explanation.known)
+    if not len(rows):
         return kernel_alignment(model, X, None, views)
-    truth = explanation.truth if explanation.is_regression else explanation.truth_codes
-    rows = np.flatnonzero(known)
-    return kernel_alignment(model, _safe_indexing(X, rows), np.asarray(truth)[rows], views)
+    return kernel_alignment(model, _safe_indexing(X, rows), explanation.truth_codes[rows], views)
 
 
 def count_duplicates(training: Any, X: Any) -> int:

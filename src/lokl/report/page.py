@@ -12,11 +12,29 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._exports import need
 from lokl._files import replace_file
-from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation
+from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation, class_codes
 from lokl.report import sections
 from lokl.report.content import Report, SampleMap
-from lokl.report.figures import COLOURS, LEVELS, MOST_ROWS, SYMBOLS, class_styles, colour_of, symbol
-from lokl.report.formatting import Formatter, count, format_any, rank_by_interest, short
+from lokl.report.figures import (
+    COLOURS,
+    LEVELS,
+    MAP_WIDTH,
+    MOST_ROWS,
+    SYMBOLS,
+    class_styles,
+    colour_of,
+    number,
+    symbol,
+)
+from lokl.report.formatting import (
+    Formatter,
+    count,
+    format_any,
+    format_percent,
+    format_probability,
+    format_seconds,
+    short,
+)
 from lokl.report.reliability import reliability
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
@@ -36,37 +54,29 @@ def render(report: Report) -> str:
     found = None if explanation is None else reliability(explanation)
     samples: dict[str, Any] = {}
     if explanation is not None:
-        first = int(rank_by_interest(explanation)[0][0])
-        samples = {
-            **sections.samples_section(report, explanation),
-            "card": sections.sample_card(report, formatter, first),
-            "listed": sections.interesting_samples(explanation, formatter),
-            "kinds": sections.kinds_of_interest(report, explanation),
-        }
+        samples = sections.samples_section(report, explanation, formatter)
     script = '"use strict";(()=>{' + "".join(map(_template_file, _SCRIPTS)) + "})();"
     # The page allows its own script, by this checksum, and no other.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment().get_template("report.html.j2").render(
-        report=report,
-        formatter=formatter,
-        explanation=explanation,
-        samples=samples,
-        verdict=sections.verdict(report, formatter, found),
-        tiles=sections.headline_values(report, formatter, found),
-        leaderboard=sections.leaderboard_section(report, formatter),
-        views=sections.views_section(report, formatter),
-        reliability=sections.reliability_section(report, found),
-        alignment=sections.alignment_section(report.alignment, [v.name for v in report.views]),
-        audit=[(name, format_any(value)) for name, value in report.audit.items()],
-        style="".join(map(_template_file, _STYLES)) + class_styles(len(report.classes)),
-        script=script,
-        digest=digest,
-        data=_safe_json(_page_data(report, explanation, formatter, samples)),
-        colour_of=colour_of,
-        symbol=symbol,
-        short=short,
-        count=count,
-    )  # fmt: skip
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            formatter=formatter,
+            explanation=explanation,
+            samples=samples,
+            verdict=sections.verdict(report, formatter, found),
+            tiles=list(sections.headline_values(report, formatter, found)),
+            leaderboard=sections.leaderboard_section(report, formatter),
+            views=sections.views_section(report, formatter),
+            reliability=sections.reliability_section(report, found),
+            style="".join(map(_template_file, _STYLES)) + class_styles(len(report.classes)),
+            script=script,
+            digest=digest,
+            data=_safe_json(_page_data(report, explanation, formatter, samples)),
+        )
+    )
 
 
 def write(report: Report, path: str | Path) -> Path:
@@ -78,13 +88,27 @@ def write(report: Report, path: str | Path) -> Path:
 
 def _environment() -> Any:
     jinja2 = need("jinja2", "a report")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_template_file),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {
+        "any_text": format_any,
+        "colour_of": colour_of,
+        "count": count,
+        "map_width": MAP_WIDTH,
+        "number": number,
+        "percent": format_percent,
+        "probability": format_probability,
+        "seconds": format_seconds,
+        "short": short,
+        "symbol": symbol,
+        "symbols": SYMBOLS,
+    }
+    return environment
 
 
 def _template_file(name: str) -> str:
@@ -106,14 +130,13 @@ def _page_data(
     }
     if explanation is None or report.sample_map is None:
         return data
-    support = report.sample_map.support
-    outcomes = pack_values if explanation.is_regression else pack_counts
+    support, classes = report.sample_map.support, explanation.classes
     return {
         **data,
         "ids": explanation.ids,
         "weightName": samples["trust_name"],
         "valuePlaces": formatter.value_places,
-        "partPlaces": formatter.contribution_places,
+        "contributionPlaces": formatter.contribution_places,
         "levels": LEVELS,
         "colours": COLOURS,
         "symbols": len(SYMBOLS),
@@ -121,50 +144,56 @@ def _page_data(
         "disagree": DISAGREE,
         "familiar": FAMILIAR,
         "columns": _packed_columns(explanation, report.sample_map, samples),
-        "support": None
-        if support is None
-        else {"ids": support.ids, "truth": outcomes(support.truth)},
+        "support": support
+        and {"ids": support.ids, "truth": _pack_outcomes(support.truth, classes)},
     }
 
 
 def _packed_columns(
-    explanation: Explanation, sample_map: SampleMap, samples: dict[str, Any]
+    explanation: Explanation, similar: SampleMap, samples: dict[str, Any]
 ) -> dict[str, Any]:
-    own, support = explanation, sample_map.support
-    near = sample_map.neighbours if support is None else support.neighbours
-    unknown = np.full(len(own), np.nan)
-    if own.is_regression:
-        outcomes = {"truth": own.truth, "predicted": own.predictions, "says": own.alone}
-        packed: dict[str, Any] = {
-            name: pack_values(unknown if v is None else v) for name, v in outcomes.items()
-        }
-    else:
-        codes = {"truth": own.truth_codes, "predicted": own.predicted_codes}
-        codes |= {"says": own.alone_codes, "rival": own.runner_up_codes}
-        packed = {name: pack_counts(values) for name, values in codes.items()}
+    """Return packed columns of values by sample, by sample and view, or by sample and class."""
+    classes, support = explanation.classes, similar.support
+    truth = np.full(len(explanation), None) if explanation.truth is None else explanation.truth
+    outcomes = {"truth": truth, "prediction": explanation.predictions, "alone": explanation.alone}
+    if explanation.runner_up is not None:
+        outcomes["runnerUp"] = explanation.runner_up
     shares = {
-        "chances": own.probabilities,
-        "trust": own.trust_or_weights,
-        "sure": own.alone_probabilities,
-        "disagreement": own.disagreement,
-        "familiar": own.familiarity,
+        "probabilities": explanation.probabilities,
+        "trust": explanation.trust_or_weights,
+        "aloneProbability": explanation.alone_probabilities,
+        "disagreement": explanation.disagreement,
+        "familiarity": explanation.familiarity,
+        "similarity": None if support is None else _padded(support.similarities, np.nan),
     }
-    for name, values in shares.items():
-        known = values is not None and np.isfinite(values).any()
-        packed[name] = pack_shares(values) if known else None
+    values = {
+        "contributions": explanation.contributions,
+        "baseValue": explanation.base_values,
+        "x": samples["at"][:, 0],
+        "y": samples["at"][:, 1],
+    }
+    counts = {
+        "absent": np.flatnonzero(~explanation.presence),
+        "order": samples["order"],
+        "rows": samples["trust"]["rows"] if samples["trust"] else np.empty(0),
+        "drawn": samples["drawn"],
+        "similar": _padded(similar.neighbours, -1),
+    }
     return {
-        **packed,
-        "parts": pack_values(own.contributions),
-        "start": pack_values(own.base_values),
-        "absent": pack_counts(np.flatnonzero(~own.presence)),
-        "x": pack_values(samples["at"][:, 0]),
-        "y": pack_values(samples["at"][:, 1]),
-        "order": pack_counts(samples["order"]),
-        "rows": pack_counts(samples["trust"]["rows"] if samples["trust"] else np.empty(0)),
-        "drawn": pack_counts(samples["drawn"]),
-        "near": pack_counts(_padded(near, -1)),
-        "alike": None if support is None else pack_shares(_padded(support.similarities, np.nan)),
+        **{name: _pack_outcomes(labels, classes) for name, labels in outcomes.items()},
+        **{
+            name: None if own is None or not np.isfinite(own).any() else pack_shares(own)
+            for name, own in shares.items()
+        },
+        **{name: pack_values(own) for name, own in values.items()},
+        **{name: pack_counts(own) for name, own in counts.items()},
     }
+
+
+def _pack_outcomes(labels: Any, classes: Array | None) -> dict[str, Any]:
+    """Pack class labels as positions in `classes`, or targets as values."""
+    codes = class_codes(labels, classes)
+    return pack_values(codes) if classes is None else pack_counts(codes)
 
 
 def _padded(rows: list[list[Any]], blank: float) -> Array:

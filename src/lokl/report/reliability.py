@@ -1,25 +1,43 @@
 """Reliability of predictions: calibration, confusion, risk against coverage, missing views."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest, sem
 from sklearn.metrics import confusion_matrix
 
-from lokl._arrays import Array
+from lokl._arrays import Array, evenly_spaced
 from lokl.explain.explanation import Explanation
-from lokl.report.content import Interval
-from lokl.report.formatting import (
-    absolute_errors,
-    mean_interval,
-    predicted_probability,
-    share_interval,
-)
+from lokl.explain.results import Interval
 from lokl.search import expected_calibration_error
 
 # Bins of the calibration curve, bars of the histogram, points of the risk curve.
 _BINS, _BARS, _POINTS = 10, 20, 80
 _COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.5)
+# Two-sided 95 % quantile of the normal distribution.
+_QUANTILE = 1.959964
+
+
+def share_interval(cases: Array) -> Interval:
+    """Return the share of true cases with its 95 % Wilson interval, which stays in [0, 1]."""
+    if len(cases) == 0:
+        return Interval(np.nan)
+    number, n = int(np.sum(cases)), len(cases)
+    share, limits = number / n, binomtest(number, n).proportion_ci(method="wilson")
+    # Rounding must not put the share outside.
+    return Interval(share, min(float(limits.low), share), max(float(limits.high), share))
+
+
+def mean_interval(values: Array) -> Interval:
+    """Return a mean with its 95 % interval from the normal distribution."""
+    if len(values) == 0:
+        return Interval(np.nan)
+    mean = float(np.mean(values))
+    if len(values) == 1:
+        return Interval(mean)
+    reach = _QUANTILE * float(sem(values))
+    return Interval(mean, mean - reach, mean + reach)
 
 
 @dataclass(frozen=True)
@@ -45,15 +63,6 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True)
-class MissingPattern:
-    """Score of the samples that lack the same views (by position)."""
-
-    views: tuple[int, ...]
-    n_samples: int
-    score: Interval
-
-
-@dataclass(frozen=True)
 class Reliability:
     """Quality of the predictions for samples whose truth is known.
 
@@ -70,8 +79,9 @@ class Reliability:
         ranks them.
     curve : list of (coverage, risk)
         The same at many coverages.
-    patterns : list of MissingPattern
-        Empty if no sample lacks a view.
+    patterns : list of (views, number of samples, Interval)
+        Score of the samples that lack the same views (by position), most frequent first; empty if
+        no sample lacks a view.
     calibration : list of CalibrationBin
         Empty for regression and for models without probabilities.
     error : float or None
@@ -87,7 +97,7 @@ class Reliability:
     ranking: str
     risk: list[tuple[float, Interval]]
     curve: list[tuple[float, float]]
-    patterns: list[MissingPattern]
+    patterns: list[tuple[list[int], int, Interval]]
     calibration: list[CalibrationBin] = field(default_factory=list)
     error: float | None = None
     stated: list[float] = field(default_factory=list)
@@ -104,67 +114,42 @@ def reliability(explanation: Explanation) -> Reliability | None:
     known = explanation.known
     if not known.any():
         return None
-    if explanation.classes is None:
-        confidence, ranking = -explanation.disagreement[known], "by how far their views agree"
-        return _ranked(
-            explanation, absolute_errors(explanation)[known], mean_interval, confidence, ranking
-        )
-    probabilities, codes = explanation.probabilities, np.arange(len(explanation.classes))
     truth, predicted = explanation.truth_codes[known], explanation.predicted_codes[known]
-    matrix = confusion_matrix(truth, predicted, labels=codes)
-    wrong = truth != predicted
-    if probabilities is None:
-        margin = (explanation.base_values + explanation.contributions.sum(axis=1))[known]
-        how = "by the size of their decision"
-        return _ranked(explanation, wrong, _error_rate, margin, how, confusion=matrix)
-    stated = predicted_probability(explanation)[known]
-    histogram, _ = np.histogram(np.clip(stated, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
-    return _ranked(
-        explanation,
-        wrong,
-        _error_rate,
-        stated,
-        "by their probability",
-        confusion=matrix,
-        calibration=_calibration(stated, ~wrong),
-        error=expected_calibration_error(truth, probabilities[known], classes=codes),
-        stated=(histogram / len(stated)).tolist(),
-    )
+    presence = explanation.presence[known]
+    if explanation.classes is None:
+        errors, confidence = explanation.absolute_errors[known], -explanation.disagreement[known]
+        risk = _risk(errors, confidence) if np.ptp(confidence) else ([], [])
+        patterns = _patterns(presence, errors)
+        score, ranking = mean_interval(errors), "by how far their views agree"
+        return Reliability(len(errors), score, ranking, *risk, patterns)
+    codes, right = np.arange(len(explanation.classes)), truth == predicted
+    more: dict[str, Any] = {"confusion": confusion_matrix(truth, predicted, labels=codes)}
+    confidence = (explanation.base_values + explanation.contributions.sum(axis=1))[known]
+    ranking = "by the size of their decision"
+    if explanation.probabilities is not None:
+        confidence, ranking = explanation.predicted_probability[known], "by their probability"
+        bars, _ = np.histogram(np.clip(confidence, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
+        error = expected_calibration_error(truth, explanation.probabilities[known], classes=codes)
+        more |= {"calibration": _calibration(confidence, right), "error": error}
+        more["stated"] = (bars / len(right)).tolist()
+    risk, patterns = _risk(~right, confidence), _patterns(presence, right)
+    return Reliability(len(right), share_interval(right), ranking, *risk, patterns, **more)
 
 
-def _ranked(
-    explanation: Explanation,
-    loss: Array,
-    interval: Callable[[Array], Interval],
-    confidence: Array,
-    ranking: str,
-    **found: object,
-) -> Reliability:
-    """Return the reliability of predictions with a loss and a confidence for each of them."""
-    risk: list[tuple[float, Interval]] = []
-    curve: list[tuple[float, float]] = []
-    if np.isfinite(confidence).all() and (explanation.classes is not None or np.ptp(confidence)):
-        order = np.argsort(-confidence, kind="stable")
-        sizes = [max(1, round(share * len(order))) for share in _COVERAGES]
-        pairs = zip(_COVERAGES, sizes, strict=True)
-        risk = [(share, interval(loss[order[:size]])) for share, size in pairs]
-        means = np.cumsum(loss[order]) / np.arange(1, len(order) + 1)
-        ends = np.unique(np.linspace(0, len(order) - 1, min(len(order), _POINTS)).astype(int))
-        curve = [((k + 1) / len(order), float(means[k])) for k in ends.tolist()]
-    score = _right if explanation.classes is not None else interval
-    patterns = [
-        MissingPattern(views, len(rows), score(loss[rows]))
-        for views, rows in _missing_patterns(explanation.presence[explanation.known])
-    ]
-    return Reliability(len(loss), score(loss), ranking, risk, curve, patterns, **found)  # type: ignore[arg-type]
+def _interval(values: Array) -> Interval:
+    return share_interval(values) if values.dtype == bool else mean_interval(values)
 
 
-def _error_rate(wrong: Array) -> Interval:
-    return share_interval(int(wrong.sum()), len(wrong))
-
-
-def _right(wrong: Array) -> Interval:
-    return _error_rate(~wrong)
+def _risk(
+    loss: Array, confidence: Array
+) -> tuple[list[tuple[float, Interval]], list[tuple[float, float]]]:
+    """Return the risk at some coverages with intervals, and at many coverages."""
+    if not np.isfinite(confidence).all():
+        return [], []
+    n, ranked = len(loss), loss[np.argsort(-confidence, kind="stable")]
+    risk = [(share, _interval(ranked[: max(1, round(share * n))])) for share in _COVERAGES]
+    means = np.cumsum(ranked) / np.arange(1, n + 1)
+    return risk, [((k + 1) / n, float(means[k])) for k in evenly_spaced(n, _POINTS).tolist()]
 
 
 def _calibration(stated: Array, right: Array) -> list[CalibrationBin]:
@@ -173,19 +158,19 @@ def _calibration(stated: Array, right: Array) -> list[CalibrationBin]:
     bins = []
     for k in np.unique(code).tolist():
         rows = code == k
-        share = share_interval(int(right[rows].sum()), int(rows.sum()))
-        mean = float(stated[rows].mean())
+        share, mean = share_interval(right[rows]), float(stated[rows].mean())
         bins.append(CalibrationBin(k / _BINS, (k + 1) / _BINS, mean, share, int(rows.sum())))
     return bins
 
 
-def _missing_patterns(presence: Array) -> list[tuple[tuple[int, ...], Array]]:
-    """Return rows by the views that they lack, most frequent first; nothing if none are missing."""
+def _patterns(presence: Array, values: Array) -> list[tuple[list[int], int, Interval]]:
+    """Return missing views, samples and mean value of each pattern of missing views."""
     if presence.all():
         return []
     patterns, code = np.unique(presence, axis=0, return_inverse=True)
-    groups = [
-        (tuple(np.flatnonzero(~row).tolist()), np.flatnonzero(code.ravel() == k))
-        for k, row in enumerate(patterns)
+    groups = [values[code.ravel() == k] for k in range(len(patterns))]
+    found = [
+        (np.flatnonzero(~row).tolist(), len(group), _interval(group))
+        for row, group in zip(patterns, groups, strict=True)
     ]
-    return sorted(groups, key=lambda group: (-len(group[1]), group[0]))
+    return sorted(found, key=lambda pattern: (-pattern[1], pattern[0]))

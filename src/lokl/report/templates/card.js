@@ -1,35 +1,35 @@
 if (n) {
   const votes = find("votes"), body = votes.tBodies[0].rows;
-  const field = find("pick"), told = find("pick-words"), options = find("all-ids");
+  const field = find("pick"), status = find("pick-words"), options = find("all-ids");
   const place = (row, from, to, low, span, zero) => {
     const svg = row.cells[4].firstElementChild, bar = svg.querySelector("rect"), line = svg.querySelector("line");
     bar.setAttribute("x", (100 * (Math.min(from, to) - low)) / span);
     bar.setAttribute("width", Math.max((100 * Math.abs(to - from)) / span, 0.6));
     if (line) { line.setAttribute("x1", zero); line.setAttribute("x2", zero); }
   };
-  const says = (k) => {
-    const said = outcome(columns.predicted[k]);
-    if (!columns.chances) return said;
-    const own = names.map((name, c) => [columns.chances[k * names.length + c], c]);
-    const others = own.filter(([, c]) => c !== columns.predicted[k]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-    return `${said}, probability ${chance(sureness(k))} (${others.map(([p, c]) => `${names[c]} ${chance(p)}`).join(", ")})`;
+  const prediction = (k) => {
+    const predicted = outcome(columns.prediction[k]);
+    if (!columns.probabilities) return predicted;
+    const own = names.map((name, c) => [columns.probabilities[k * names.length + c], c]);
+    const others = own.filter(([, c]) => c !== columns.prediction[k]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+    return `${predicted}, probability ${probability(predictedProbability(k))} (${others.map(([p, c]) => `${names[c]} ${probability(p)}`).join(", ")})`;
   };
-  const rival = (k) => names[columns.rival[k]];
-  const vote = (k, view) => {
-    const at = k * m + view, said = outcome(columns.says[at]);
-    const sure = columns.sure ? chance(columns.sure[at]) : "";
-    return said ? (sure ? `${said} ${sure}` : said) : "–";
+  const runnerUp = (k) => names[columns.runnerUp[k]];
+  const alone = (k, view) => {
+    const at = k * m + view, predicted = outcome(columns.alone[at]);
+    const probable = columns.aloneProbability ? probability(columns.aloneProbability[at]) : "";
+    return predicted ? (probable ? `${predicted} ${probable}` : predicted) : "–";
   };
-  const near = (k) => {
-    const list = find("card-near");
+  const fillSimilar = (k) => {
+    const list = find("card-similar");
     list.replaceChildren();
     const support = data.support, truth = support ? read(support.truth) : columns.truth;
     for (let j = 0; j < 3; j++) {
-      const other = columns.near[3 * k + j];
+      const other = columns.similar[3 * k + j];
       if (!known(other)) continue;
       const name = support ? support.ids[other] : ids[other];
-      const words = [outcome(truth[other]), support ? `similarity ${chance(columns.alike[3 * k + j])}` : ""].filter(Boolean).join(", ");
-      const outer = make("span", undefined, "near");
+      const words = [outcome(truth[other]), support ? `similarity ${probability(columns.similarity[3 * k + j])}` : ""].filter(Boolean).join(", ");
+      const outer = make("span", undefined, "similar");
       outer.append(numberOf.has(name) ? picker(name) : name, words ? ` (${words})` : "");
       list.append(outer, " ");
     }
@@ -43,53 +43,53 @@ if (n) {
   };
   const fill = (k) => {
     find("card-name").textContent = ids[k];
-    find("card-says").textContent = says(k);
+    find("card-prediction").textContent = prediction(k);
     if (find("card-truth")) find("card-truth").textContent = outcome(columns.truth[k]) || "unknown";
     find("card-wrong").hidden = !isWrong(k);
     find("card-differ").hidden = !(differ(k) >= data.disagree);
-    find("card-differ").lastElementChild.textContent = chance(differ(k));
-    find("card-left").textContent = names.length ? rival(k) : "less";
-    find("card-right").textContent = names.length ? names[columns.predicted[k]] : "more";
-    find("card-end").textContent = outcome(columns.predicted[k]);
-    const parts = data.views.map((_, view) => (has(k, view) ? columns.parts[k * m + view] : 0));
-    const stops = [columns.start[k]];
-    parts.forEach((own) => stops.push(stops[stops.length - 1] + own));
+    find("card-differ").lastElementChild.textContent = probability(differ(k));
+    find("card-left").textContent = names.length ? runnerUp(k) : "less";
+    find("card-right").textContent = names.length ? names[columns.prediction[k]] : "more";
+    find("card-end").textContent = outcome(columns.prediction[k]);
+    const contributions = data.views.map((_, view) => (has(k, view) ? columns.contributions[k * m + view] : 0));
+    const stops = [columns.baseValue[k]];
+    contributions.forEach((own) => stops.push(stops[stops.length - 1] + own));
     const ends = names.length ? [...stops, 0] : stops;
     const low = Math.min(...ends), span = Math.max(...ends) - low || 1;
     const zero = (-100 * low) / span, end = stops[m];
-    const word = names.length ? part : outcome;
+    const word = names.length ? contribution : outcome;
     place(body[0], names.length ? 0 : stops[0], stops[0], low, span, zero);
     body[0].cells[3].textContent = word(stops[0]);
     data.views.forEach((_, view) => {
       const row = body[view + 1], here = has(k, view);
       row.className = here ? "" : "missing";
-      row.cells[1].textContent = here ? vote(k, view) : "missing";
-      row.cells[2].textContent = here ? (columns.trust && chance(columns.trust[k * m + view])) || "–" : "";
-      row.cells[3].textContent = here ? part(parts[view]) : "";
+      row.cells[1].textContent = here ? alone(k, view) : "missing";
+      row.cells[2].textContent = here ? (columns.trust && probability(columns.trust[k * m + view])) || "–" : "";
+      row.cells[3].textContent = here ? contribution(contributions[view]) : "";
       place(row, stops[view], stops[view + 1], low, span, zero);
     });
     place(body[m + 1], names.length ? 0 : end, end, low, span, zero);
     body[m + 1].cells[3].textContent = word(end);
-    const strange = data.views.map((_, view) => [view, columns.familiar ? columns.familiar[k * m + view] : NaN])
+    const unfamiliar = data.views.map((_, view) => [view, columns.familiarity ? columns.familiarity[k * m + view] : NaN])
       .filter(([view, seen]) => has(k, view) && seen < data.familiar);
-    find("card-strange").hidden = !strange.length;
-    find("card-strange").lastElementChild.textContent = strange.map(([view, seen]) => `${data.views[view]} ${chance(seen)}`).join(", ");
-    near(k);
+    find("card-unfamiliar").hidden = !unfamiliar.length;
+    find("card-unfamiliar").lastElementChild.textContent = unfamiliar.map(([view, seen]) => `${data.views[view]} ${probability(seen)}`).join(", ");
+    fillSimilar(k);
   };
 
   // The list next to the card shows the selected samples that most deserve a look.
   const listed = find("listed"), withTruth = listed.tHead.rows[0].cells.length === 4;
   const mostOff = names.length ? 1 : Math.max(...Array.from({ length: n }, (_, k) => offBy(k)).filter(known), 0) || 1;
   const worth = Array.from({ length: n }, (_, k) => {
-    const wrong = names.length ? (isWrong(k) ? (columns.chances ? sureness(k) : 1) : 0) : (offBy(k) || 0) / mostOff;
+    const wrong = names.length ? (isWrong(k) ? (columns.probabilities ? predictedProbability(k) : 1) : 0) : (offBy(k) || 0) / mostOff;
     return (differ(k) || 0) + wrong;
   });
   const ranked = ids.map((_, k) => k).sort((a, b) => worth[b] - worth[a]);
   const why = (k) => {
     const found = [];
-    if (isWrong(k)) found.push(columns.chances ? `wrong at ${chance(sureness(k))}` : "wrong");
+    if (isWrong(k)) found.push(columns.probabilities ? `wrong at ${probability(predictedProbability(k))}` : "wrong");
     if (!names.length && known(columns.truth[k])) found.push(`off by ${fixed(offBy(k), data.valuePlaces)}`);
-    if (differ(k) > 0) found.push(`views differ ${chance(differ(k))}`);
+    if (differ(k) > 0) found.push(`views differ ${probability(differ(k))}`);
     return found.join(", ");
   };
   const list = () => {
@@ -99,7 +99,7 @@ if (n) {
       const row = make("tr"), head = make("th");
       head.scope = "row";
       head.append(picker(ids[k]));
-      row.append(head, make("td", outcome(columns.predicted[k])));
+      row.append(head, make("td", outcome(columns.prediction[k])));
       if (withTruth) row.append(make("td", outcome(columns.truth[k]) || "–"));
       row.append(make("td", why(k)));
       return row;
@@ -121,7 +121,7 @@ if (n) {
     if (picked < 0) return;
     field.value = ids[picked];
     fill(picked);
-    told.textContent = `${ids[picked]}: ${outcome(columns.predicted[picked])}${isWrong(picked) ? ", wrong" : ""}`;
+    status.textContent = `${ids[picked]}: ${outcome(columns.prediction[picked])}${isWrong(picked) ? ", wrong" : ""}`;
   });
 
   const offered = (text) => {
@@ -142,7 +142,7 @@ if (n) {
     const exact = numberOf.get(field.value.trim()), found = offered(field.value);
     if (exact !== undefined) pick(exact);
     else if (found.length === 1) pick(found[0]);
-    else told.textContent = `No sample ${field.value}.` + (found.length ? ` There are ${found.slice(0, 3).map((k) => ids[k]).join(", ")}.` : "");
+    else status.textContent = `No sample ${field.value}.` + (found.length ? ` There are ${found.slice(0, 3).map((k) => ids[k]).join(", ")}.` : "");
   });
   const step = (by) => {
     const among = ids.map((_, k) => k).filter(isChosen);

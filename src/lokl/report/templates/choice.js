@@ -8,12 +8,12 @@ const tellAll = () => watchers.forEach((watch) => watch());
 
 const tests = {
   truth: (k, value) => (value === "-1" ? !known(columns.truth[k]) : columns.truth[k] === Number(value)),
-  predicted: (k, value) => columns.predicted[k] === Number(value),
+  predicted: (k, value) => columns.prediction[k] === Number(value),
   lead: (k, value) => lead[k] === Number(value),
   answer: (k, value) => (value === "unknown" ? !known(columns.truth[k]) : isWrong(k) === (value === "wrong")),
   views: (k, value) => differ(k) >= data.disagree === (value === "disagree"),
-  from: (k, value) => known(columns.truth[k]) && sureness(k) >= Number(value) - 1e-9,
-  to: (k, value) => sureness(k) < Number(value) - 1e-9 || Number(value) === 1,
+  from: (k, value) => known(columns.truth[k]) && predictedProbability(k) >= Number(value) - 1e-9,
+  to: (k, value) => predictedProbability(k) < Number(value) - 1e-9 || Number(value) === 1,
   lacks: (k, value) => {
     const views = data.views.map((_, view) => view).filter((view) => !has(k, view));
     return value === "any" ? views.length > 0 : (views.join() || "none") === value;

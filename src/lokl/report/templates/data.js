@@ -46,21 +46,21 @@ const short = (words, most) => {
 };
 const known = (value) => !Number.isNaN(value);
 const outcome = (value) => (!known(value) ? "" : names.length ? names[value] : fixed(value, data.valuePlaces));
-const chance = (value) => (known(value) ? fixed(value, 2) : "");
-const part = (value) => {
-  const shown = fixed(value, data.partPlaces);
+const probability = (value) => (known(value) ? fixed(value, 2) : "");
+const contribution = (value) => {
+  const shown = fixed(value, data.contributionPlaces);
   return value > 0 && Number(shown) ? "+" + shown : shown;
 };
 
-const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.truth[k] !== columns.predicted[k];
+const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.truth[k] !== columns.prediction[k];
 const differ = (k) => (columns.disagreement ? columns.disagreement[k] : NaN);
-const sureness = (k) => (columns.chances ? columns.chances[k * names.length + columns.predicted[k]] : NaN);
-const offBy = (k) => Math.abs(columns.truth[k] - columns.predicted[k]);
+const predictedProbability = (k) => (columns.probabilities ? columns.probabilities[k * names.length + columns.prediction[k]] : NaN);
+const offBy = (k) => Math.abs(columns.truth[k] - columns.prediction[k]);
 const lead = new Uint16Array(n);
 for (let k = 0; k < n; k++) {
   let most = -Infinity;
   for (let view = 0; view < m; view++) {
-    const own = columns.parts[k * m + view], size = names.length ? own : Math.abs(own);
+    const own = columns.contributions[k * m + view], size = names.length ? own : Math.abs(own);
     if (has(k, view) && size > most) { most = size; lead[k] = view; }
   }
 }

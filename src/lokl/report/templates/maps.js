@@ -88,11 +88,11 @@ if (n) {
   const legend = find("where-legend"), leadLegend = [...legend.childNodes];
   const anyTruth = columns.truth.some(known);
   const shape = (k) => {
-    const code = anyTruth ? columns.truth[k] : columns.predicted[k];
+    const code = anyTruth ? columns.truth[k] : columns.prediction[k];
     return names.length ? (known(code) ? code % (data.symbols - 1) : data.symbols - 1) : 0;
   };
   const largest = anyTruth ? Math.max(...Array.from({ length: n }, (_, k) => offBy(k)).filter(known)) || 1 : 1;
-  const values = anyTruth ? columns.truth : columns.predicted, sorted = [...values].filter(known).sort((a, b) => a - b);
+  const values = anyTruth ? columns.truth : columns.prediction, sorted = [...values].filter(known).sort((a, b) => a - b);
   const [low, high] = [sorted[0], sorted[sorted.length - 1]];
   const step = (share) => "c" + Math.min(Math.floor(8 * share), 7);
   const colours = {
@@ -100,10 +100,10 @@ if (n) {
     class: (k) => (!known(values[k]) ? "fine" : names.length ? "c" + values[k] : step((values[k] - low) / (high - low || 1))),
     error: (k) => (!known(columns.truth[k]) ? "fine" : names.length ? (isWrong(k) ? "bad" : "fine") : step(offBy(k) / largest)),
   };
-  const entry = (css, words, query, told) => {
+  const entry = (css, words, query, title) => {
     const outer = make("span", undefined, "entry"), swatch = make("span", undefined, "swatch " + css);
     outer.append(swatch, words);
-    if (query) { outer.dataset.select = query; outer.dataset.words = told; }
+    if (query) { outer.dataset.select = query; outer.dataset.words = title; }
     return outer;
   };
   const range = (what, from, to) => [make("span", what, "soft"), entry("c0", outcome0(from)), entry("c3", "…"), entry("c7", outcome0(to))];

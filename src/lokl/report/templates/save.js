@@ -12,23 +12,23 @@ const tableRows = (id) => [...find(id).rows].map((row) => [...row.cells].flatMap
   const limits = cell.querySelector(".limits");
   const value = cell.dataset.value ?? (cell.querySelector(".sort") || cell).textContent.trim();
   const isHead = cell.tagName === "TH" && cell.scope === "col";
-  if (!cell.classList.contains("told")) return [value];
+  if (!cell.classList.contains("value")) return [value];
   return isHead ? [value, value + " interval"] : [value, limits ? limits.textContent : ""];
 }));
 const exact = (value) => (known(value) ? Number(value.toPrecision(6)) : "");
 const predictions = (numbers) => [
-  ["id", "truth", "prediction", ...(columns.chances ? names.map((name) => `probability ${name}`) : []), "disagreement",
+  ["id", "truth", "prediction", ...(columns.probabilities ? names.map((name) => `probability ${name}`) : []), "disagreement",
     ...data.views.flatMap((view) => [`${data.weightName} ${view}`, `contribution ${view}`, `alone ${view}`])],
   ...numbers.map((k) => [
     ids[k],
     names.length ? outcome(columns.truth[k]) : exact(columns.truth[k]),
-    names.length ? outcome(columns.predicted[k]) : exact(columns.predicted[k]),
-    ...(columns.chances ? names.map((_, c) => exact(columns.chances[k * names.length + c])) : []),
+    names.length ? outcome(columns.prediction[k]) : exact(columns.prediction[k]),
+    ...(columns.probabilities ? names.map((_, c) => exact(columns.probabilities[k * names.length + c])) : []),
     exact(differ(k)),
     ...data.views.flatMap((_, view) => {
       const at = k * m + view;
       if (!has(k, view)) return ["", "", ""];
-      return [columns.trust ? exact(columns.trust[at]) : "", exact(columns.parts[at]), names.length ? outcome(columns.says[at]) : exact(columns.says[at])];
+      return [columns.trust ? exact(columns.trust[at]) : "", exact(columns.contributions[at]), names.length ? outcome(columns.alone[at]) : exact(columns.alone[at])];
     }),
   ]),
 ];
