@@ -1,6 +1,5 @@
 """What scikit-learn writes, the reader reads."""
 
-import hashlib
 import io
 import tempfile
 from pathlib import Path
@@ -32,11 +31,7 @@ def test_round_trip(X, seed, as_csr, extra, block_size):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
         path.write_bytes(text.getvalue())
-        hashed = hashlib.sha256()
-        found = LibsvmText(path).samples(
-            shape=shape, sparse=as_csr, block_size=block_size, seen=hashed.update
-        )
-    assert hashed.digest() == hashlib.sha256(text.getvalue()).digest()
+        found = LibsvmText(path).samples(shape=shape, sparse=as_csr, block_size=block_size)
     assert sparse.issparse(found.data) == as_csr
     assert found.data.shape == shape
     data = found.data.toarray() if as_csr else found.data

@@ -1,4 +1,4 @@
-"""The command ``lokl``, with one file for each subcommand."""
+"""The command ``lokl``."""
 
 
 def main() -> None:

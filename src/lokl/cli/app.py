@@ -3,13 +3,10 @@
 import typer
 
 from lokl import __version__
-from lokl.cli.compare import compare
+from lokl.cli.compare import compare, demo
 from lokl.cli.datasets import datasets
-from lokl.cli.demo import demo
-from lokl.cli.explain import explain
-from lokl.cli.fit import fit
+from lokl.cli.models import explain, fit, info, predict
 from lokl.cli.options import flag, takes
-from lokl.cli.predict import info, predict
 from lokl.cli.reproduce import reproduce
 
 app = typer.Typer(

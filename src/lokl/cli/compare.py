@@ -1,4 +1,4 @@
-"""``lokl compare``: cross-validated models, the value of each view, and how certain both are."""
+"""``lokl compare`` cross-validates models on tables; ``lokl demo`` does so on generated tables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +12,15 @@ from lokl._text import shortened
 from lokl.cli.options import (
     AS_JSON,
     FITTING,
+    JOBS,
     TABLES,
     one_line_errors,
     option,
     output_path,
+    print_json,
     read_settings,
     resumable,
     takes,
-    to_json,
 )
 from lokl.cli.terminal import WIDTH, wrapped
 
@@ -59,14 +60,62 @@ def compare(
         check_ready()
         settings, folder, _ = read_settings(**given)
         comparison = Comparison(settings, output or folder or Path("run"))
-        outputs = run_comparison(comparison, jobs, time_limit)
+        outputs = _run_comparison(comparison, jobs, time_limit)
     if as_json:
-        typer.echo(to_json(outputs.to_dict()))
+        print_json(outputs.to_dict())
     else:
-        show_results(outputs)
+        _show_results(outputs)
 
 
-def run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
+@takes(
+    seed=option(int, "Seed of data and splits.", default=0, min=0),
+    jobs=JOBS,
+    output=output_path("Folder for tables and reports.", "lokl_demo"),
+    as_json=AS_JSON,
+)
+def demo(seed: int, jobs: int, output: Path, as_json: bool) -> None:
+    """Compare models on tables with wrong or missing parts, and explain one sample.
+
+    Writes the tables to OUTPUT and compares a trusted vote with a uniform mix, single views and a
+    random forest, as `lokl compare` does. Each comparison ends with a report.
+
+    Example: lokl demo -o lokl_demo
+    """
+    with one_line_errors():
+        from lokl.study.demo import demo_tables
+
+        summaries = [
+            _run_example(example, jobs, quiet=as_json) for example in demo_tables(output, seed)
+        ]
+    if as_json:
+        print_json(summaries)
+
+
+def _run_example(example: Any, jobs: int, *, quiet: bool) -> Any:
+    """Run one comparison, show it and explain one of its samples."""
+    from lokl.cli.models import explain_sample
+    from lokl.study import Comparison
+    from lokl.study.candidates import VOTE, fit_candidate
+
+    if not quiet:
+        for text in (example.title, example.command):
+            typer.echo("\n".join(wrapped(text)))
+        typer.echo()
+    outputs = _run_comparison(Comparison(example.settings, example.folder), jobs, None)
+    if quiet:
+        return outputs.to_dict()
+    _show_results(outputs)
+    table = outputs.results.table
+    sample = (outputs.results.disagreeing() or table.ids)[0]
+    typer.echo(f"\n one sample, explained by the {VOTE}")
+    model = fit_candidate(table, VOTE, example.settings.seed)
+    for line in str(explain_sample(model, table, sample)).splitlines():
+        typer.echo(f" {line}")
+    typer.echo(f"\n report: {outputs.files['report.html']}\n")
+    return None
+
+
+def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
     """Run a comparison behind a progress bar, and describe it on standard error."""
     from lokl.datasets.loader import progress_bar
     from lokl.study.outputs import finish
@@ -111,7 +160,7 @@ def _note(head: str, text: str) -> None:
     typer.echo("\n".join(wrapped(text, f" {head:<8}", " " * 9)), err=True)
 
 
-def show_results(outputs: Any) -> None:
+def _show_results(outputs: Any) -> None:
     """Print tables, samples, findings and paths."""
     console = Console(highlight=False, soft_wrap=True)
     results = outputs.results

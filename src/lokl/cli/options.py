@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -215,12 +215,6 @@ def _as_pairs(values: list[str] | None, name: str) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def print_notes(notes: Iterable[str]) -> None:
-    """Print on standard error what was read and inferred."""
-    for note in notes:
-        typer.echo(f" {note}", err=True)
-
-
-def to_json(values: Any) -> str:
-    """Return plain values as indented JSON."""
-    return json.dumps(values, indent=1)
+def print_json(values: Any) -> None:
+    """Print plain values as indented JSON."""
+    typer.echo(json.dumps(values, indent=1))

@@ -18,9 +18,9 @@ from lokl.cli.options import (
     flag,
     option,
     output_path,
+    print_json,
     resumable,
     takes,
-    to_json,
 )
 from lokl.cli.terminal import stop
 
@@ -136,7 +136,7 @@ def reproduce(
     if not results:
         stop(f"no fit ended within {time_limit:g} s; raise --time-limit", 1)
     if as_json:
-        typer.echo(to_json(results if reproduction.name == "all" else results[0]))
+        print_json(results if reproduction.name == "all" else results[0])
     _stop_if_failed(runs)
 
 

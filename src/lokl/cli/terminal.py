@@ -4,7 +4,7 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from textwrap import wrap
 from typing import NoReturn
@@ -42,15 +42,11 @@ def report_lost_output() -> Iterator[None]:
         # Standard error may be lost in the same way.
         with suppress(OSError):
             if not isinstance(reason, BrokenPipeError):
-                sys.stderr.write(f"{_why(reason)}\n")
+                # Errors of files have their name; errors of lokl have a whole sentence.
+                whole = reason.filename is not None or reason.errno is None
+                text = reason if whole else f"cannot write the output: {reason.strerror}"
+                sys.stderr.write(f"{text}\n")
         sys.exit(1)
-
-
-def _why(reason: OSError) -> str:
-    # Errors of files have their name; errors of lokl have a whole sentence.
-    if reason.filename is not None or reason.errno is None:
-        return str(reason)
-    return f"cannot write the output: {reason.strerror}"
 
 
 def _discard_buffers() -> None:
@@ -66,6 +62,12 @@ def stop(reason: object, code: int) -> NoReturn:
     """Print a reason on standard error, and exit."""
     typer.echo(f"lokl: {reason}", err=True)
     raise typer.Exit(code) from None
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print on standard error what was read and inferred."""
+    for note in notes:
+        typer.echo(f" {note}", err=True)
 
 
 def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:

@@ -200,18 +200,11 @@ def _edges(images: Array) -> Array:
     strength = np.hypot(down, right)
     turn = np.arctan2(down, right) / (2 * np.pi) % 1.0
     direction = np.minimum((_DIRECTIONS * turn).astype(int), _DIRECTIONS - 1)
-    half = _SIDE // 2
-    return np.stack(
-        [
-            np.where(direction == k, strength, 0.0)[:, top : top + half, left : left + half].sum(
-                axis=(1, 2)
-            )
-            for top in (0, half)
-            for left in (0, half)
-            for k in range(_DIRECTIONS)
-        ],
-        axis=1,
+    by_direction = strength[..., np.newaxis] * (
+        direction[..., np.newaxis] == np.arange(_DIRECTIONS)
     )
+    quarters = by_direction.reshape(-1, 2, _SIDE // 2, 2, _SIDE // 2, _DIRECTIONS)
+    return quarters.sum(axis=(2, 4)).reshape(len(images), -1)
 
 
 CORRUPTIONS = ("swap", "noise", "missing")

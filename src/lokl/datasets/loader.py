@@ -114,26 +114,18 @@ def _stored(record: DatasetInfo, download: bool, sparse: bool | None) -> dict[st
             f"{record.name} is not on this machine: put {', '.join(record.files)} into a folder "
             f"and set LOKL_DATA to it{or_fetch}"
         )
-    paths = paths or fetch(record.name)
-    hashed = hashlib.sha256()
-    try:
-        parsed = _read(record, paths, sparse, hashed)
-    except DatasetError:
-        _check_cached(record, folder, paths)
-        raise
-    checksum = hashed.hexdigest()
-    if record.sha256 not in (None, checksum):
-        _check_cached(record, folder, paths)
-        _warn_of_other_contents(record, paths[0], checksum, parsed["target"])
+    contents = {path: read_bytes(path) for path in paths or fetch(record.name)}
+    path, checksum = next(iter(contents)), sha256_of(contents.values())
+    differs = record.sha256 not in (None, checksum)
+    if differs and folder == "cache" and record.published:
+        raise DatasetError(
+            f"{path} is damaged: sha256 {checksum}, expected {record.sha256}; "
+            f"`lokl datasets fetch {record.name}` replaces it"
+        )
+    parsed = _parse(record, contents, sparse)
+    if differs:
+        _warn_of_other_contents(record, path, checksum, parsed["target"])
     return {**parsed, "sha256": checksum, "checked": checksum == record.sha256}
-
-
-def _check_cached(record: DatasetInfo, folder: str, paths: tuple[Path, ...]) -> None:
-    """Raise `DatasetError` if a file of the cache is not the published one."""
-    problem = damage(record, paths) if folder == "cache" and record.sha256 else None
-    if problem and record.published:
-        fetch_again = f"`lokl datasets fetch {record.name}` replaces it"
-        raise DatasetError(f"{paths[0]} {problem}; {fetch_again}")
 
 
 def _warn_of_other_contents(record: DatasetInfo, path: Path, checksum: str, labels: Array) -> None:
@@ -157,19 +149,15 @@ def _warn_of_other_contents(record: DatasetInfo, path: Path, checksum: str, labe
     )
 
 
-def _read(
-    record: DatasetInfo, paths: Sequence[Path], sparse: bool | None, hashed: Any
-) -> dict[str, Any]:
-    """Return the contents of a data set; `hashed` is updated with the decompressed bytes."""
-    path = paths[0]
+def _parse(record: DatasetInfo, contents: Contents, sparse: bool | None) -> dict[str, Any]:
+    path = next(iter(contents))
     if record.format == "libsvm":
         file = LibsvmText(path, f"{path} (data set {record.name})")
-        bunch = file.samples(shape=(record.n, record.d), sparse=sparse, seen=hashed.update)
+        file.content = contents[path]
+        bunch = file.samples(shape=(record.n, record.d), sparse=sparse)
         check_finite(path, bunch.data)
         check_finite(path, bunch.target[:, np.newaxis], "the labels")
         return {"data": bunch.data, "target": bunch.target}
-    contents = {file: read_bytes(file) for file in paths}
-    hashed.update(b"".join(contents.values()))
     try:
         parsed = {"mat": _parse_mat, "tcga": _parse_tcga}[record.format](record, contents)
     except (MemoryError, DatasetError):
@@ -304,6 +292,14 @@ def read_bytes(path: Path) -> bytes:
     """Return the decompressed contents of a file."""
     with open_binary(path) as stream:
         return bytes(stream.read())
+
+
+def sha256_of(contents: Iterable[bytes]) -> str:
+    """Return the checksum of joined contents."""
+    hashed = hashlib.sha256()
+    for content in contents:
+        hashed.update(content)
+    return hashed.hexdigest()
 
 
 def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
@@ -474,7 +470,7 @@ def damage(record: DatasetInfo, paths: tuple[Path, ...]) -> str | None:
     except DatasetError as reason:
         return f"is damaged ({reason.__cause__})"
     if record.sha256 and record.published:
-        checksum = hashlib.sha256(b"".join(contents)).hexdigest()
+        checksum = sha256_of(contents)
         if checksum == record.sha256:
             return None
         return f"is damaged or another file: sha256 {checksum}, expected {record.sha256}"

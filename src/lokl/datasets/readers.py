@@ -427,6 +427,7 @@ class LibsvmText(TableFile):
 
     format_name = "LIBSVM text"
     target = "label"
+    content: bytes | None = None  # instead of the file, if it is in memory
 
     def samples(
         self,
@@ -437,7 +438,6 @@ class LibsvmText(TableFile):
         dtype: Any = np.float64,
         block_size: int = BLOCK_SIZE,
         shape: tuple[int, int] | None = None,
-        seen: Callable[[bytes], Any] | None = None,
         **options: Any,
     ) -> Bunch:
         """Return samples; a first pass counts rows unless `shape` is given.
@@ -448,8 +448,6 @@ class LibsvmText(TableFile):
             As in :func:`read`.
         shape : (int, int), optional
             Known numbers of samples and features; columns then count from 1.
-        seen : callable, optional
-            Called with all decompressed bytes, in order.
         """
         first_column = 1
         if shape is None:
@@ -461,7 +459,7 @@ class LibsvmText(TableFile):
         labels = [np.empty(0)]
 
         def parts() -> Iterator[Any]:
-            for X, y in self._parsed(dtype, block_size, seen):
+            for X, y in self._parsed(dtype, block_size):
                 LibsvmCounts.of(X).check_columns(first_column, shape[1], self.label)
                 labels.append(y)
                 yield rebased(X, shape[1], first_column)
@@ -474,12 +472,10 @@ class LibsvmText(TableFile):
             )
         return Bunch(data=rows, target=np.concatenate(labels), feature_names=None)
 
-    def _parsed(
-        self, dtype: Any, block_size: int, seen: Callable[[bytes], Any] | None = None
-    ) -> Iterator[tuple[Any, Array]]:
+    def _parsed(self, dtype: Any, block_size: int) -> Iterator[tuple[Any, Array]]:
         row = 1
-        with open_binary(self.path) as stream:
-            for text in line_blocks(stream, block_size, seen):
+        with open_binary(self.path) if self.content is None else io.BytesIO(self.content) as stream:
+            for text in line_blocks(stream, block_size):
                 X, y = parse_libsvm(text, dtype, self.label, row)
                 yield X, y
                 row += text.count(b"\n")
@@ -627,9 +623,7 @@ def rebased(X: Any, n_features: int, first_column: int) -> Any:
     return sp.csr_matrix((X.data, columns, X.indptr), shape=(X.shape[0], n_features))
 
 
-def line_blocks(
-    stream: Any, block_size: int = BLOCK_SIZE, seen: Callable[[bytes], Any] | None = None
-) -> Iterator[bytes]:
+def line_blocks(stream: Any, block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
     """Yield the text of a stream in blocks of whole lines.
 
     Parameters
@@ -637,13 +631,9 @@ def line_blocks(
     stream : binary stream
     block_size : int
         Bytes of a block; a longer line is a block by itself.
-    seen : callable, optional
-        Called with all bytes that were read, in order.
     """
     begun: list[bytes] = []
     while chunk := stream.read(block_size):
-        if seen is not None:
-            seen(chunk)
         end = chunk.rfind(b"\n") + 1
         if end:
             yield b"".join([*begun, chunk[:end]])

@@ -1,0 +1,229 @@
+"""Commands about one model: ``lokl fit``, ``predict``, ``explain`` and ``info``."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from lokl.cli.options import (
+    AS_JSON,
+    FITTING,
+    MODEL_FILE,
+    PREDICTION,
+    TABLES,
+    one_line_errors,
+    option,
+    output_path,
+    print_json,
+    read_settings,
+    takes,
+)
+from lokl.cli.terminal import print_notes, stop, wrapped
+
+# Similar samples that `explain` lists.
+_NEIGHBOURS = 3
+# Columns of a view, and classes, that `info` shows.
+_SHOWN = 6
+
+
+@takes(
+    **TABLES,
+    method=option(str, "Method such as LMKL; AutoMKL chooses everything if not given."),
+    cost=option(float, "C of a --method; 1 if not given.", "--cost", "-C"),
+    **FITTING,
+    output=output_path("File for the model.", "model.lokl"),
+    as_json=AS_JSON,
+)
+def fit(
+    *,
+    method: str | None,
+    cost: float | None,
+    jobs: int,
+    time_limit: float | None,
+    output: Path,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Fit a model to tables and write it to a file.
+
+    Numbers are scaled, words encoded and gaps filled inside the model, so that `lokl predict`
+    takes tables as they are. What lokl read and inferred goes to standard error. A config.toml of
+    `lokl compare` instead of tables fits the model that was chosen there.
+
+    Example: lokl fit blood.csv pulse.csv --on patient --target clinic.csv:ill -o ill.lokl
+    """
+    if cost is not None and method is None:
+        stop("--cost needs --method; name a method, or leave out --cost", 2)
+    with one_line_errors():
+        from lokl._files import check_writable
+        from lokl.persistence import info, save
+
+        check_writable(output)
+        settings, _, chosen = read_settings(**given)
+        table = settings.read()
+        print_notes(table.notes)
+        if chosen is not None and method is None:
+            from lokl.study.candidates import fit_candidate
+
+            if jobs != -1:
+                note = f"{chosen} is fitted in one thread, as in the comparison"
+                print_notes([f"{note}: --jobs has no effect"])
+            model = fit_candidate(table, chosen, settings.seed, time_limit)
+        else:
+            from lokl.tables.learning import learn
+
+            # -1 is the default of the model, which is not stored.
+            n_jobs, cost = None if jobs == -1 else jobs, 1.0 if cost is None else cost
+            options: Any = {"time_limit": time_limit, "n_jobs": n_jobs}
+            model = learn(table, method, C=cost, seed=settings.seed, **options)
+        save(model, output)
+        if as_json:
+            print_json(info(output))
+        else:
+            typer.echo(str(output))
+
+
+def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return a model from its file and a table of new samples."""
+    from lokl.persistence import load
+    from lokl.tables.preparation import schema_of
+    from lokl.tables.table import read_new
+
+    fitted = load(model)
+    table = read_new(data, schema_of(fitted), **given)
+    print_notes(table.notes)
+    return fitted, table
+
+
+@takes(**PREDICTION, as_json=AS_JSON)
+def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
+    """Predict samples of tables, as CSV on standard output.
+
+    Columns: id, prediction, probability of each class and, for several views, trust (trusted vote)
+    or weight of each view, disagreement and status. Columns of the tables are matched by name;
+    views may be absent.
+
+    Example: lokl predict ill.lokl new_blood.csv > predictions.csv
+    """
+    with one_line_errors():
+        from lokl._text import csv_text
+        from lokl.explain import explain
+
+        fitted, table = _read_samples(model, data, given)
+        explained = explain(fitted, table.frame, ids=table.ids).table(details=False)
+    columns = {"id": table.ids, **{name: values.tolist() for name, values in explained.items()}}
+    rows = list(zip(*columns.values(), strict=True))
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        typer.echo(csv_text(columns, rows), nl=False)
+
+
+@takes(
+    **PREDICTION,
+    sample=option(str, "Id of the sample to explain in the terminal."),
+    output=output_path("File for the report about all samples."),
+    target=option(str, "Column with the true values, or FILE:COLUMN, for the report."),
+    as_json=AS_JSON,
+)
+def explain(
+    model: Path,
+    data: list[str],
+    sample: str | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Explain predictions by views: predictions of each view, trust or weights, contributions.
+
+    --sample explains one sample in the terminal, --output writes a report about all of them.
+
+    Example: lokl explain ill.lokl blood.csv pulse.csv --sample P017 -o report.html
+    """
+    if sample is None and output is None:
+        stop("nothing to do; pass --sample ID, --output report.html, or both", 2)
+    with one_line_errors():
+        from lokl._files import check_writable
+
+        if output is not None:
+            check_writable(output)
+        fitted, table = _read_samples(model, data, given)
+        explanation = None if sample is None else explain_sample(fitted, table, sample)
+        if output is not None:
+            from lokl.report import write
+            from lokl.study.outputs import model_report
+
+            again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
+            write(model_report(fitted, table, model.name, again), output)
+    if explanation is not None and as_json:
+        print_json(explanation.to_dict())
+    elif explanation is not None:
+        typer.echo(str(explanation))
+    if output is not None and not as_json:
+        typer.echo(str(output))
+
+
+def explain_sample(model: Any, table: Any, name: str) -> Any:
+    """Return the explanation of one sample of a table, with its most similar samples.
+
+    Parameters
+    ----------
+    model : fitted model
+    table : Table
+    name : str
+        Id of the sample.
+
+    Returns
+    -------
+    explanation : SampleExplanation
+    """
+    from lokl.explain import explain, nearest_samples
+    from lokl.explain.explanation import Neighbour
+    from lokl.tables import TableError
+
+    if name not in table.ids:
+        raise TableError(f"no sample {name!r}; the first are {', '.join(table.ids[:3])}")
+    row = table.ids.index(name)
+    near = nearest_samples(model, table.frame, row, _NEIGHBOURS)
+    rows = [k for k, _ in near]
+    predicted = model.predict(table.frame.iloc[rows]).tolist() if rows else []
+    neighbours = tuple(
+        Neighbour(table.ids[k], prediction, similarity)
+        for (k, similarity), prediction in zip(near, predicted, strict=True)
+    )
+    explanation = explain(model, table.frame.iloc[[row]], ids=[name])
+    return replace(explanation.sample(name), neighbours=neighbours)
+
+
+@takes(model=MODEL_FILE, as_json=AS_JSON)
+def info(model: Path, as_json: bool) -> None:
+    """Show what the file of a model contains, without loading the model.
+
+    Example: lokl info ill.lokl
+    """
+    with one_line_errors():
+        from lokl._text import shorten_list
+        from lokl.persistence import info as model_info
+
+        stored = model_info(model)
+    if as_json:
+        print_json(stored)
+        return
+    accepted, target = stored["input"], stored["target"]
+    views = accepted["views"] or {}
+    rows = {
+        "model": " > ".join(stored["model"]),
+        "target": target["name"] or "",
+        "classes": shorten_list(target["classes"] or [], _SHOWN),
+        "columns": str(accepted["n_features"]),
+        **{f"view {view}": shorten_list(names, _SHOWN) for view, names in views.items()},
+        "settings": ", ".join(f"{k}={v}" for k, v in stored["settings"].items() if k != "kernels"),
+        "saved": f"{stored['saved']} by lokl {stored['lokl']}, format {stored['format']}",
+        "versions": ", ".join(f"{k} {v}" for k, v in stored["environment"].items() if v),
+    }
+    width = max(map(len, rows))
+    for name, text in rows.items():
+        if text:
+            typer.echo("\n".join(wrapped(text, f"{name:<{width}}  ", " " * (width + 2))))
