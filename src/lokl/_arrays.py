@@ -56,6 +56,11 @@ def as_dense(X: Any) -> Array:
     return np.asarray(X.toarray() if is_sparse(X) else X)
 
 
+def slices(size: int, step: int) -> list[slice]:
+    """Return slices of at most `step` indices that divide ``range(size)``."""
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
 def column(values: Array) -> Array:
     """Return values as columns: shape (n,) becomes (n, 1)."""
     return values if values.ndim == 2 else values[:, np.newaxis]

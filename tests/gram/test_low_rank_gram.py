@@ -236,7 +236,8 @@ def test_a_function_of_new_samples_is_the_sum_over_the_training_samples(kind, ca
     trusts = gram.kernel(ConstantGate(), np.ones(len(kernels)))
     b = np.array([1.0, -1.0])
     ask = gram.expansion(trusts, u, b)
-    between = [trusts._features(Z)[:, s] @ trusts._features(X)[:, s].T for s in gram.features.spans]
+    far, near = (trusts.features.features(trusts._points(samples)) for samples in (Z, X))
+    between = [far[:, s] @ near[:, s].T for s in gram.features.spans]
     expected = np.einsum("izj,jir,jt->zt", between, gram.gates, u)
     trusting = ask.prepare_ungated(Samples.of(Z))
     assert_allclose(ask.at(trusting), expected + b, rtol=1e-7, atol=1e-7)

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from lokl.gram.gated_kernel import GatedKernel as GatedKernel
     from lokl.gram.low_rank import LowRank as LowRank
     from lokl.gram.low_rank import LowRankGram as LowRankGram
-    from lokl.gram.low_rank import LowRankKernel as LowRankKernel
     from lokl.gram.low_rank import LowRankProducts as LowRankProducts
 
 __getattr__, __all__ = lazy_exports(__name__)

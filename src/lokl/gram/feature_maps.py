@@ -8,11 +8,22 @@ is far cheaper than features. New samples only need their columns.
 
 Columns and features of all kernels are side by side in *tiles* of some rows, (n_rows, size). The
 columns of kernel ``i`` are ``starts[i]:starts[i + 1]``.
+
+Landmarks
+---------
+Randomly pivoted Cholesky draws a sample with a probability in proportion to the residual of its
+diagonal entry, after subtracting the part that the samples drawn before explain. Samples similar to
+a drawn one are hardly ever drawn, outliers early. Only the diagonal of the matrix and the columns
+of the drawn samples are computed.
+
+Samples are drawn in blocks: many proposals at once, of which those are rejected that the accepted
+ones before them explain. Accepted samples are distributed as if they had been drawn one by one, and
+the columns of a block are updated by one matrix product.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -20,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from lokl._arrays import Array
+from lokl._arrays import Array, slices
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
 from lokl._warnings import warn_once
@@ -35,10 +46,18 @@ _LEAST_PIVOT = {4: 1e-6, 8: 1e-11}
 # If factor and matrix differ by more than this share of the largest entry, the kernel is not
 # positive semidefinite. Checked in this many rows.
 _INDEFINITE, _CHECKED_ROWS = 1e-3, 200
-# Entries of one tile of columns, and bounds on its rows.
-_TILE, _FEWEST_ROWS, _MOST_ROWS = 2**20, 32, 1024
+# Entries of one tile, bounds on the rows of a tile of columns, and least rows of stored features.
+_TILE, _FEWEST_ROWS, _MOST_ROWS, _FEWEST_STORED = 2**20, 32, 1024, 256
 # Columns of a triangular matrix that are solved at once; rows worth a thread of their own.
 _SOLVED_COLUMNS, _SOLVED_ROWS = 128, 32
+# Share of the landmarks that are proposed at once; at least, and at most.
+_SHARE, _FEWEST, _MOST = 0.1, 16, 256
+# Residual share of the trace that counts as zero, by the bytes of a number.
+_NOTHING = {4: 1e-7, 8: 1e-13}
+# Pivots below this share of the diagonal residual are rounding.
+_LEAST_SHARE = 1e-12
+# After this many blocks in a row without an accepted sample, the residual is rounding.
+_PATIENCE = 3
 # For at most this many sums, a copy of the tile in another precision is not worth its cost.
 _FEW_SUMS = 8
 
@@ -126,17 +145,16 @@ class FeatureMap(ABC):
     def cast(self, plan: GramPlan) -> "FeatureMap":
         """Return the same map in the precision of another plan of its kernels."""
 
-    @abstractmethod
     def loads(self, weights: Array) -> Array:
         """Return loads of columns, (size, ...), from weights of features."""
+        return weights
 
-    @abstractmethod
     def gathered(self, sums: Array) -> Array:
         """Return sums over features, (size, ...), from sums over columns."""
+        return sums
 
-    @abstractmethod
-    def whiten(self, columns: Array) -> None:
-        """Turn columns into features, in place."""
+    def whiten(self, columns: Array) -> None:  # noqa: B027
+        """Turn columns into features, in place; the default is for columns that are features."""
 
     @property
     def landmarks(self) -> Array:
@@ -175,11 +193,17 @@ class FeatureMap(ABC):
             self.whiten(tile)
             yield part, tile
 
-    def sweep(self, points: Points, visit: Visit, sums: Array) -> Array:
+    def sweep(self, points: Points, visit: Visit, sums: Array, stored: Array | None) -> Array:
         """Call `visit` with tiles of columns of all samples; return the sums it adds up.
 
-        Threads share the samples, and each has its own sums.
+        Threads share the samples, and each has its own sums. If features of all samples are
+        `stored`, (n_samples, size), the tiles are pieces of them.
         """
+        if stored is not None:
+            step = max(_TILE // max(self.size, 1), _FEWEST_STORED)
+            for part in slices(len(stored), step):
+                visit(part, stored[part], sums)
+            return sums
         ungated, sums_by_start = points.ungated(), dict[int, Array]()
 
         def visit_some(start: int, stop: int) -> None:
@@ -193,28 +217,56 @@ class FeatureMap(ABC):
             sums += sums_by_start[start]
         return sums
 
-    def sums(self, points: Points, loads: Array) -> Array:
-        """Return ``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, ...)."""
-        out = np.zeros((points.n_samples, self.plan.n_kernels, *loads.shape[1:]))
+    def map(
+        self,
+        points: Points,
+        function: Callable[[slice, Array], Array],
+        shape: tuple[int, ...],
+        stored: Array | None = None,
+    ) -> Array:
+        """Return ``function(part, tile)`` of all tiles of :meth:`sweep`, (n_samples, *shape)."""
+        out = np.zeros((points.n_samples, *shape))
 
         def visit(part: slice, tile: Array, _: Array) -> None:
-            out[part] = sum_by_kernel(tile, self.starts, loads)
+            out[part] = function(part, tile)
 
-        self.sweep(points, visit, np.empty(0))
+        self.sweep(points, visit, np.empty(0), stored)
         return out
+
+    def sums(self, points: Points, loads: Array, stored: Array | None = None) -> Array:
+        """Return ``<columns_i(x), loads_i>`` at all samples, (n_samples, n_kernels, ...)."""
+        shape = (self.plan.n_kernels, *loads.shape[1:])
+        starts = self.starts
+        return self.map(points, lambda _, tile: sum_by_kernel(tile, starts, loads), shape, stored)
+
+    def gated_features(self, points: Points) -> Array:
+        """Return the features of samples times their gates, (n_samples, size * rank)."""
+        return self.gated(self.features(points), points.gates)
+
+    def gated(self, Phi: Array, gates: Array) -> Array:
+        """Return features times gates, (n_samples, size * rank), in the order of flat weights.
+
+        `Phi` are features without gates, (n_samples, size), and `gates` (n_samples, n_kernels,
+        rank).
+        """
+        out = np.empty((*Phi.shape, gates.shape[2]), dtype=Phi.dtype)
+        for i, span in enumerate(self.spans):
+            for r in range(gates.shape[2]):
+                out[:, span, r] = Phi[:, span] * gates[:, i, r, np.newaxis]
+        return out.reshape(len(Phi), Phi.shape[1] * gates.shape[2])
 
     def _tiles(self, ungated: Points, rows: Array) -> Iterator[tuple[slice, Array]]:
         """Yield columns of samples, some rows at a time, in an array that is reused."""
         step = self._tile_rows
         buffer = np.empty((min(step, len(rows)), self.size), dtype=self.plan.dtype)
-        for begin in range(0, len(rows), step):
-            part = slice(begin, min(begin + step, len(rows)))
+        for part in slices(len(rows), step):
             tile = buffer[: part.stop - part.start]
             self.columns(ungated, rows[part], tile)
             yield part, tile
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "starts"}
+        # Cached properties are computed again when needed.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,46 +347,30 @@ class LandmarkMap(FeatureMap):
         return out.reshape(values.shape)
 
     def whiten(self, columns: Array) -> None:
-        for span, substitution in zip(self.spans, self._substitutions, strict=True):
-            run_chunked(substitution, len(columns), _SOLVED_ROWS, columns[:, span])
+        for span, blocks in zip(self.spans, self._inverses, strict=True):
+            run_chunked(_substitute, len(columns), _SOLVED_ROWS, columns[:, span], blocks)
 
     @cached_property
-    def _substitutions(self) -> list["_Substitution"]:
-        return [_Substitution.of(factor, self.plan.dtype) for factor in self.factors]
+    def _inverses(self) -> list[list[tuple[slice, Array, Array]]]:
+        """Blocks of each factor: positions, transposed entries before them, transposed inverse."""
+        inverses = []
+        for factor in self.factors:
+            blocks = []
+            for span in slices(len(factor), _SOLVED_COLUMNS):
+                square = factor[span, span]
+                inverse = solve_triangular(square, np.eye(len(square)), lower=True)
+                before = np.ascontiguousarray(factor[span, : span.start].T, self.plan.dtype)
+                blocks.append((span, before, np.ascontiguousarray(inverse.T, self.plan.dtype)))
+            inverses.append(blocks)
+        return inverses
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_substitutions"}
 
-
-@dataclass(frozen=True, eq=False)
-class _Substitution:
-    """Rows times ``L^-T``, block by block: matrix products, and as accurate as substitution.
-
-    Attributes
-    ----------
-    blocks : list of (slice, array, array)
-        Positions, the transposed entries before them, and the transposed inverse of the block.
-    """
-
-    blocks: list[tuple[slice, Array, Array]]
-
-    @classmethod
-    def of(cls, factor: Array, dtype: Any) -> "_Substitution":
-        blocks = []
-        for begin in range(0, len(factor), _SOLVED_COLUMNS):
-            span = slice(begin, min(begin + _SOLVED_COLUMNS, len(factor)))
-            square = factor[span, span]
-            inverse = solve_triangular(square, np.eye(len(square)), lower=True)
-            before = np.ascontiguousarray(factor[span, :begin].T, dtype=dtype)
-            blocks.append((span, before, np.ascontiguousarray(inverse.T, dtype=dtype)))
-        return cls(blocks)
-
-    def __call__(self, start: int, stop: int, columns: Array) -> None:
-        rows = columns[start:stop]
-        for span, before, inverse in self.blocks:
-            rest = rows[:, span] - rows[:, : span.start] @ before
-            rows[:, span] = rest @ inverse
+def _substitute(start: int, stop: int, columns: Array, blocks: Any) -> None:
+    """Multiply rows by ``L^-T``, block by block: matrix products, as accurate as substitution."""
+    rows = columns[start:stop]
+    for span, before, inverse in blocks:
+        rest = rows[:, span] - rows[:, : span.start] @ before
+        rows[:, span] = rest @ inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,15 +419,6 @@ class FourierMap(FeatureMap):
             values[:, :half], values[:, half:] = np.cos(angles), np.sin(angles)
             values *= (points.normalizers[rows, i, np.newaxis] / np.sqrt(half)).astype(out.dtype)
 
-    def loads(self, weights: Array) -> Array:
-        return weights
-
-    def gathered(self, sums: Array) -> Array:
-        return sums
-
-    def whiten(self, columns: Array) -> None:
-        pass
-
 
 def _family_of(plan: GramPlan, kernel: int) -> int:
     """Return the index of the family of a kernel."""
@@ -401,8 +428,8 @@ def _family_of(plan: GramPlan, kernel: int) -> int:
 def _orthogonal(width: int, count: int, rng: np.random.RandomState) -> Array:
     """Return normal vectors, (width, count), orthogonal within blocks: less error per vector."""
     blocks = []
-    for begin in range(0, count, width):
-        size = min(width, count - begin)
+    for part in slices(count, width):
+        size = part.stop - part.start
         directions, _ = np.linalg.qr(rng.normal(size=(width, size)))
         blocks.append(directions * np.sqrt(rng.chisquare(width, size=size)))
     return np.hstack(blocks)
@@ -456,3 +483,80 @@ def _factor(K: Array, least: float, label: str) -> tuple[Array, Array]:
             "the low-rank SVM uses the part of it that landmarks explain",
         )
     return order[:rank].astype(np.intp), np.ascontiguousarray(columns[:rank])
+
+
+def choose_landmarks(points: Points, most: int, rng: np.random.RandomState) -> tuple[Array, Array]:
+    """Choose at most `most` samples by blocked randomly pivoted Cholesky.
+
+    Parameters
+    ----------
+    points : Points
+        Samples under the kernels and gates of the matrix.
+    most : int
+    rng : RandomState
+
+    Returns
+    -------
+    rows : array of int of shape (n_landmarks,)
+        In the order in which they were drawn.
+    factor : array of shape (n_samples, n_landmarks)
+        ``F`` with ``K`` close to ``F F'``.
+    """
+    n, dtype = points.n_samples, points.plan.dtype
+    diag = np.maximum(mixing.diag(points), 0.0)
+    trace, nothing = float(diag.sum()), _NOTHING[dtype.itemsize]
+    all_rows, left = np.arange(n), diag.copy()
+    # Columns of the factor are filled block by block.
+    factor = np.empty((n, min(most, n)), dtype=dtype)
+    rows: list[int] = []
+    size = int(np.clip(_SHARE * most, _FEWEST, _MOST))
+    idle = 0
+    while len(rows) < factor.shape[1] and left.sum() > nothing * trace and idle < _PATIENCE:
+        proposed = rng.choice(n, size=size, p=left / left.sum())
+        part = points.take(proposed)
+        explained = factor[proposed, : len(rows)].astype(np.float64)
+        block = mixing.block(part, part) - explained @ explained.T
+        chosen = _accepted(block, left[proposed], rng)[: factor.shape[1] - len(rows)]
+        idle = 0 if len(chosen) else idle + 1
+        if not len(chosen):
+            continue
+        new = proposed[chosen]
+        columns = np.empty((n, len(new)), dtype=dtype)
+        mixing.fill(points, all_rows, points.take(new), columns, all_rows)
+        columns -= multiply(factor[:, : len(rows)], factor[new, : len(rows)].T)
+        small, failure = lapack.dpotrf(block[np.ix_(chosen, chosen)], lower=1, clean=1)
+        if failure:
+            # The residual of these samples is rounding.
+            left[new] = 0.0
+            continue
+        inverse = solve_triangular(small, np.eye(len(new)), lower=True)
+        columns = multiply(columns, inverse.T.astype(dtype))
+        factor[:, len(rows) : len(rows) + len(new)] = columns
+        rows += new.tolist()
+        left -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+        np.maximum(left, 0.0, out=left)
+        left[new] = 0.0
+    return np.array(rows, dtype=np.intp), factor[:, : len(rows)]
+
+
+def _accepted(block: Array, density: Array, rng: np.random.RandomState) -> Array:
+    """Return the positions of accepted proposals, each tested against the accepted ones before it.
+
+    Parameters
+    ----------
+    block : array of shape (n_proposed, n_proposed)
+        Residual of the matrix among the proposals.
+    density : array of shape (n_proposed,)
+        Residual of the diagonal, to which the proposals were drawn in proportion.
+    rng : RandomState
+    """
+    left, accepted = block.astype(np.float64), []
+    threshold = rng.uniform(size=len(density)) * density
+    for k in range(len(density)):
+        pivot = left[k, k]
+        if pivot <= threshold[k] or pivot <= _LEAST_SHARE * density[k]:
+            continue
+        accepted.append(k)
+        row = left[k, k:] / np.sqrt(pivot)
+        left[k:, k:] -= np.outer(row, row)
+    return np.array(accepted, dtype=np.intp)

@@ -4,6 +4,7 @@ The samples are laid out once, and all matrices on them share one memory.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,12 +104,12 @@ class InnerProducts:
             self._latest = points
         return points
 
-    def take(self, rows: Array) -> "InnerProducts":
+    def take(self, rows: Array) -> Self:
         """Return some of the samples in the same layouts, with their own memory."""
-        part = InnerProducts(
-            self.X[rows], cache_size=self.cache_size, dtype=self.dtype, keep=self.keep
-        )
+        part = copy(self)
+        part.X, part._latest = self.X[rows], None
         part._layouts = self._layouts.take(rows, part.X)
+        part.release()
         return part
 
     def release(self) -> None:

@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lokl._arrays import Array, Samples, as_samples
+from lokl._arrays import Array, Samples, as_samples, squared_norms
 from lokl._threads import limit_blas_for
 from lokl.gates.base import ConstantGate, Gate
 from lokl.gram import mixing
@@ -16,9 +16,14 @@ from lokl.gram.plan import GramPlan, Points, ranks_of
 from lokl.kernels.base import Kernel
 from lokl.kernels.samples import read_samples
 
+if TYPE_CHECKING:
+    from lokl.gram.feature_maps import FeatureMap
+
 
 class GatedKernel(Kernel):
     """``k(x, z) = sum_i <h_i(x), h_i(z)> k_i(x, z)`` with learned gate parameters.
+
+    The kernel of a low-rank SVM has ``<phi_i(x), phi_i(z)>`` instead of ``k_i(x, z)``.
 
     Parameters
     ----------
@@ -31,6 +36,8 @@ class GatedKernel(Kernel):
         Divide by ``sum_i <h_i(x), h_i(z)>``.
     names : sequence of str, optional
         Names of the kernels.
+    features : FeatureMap, optional
+        Features ``phi_i`` that approximate the kernels.
     """
 
     def __init__(
@@ -40,12 +47,14 @@ class GatedKernel(Kernel):
         params: Array,
         pair_normalized: bool = False,
         names: Sequence[str] | None = None,
+        features: "FeatureMap | None" = None,
     ):
         self.kernels = kernels
         self.gate = gate
         self.params = params
         self.pair_normalized = pair_normalized
         self.names = names
+        self.features = features
 
     def samples(self, X: Any) -> Samples:
         """Return rows as samples of its kernels; whole views may be missing."""
@@ -58,30 +67,44 @@ class GatedKernel(Kernel):
     @property
     def residual(self) -> Array:
         """Relative error of each kernel's approximation, (n_kernels,); zeros if exact."""
-        return np.zeros(len(self.kernels))
+        return np.zeros(len(self.kernels)) if self.features is None else self.features.residual
 
     def gram(self, samples: Samples, dtype: Any = "auto") -> GatedGram:
         """Return its Gram matrix on samples."""
+        if self.features is not None:
+            raise TypeError(
+                "a low-rank kernel has no exact matrix; call it on samples, or use its kernels"
+            )
         inner = InnerProducts(samples.filled, dtype=dtype)
         gates = self.gates(samples)
         return inner.gated(self.kernels, gates, pair_normalized=self.pair_normalized)
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._points(X)
-        if Z is None:
-            return mixing.block(left, left)
-        samples = self.samples(Z)
-        return mixing.block(left, Points.make(left.plan, samples.filled, self.gates(samples)))
+        right = left if Z is None else self._points(Z, left.plan)
+        if self.features is None:
+            return mixing.block(left, right)
+        near = self.features.gated_features(left)
+        far = near if Z is None else self.features.gated_features(right)
+        return np.asarray(near @ far.T)
 
     def diag(self, X: Any) -> Array:
-        return mixing.diag(self._points(X))
+        points = self._points(X)
+        if self.features is None:
+            return mixing.diag(points)
+        return squared_norms(self.features.gated_features(points))
 
     @property
     def label(self) -> str:
-        return f"gated({', '.join(self._names())})"
+        prefix = "" if self.features is None else "low-rank "
+        return f"{prefix}gated({', '.join(self._names())})"
 
-    def _points(self, X: Any) -> Points:
+    def _points(self, X: Any, plan: GramPlan | None = None) -> Points:
+        """Prepare samples for the features, for a given plan, or for a plan of these samples."""
         samples = self.samples(X)
+        plan = plan if self.features is None else self.features.plan
+        if plan is not None:
+            return Points.make(plan, samples.filled, self.gates(samples))
         inner = InnerProducts(samples.filled, dtype=np.float64)
         return inner.prepare(self.kernels, self.gates(samples), self.pair_normalized)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import Array, as_dense, is_sparse, squared_norms
+from lokl._arrays import Array, as_dense, is_sparse, slices, squared_norms
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
 from lokl.kernels.columns import take_columns
@@ -272,8 +272,7 @@ def choose_layout(X: Any) -> type[Layout]:
 def in_pieces(n_rows: int, n_columns: int, half: bool = False) -> list[slice]:
     """Return slices of rows that fit the buffer; `half` is for sums over half of the pairs."""
     size = _SUMS_BUFFER if half else _BUFFER
-    step = int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS))
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    return slices(n_rows, int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS)))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@
 has a vector of *weights* for each rank of the gates, (size, rank), where ``size`` counts the
 features of all kernels: ``f(x) = sum_ir h_ir(x) <w_ir, phi_i(x)>``.
 
-The classes mirror the exact ones: `LowRankProducts`, `LowRankGram`, `LowRankKernel` and
-`LowRankExpansion`.
+The classes mirror the exact ones: `LowRankProducts`, `LowRankGram` and `LowRankExpansion`.
 """
 
 import logging
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array, Samples, column, read_only
+from lokl._arrays import Array, column, read_only, slices
 from lokl._threads import limit_blas_for, multiply
 from lokl.gates.base import Gate
 from lokl.gram import mixing
@@ -25,14 +24,13 @@ from lokl.gram.feature_maps import (
     FeatureMap,
     FourierMap,
     LandmarkMap,
-    Visit,
     add_by_kernel,
+    choose_landmarks,
     squared_norms_by_kernel,
     sum_by_kernel,
 )
 from lokl.gram.gated_gram import GatedGram, InnerProducts
 from lokl.gram.gated_kernel import Expansion, GatedKernel
-from lokl.gram.landmarks import Landmarks, choose_landmarks
 from lokl.gram.memory import MEGABYTE
 from lokl.gram.plan import GramPlan, Points
 from lokl.kernels.base import Kernel
@@ -44,10 +42,8 @@ logger = logging.getLogger("lokl")
 _MEASURED, _COMPARED = 4096, 500
 # Least number of samples per landmark to choose from, if memory is short.
 _CHOICE = 4
-# Entries of one tile of stored features, of one block of gated ones, and the least rows of both.
-_TILE, _BLOCK, _FEWEST_ROWS = 2**20, 2**24, 256
-# For sweeps that write their results elsewhere.
-_NO_SUMS = np.empty(0)
+# Entries of one block of gated features, and the least rows of it.
+_BLOCK, _FEWEST_ROWS = 2**24, 256
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,6 @@ class LowRank:
     seed: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureMaps:
-    """The feature map of a list of kernels in two precisions."""
-
-    precise: FeatureMap  # float64, for new samples
-    training: FeatureMap  # in the precision of the training samples
-
-
 class LowRankProducts(InnerProducts):
     """Training samples with features of low rank instead of inner products.
 
@@ -97,7 +85,7 @@ class LowRankProducts(InnerProducts):
         super().__init__(X, cache_size=cache_size, dtype=dtype)
         self.how = how
         # They depend on the kernels, but not on gates or costs.
-        self._maps: list[FeatureMaps] = []
+        self._maps: list[tuple[FeatureMap, FeatureMap]] = []
         self._stored: tuple[FeatureMap | None, Array] = (None, np.empty((0, 0)))
 
     def gated(
@@ -117,21 +105,18 @@ class LowRankProducts(InnerProducts):
         self.maps(points)
         return LowRankGram.of(self, points)
 
-    def take(self, rows: Array) -> "LowRankProducts":
-        """Return some of the samples, with the feature maps of all of them."""
-        part = LowRankProducts(self.X[rows], self.how, cache_size=self.cache_size, dtype=self.dtype)
-        part._layouts = self._layouts.take(rows, part.X)
-        part._maps = list(self._maps)
-        return part
-
     def release(self) -> None:
         super().release()
         self._stored = (None, np.empty((0, 0)))
 
-    def maps(self, points: Points) -> FeatureMaps:
-        """Return the feature maps of the kernels of points, made when first needed."""
+    def maps(self, points: Points) -> tuple[FeatureMap, FeatureMap]:
+        """Return the feature map of the kernels of points in two precisions, made at first use.
+
+        The first is in float64, for new samples; the second in the precision of the points.
+        """
         for maps in self._maps:
-            if _same_features(maps.training.plan, points.plan):
+            made_for, plan = maps[1].plan, points.plan
+            if made_for.kernels == plan.kernels and made_for.preparation == plan.preparation:
                 return maps
         maps = self._make(points)
         # Two lists of kernels in turn find both.
@@ -149,34 +134,43 @@ class LowRankProducts(InnerProducts):
             self._stored = (features, features.features(points))
         return self._stored[1]
 
-    def _make(self, points: Points) -> FeatureMaps:
+    def _make(self, points: Points) -> tuple[FeatureMap, FeatureMap]:
         rng = np.random.RandomState(self.how.seed)
         n, plan, ungated = points.n_samples, points.plan, points.ungated()
         # Bound kernels are planned as before, in another precision.
         double = GramPlan.make(plan.kernels, self._layouts, np.float64, plan.pair_normalized)
-        chosen: Landmarks | None = None
+        rows, factor = np.empty(0, np.intp), np.empty((0, 0))
         if self.how.kind == "fourier":
             precise: FeatureMap = FourierMap.make(double, self.how.rank, points, rng)
             residual = _matrix_error(precise.cast(plan), ungated.take(_spaced(n, _COMPARED)))
         else:
-            chosen = self._landmarks(ungated, rng)
-            ones = np.ones((len(chosen.rows), plan.n_kernels))
-            landmarks = Points.make(double, self.X[chosen.rows], ones)
-            precise = LandmarkMap.make(landmarks, chosen.rows, plan.dtype)
+            rows, factor = self._landmarks(ungated, rng)
+            landmarks = Points.make(double, self.X[rows], np.ones((len(rows), plan.n_kernels)))
+            precise = LandmarkMap.make(landmarks, rows, plan.dtype)
             residual = _trace_error(precise.cast(plan), ungated.take(_spaced(n, _MEASURED)))
         precise = replace(precise, residual=residual)
-        maps = FeatureMaps(precise, precise.cast(plan))
+        training = precise.cast(plan)
         errors = ", ".join(f"{error:.2g}" for error in residual)
-        logger.info("low rank: %s features, relative error %s", maps.training.sizes, errors)
-        if chosen is not None:
-            self._store_factor(maps.training, chosen)
-        return maps
+        logger.info("low rank: %s features, relative error %s", training.sizes, errors)
+        # The factor of the landmarks may be the features of all samples.
+        fits = factor.nbytes <= self.cache_size * MEGABYTE
+        if factor.size and fits and np.array_equal(training.landmarks, rows):
+            self._stored = (training, factor)
+        return precise, training
 
-    def _landmarks(self, points: Points, rng: np.random.RandomState) -> Landmarks:
-        """Choose landmarks; all samples if they are few."""
+    def _landmarks(self, points: Points, rng: np.random.RandomState) -> tuple[Array, Array]:
+        """Choose landmarks; all samples if they are few.
+
+        Returns
+        -------
+        rows : array of int of shape (n_landmarks,)
+        factor : array of shape (n_samples, n_landmarks)
+            Features of the only kernel; empty if there are several, or if landmarks are chosen
+            from some of the samples.
+        """
         n, rank, no_factor = points.n_samples, self.how.rank, np.empty((0, 0))
         if n <= rank:
-            return Landmarks(np.arange(n), 0.0, no_factor)
+            return np.arange(n), no_factor
         room = int(self.cache_size * MEGABYTE // (points.plan.dtype.itemsize * rank))
         size = min(n, self.how.sample_size, max(room, _CHOICE * rank))
         sample = np.arange(n) if size == n else np.sort(rng.choice(n, size=size, replace=False))
@@ -185,24 +179,11 @@ class LowRankProducts(InnerProducts):
         means = np.maximum(mixing.diag_by_kernel(part).mean(axis=0), 0.0)
         gates = np.divide(1.0, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
         scaled = part.regated(np.broadcast_to(gates, (size, len(gates))))
-        chosen = choose_landmarks(scaled, rank, rng)
+        rows, factor = choose_landmarks(scaled, rank, rng)
         if size < n or len(gates) > 1:
-            return replace(chosen, rows=sample[chosen.rows], factor=no_factor)
-        chosen.factor[...] *= np.sqrt(means[0])
-        return chosen
-
-    def _store_factor(self, features: FeatureMap, chosen: Landmarks) -> None:
-        """Store the factor of the landmarks as features, if it is of all samples and one kernel."""
-        fits = chosen.factor.nbytes <= self.cache_size * MEGABYTE
-        if chosen.factor.size and fits and np.array_equal(features.landmarks, chosen.rows):
-            self._stored = (features, chosen.factor)
-
-
-def _same_features(left: GramPlan, right: GramPlan) -> bool:
-    """Whether two plans have the same features."""
-    views = [[family.view for family in plan.families] for plan in (left, right)]
-    same = left.kernels == right.kernels and left.dtype == right.dtype
-    return same and views[0] == views[1]
+            return sample[rows], no_factor
+        factor *= np.sqrt(means[0])
+        return rows, factor
 
 
 def _spaced(n: int, most: int) -> Array:
@@ -228,71 +209,6 @@ def _matrix_error(features: FeatureMap, points: Points) -> Array:
     norm = np.linalg.norm(K, axis=(0, 2))
     error = np.linalg.norm(approximate - K, axis=(0, 2))
     return np.asarray(error / np.where(norm > 0, norm, 1.0))
-
-
-def _gated_features(Phi: Array, gates: Array, spans: list[slice]) -> Array:
-    """Return features times gates, (n_samples, size * rank), in the order of flat weights."""
-    out = np.empty((*Phi.shape, gates.shape[2]), dtype=Phi.dtype)
-    for i, span in enumerate(spans):
-        for r in range(gates.shape[2]):
-            out[:, span, r] = Phi[:, span] * gates[:, i, r, np.newaxis]
-    return out.reshape(len(Phi), Phi.shape[1] * gates.shape[2])
-
-
-class LowRankKernel(GatedKernel):
-    """``k(x, z) = sum_i <h_i(x), h_i(z)> <phi_i(x), phi_i(z)>``: the kernel of a low-rank SVM.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Bound kernels, which the features approximate.
-    gate : Gate
-    params : array
-        Learned parameters of the gate.
-    features : FeatureMap
-        Features of the kernels.
-    names : sequence of str, optional
-        Names of the kernels.
-    """
-
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        gate: Gate,
-        params: Array,
-        features: FeatureMap,
-        names: Sequence[str] | None = None,
-    ):
-        super().__init__(kernels, gate, params, False, names)
-        self.features = features
-
-    @property
-    def residual(self) -> Array:
-        return self.features.residual
-
-    def gram(self, samples: Samples, dtype: Any = "auto") -> GatedGram:
-        raise TypeError(
-            "a low-rank kernel has no exact matrix; call it on samples, or use its kernels"
-        )
-
-    def __call__(self, X: Any, Z: Any = None) -> Array:
-        left = self._features(X)
-        right = left if Z is None else self._features(Z)
-        return np.asarray(left @ right.T)
-
-    def diag(self, X: Any) -> Array:
-        features = self._features(X)
-        return np.asarray(np.einsum("jk,jk->j", features, features))
-
-    @property
-    def label(self) -> str:
-        return f"low-rank {super().label}"
-
-    def _features(self, X: Any) -> Array:
-        """Return gated features of samples, (n_samples, size * rank)."""
-        samples = self.samples(X)
-        points = Points.make(self.features.plan, samples.filled, self.gates(samples))
-        return _gated_features(self.features.features(points), points.gates, self.features.spans)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,12 +262,12 @@ class LowRankGram(GatedGram):
     inner: LowRankProducts
 
     @cached_property
-    def _maps(self) -> FeatureMaps:
+    def _maps(self) -> tuple[FeatureMap, FeatureMap]:
         return self.inner.maps(self.points)
 
     @property
     def features(self) -> FeatureMap:
-        return self._maps.training
+        return self._maps[1]
 
     @cached_property
     def exact(self) -> GatedGram:
@@ -363,10 +279,10 @@ class LowRankGram(GatedGram):
         return True
 
     def kernel(self, gate: Gate, params: Array, names: Sequence[str] | None = None) -> GatedKernel:
-        return LowRankKernel(self.kernels, gate, params, self._maps.precise, names)
+        return GatedKernel(self.kernels, gate, params, names=names, features=self._maps[0])
 
     def expansion(self, kernel: GatedKernel, coef: Array, intercept: Array) -> Expansion:
-        precise = self._maps.precise
+        precise = self._maps[0]
         return LowRankExpansion(kernel, intercept, precise, precise.loads(self.backward(coef)))
 
     @property
@@ -393,27 +309,6 @@ class LowRankGram(GatedGram):
         """Length of the weights of a function: features times the rank of the gates."""
         return int(self.features.size * self.gates.shape[2])
 
-    def _sweep(self, visit: Visit, sums: Array) -> Array:
-        """Call `visit` with tiles of stored features, or of columns; return the sums."""
-        stored = self.stored_features
-        if stored is None:
-            return self.features.sweep(self.points, visit, sums)
-        step = max(_TILE // max(self.features.size, 1), _FEWEST_ROWS)
-        for begin in range(0, self.n_samples, step):
-            part = slice(begin, min(begin + step, self.n_samples))
-            visit(part, stored[part], sums)
-        return sums
-
-    def _map(self, function: Callable[[slice, Array], Array], *shape: int) -> Array:
-        """Return ``function(part, tile)`` of all tiles, (n_samples, *shape)."""
-        out = np.zeros((self.n_samples, *shape))
-
-        def visit(part: slice, tile: Array, _: Array) -> None:
-            out[part] = function(part, tile)
-
-        self._sweep(visit, _NO_SUMS)
-        return out
-
     def _reduce(self, coef: Callable[[slice, Array], Array], n_columns: int) -> Array:
         """Return sums of gated features times ``coef(part, tile)``, (size, rank, n_columns).
 
@@ -428,7 +323,8 @@ class LowRankGram(GatedGram):
             flat = flat.astype(tile.dtype if self.fits else np.float64, copy=False)
             add_by_kernel(tile, self.features.starts, flat, sums)
 
-        sums = self._sweep(visit, np.zeros((rank * n_columns, size)))
+        zeros = np.zeros((rank * n_columns, size))
+        sums = self.features.sweep(self.points, visit, zeros, self.stored_features)
         weights = np.ascontiguousarray(sums.T).reshape(size, rank, n_columns)
         return weights if self.fits else self.features.gathered(weights)
 
@@ -449,9 +345,7 @@ class LowRankGram(GatedGram):
 
         Weights are (size, ...).
         """
-        starts, loads = self.features.starts, self._loads(weights)
-        shape = (self.plan.n_kernels, *weights.shape[1:])
-        return self._map(lambda _, tile: sum_by_kernel(tile, starts, loads), *shape)
+        return self.features.sums(self.points, self._loads(weights), self.stored_features)
 
     def forward(self, weights: Array) -> Array:
         """Return values of functions at all samples, (n_samples, n_functions).
@@ -460,6 +354,10 @@ class LowRankGram(GatedGram):
         """
         loads = self._loads(weights)
         return self._map(lambda part, tile: self._values(part, tile, loads), weights.shape[2])
+
+    def _map(self, function: Callable[[slice, Array], Array], width: int) -> Array:
+        """Return ``function(part, tile)`` of all tiles, (n_samples, width)."""
+        return self.features.map(self.points, function, (width,), self.stored_features)
 
     def backward(self, coef: Array) -> Array:
         """Return ``w_ir = sum_j h_ir(j) coef_jt phi_i(x_j)``, (size, rank, n_columns)."""
@@ -477,7 +375,7 @@ class LowRankGram(GatedGram):
 
     def gated_rows(self, index: Array) -> Array:
         """Return gated features of some samples, (len(index), n_weights)."""
-        return _gated_features(self._ungated_rows(index), self.gates[index], self.features.spans)
+        return self.features.gated(self._ungated_rows(index), self.gates[index])
 
     def _ungated_rows(self, index: Array) -> Array:
         """Return features of some samples without gates, (len(index), size)."""
@@ -504,9 +402,9 @@ class LowRankGram(GatedGram):
     def _compute(self, index: Array, slab: Array, slots: Array) -> None:
         near = self.gated_rows(index)
         step = max(_BLOCK // max(self.n_weights, 1), _FEWEST_ROWS)
-        for begin in range(0, self.n_samples, step):
-            part = np.arange(begin, min(begin + step, self.n_samples))
-            slab[slots, begin : part[-1] + 1] = multiply(near, self.gated_rows(part).T)
+        for part in slices(self.n_samples, step):
+            far = self.gated_rows(np.arange(part.start, part.stop))
+            slab[slots, part] = multiply(near, far.T)
 
     def rows_by_kernel(self, index: Array) -> Array:
         index = np.asarray(index, dtype=np.intp)
