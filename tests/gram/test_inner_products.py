@@ -49,13 +49,12 @@ def ask(gram, K, what, rng):
         held = np.flatnonzero(slots >= 0)
         close(slab[slots[held]], K[held], dtype)
     else:
-        subtract = gram.subtract if what == "subtract" else gram.subtract_whole
         target, coef = np.zeros(n), rng.normal(size=len(rows))
-        subtract(rows, coef, target)
+        gram.subtract(rows, coef, target)
         close(target, -K[:, rows] @ coef, dtype)
 
 
-QUESTIONS = ["rows", "block", "whole", "dot", "stored", "subtract", "subtract_whole"]
+QUESTIONS = ["rows", "block", "whole", "dot", "stored", "subtract"]
 
 
 @every_layout

@@ -7,17 +7,12 @@ from hypothesis import strategies as st
 from solver_cases import LOSSES, best_value, dual_value, make, mixed_cost, some_point
 
 from lokl.solvers import hinge
-from lokl.solvers._stored import climb, raise_costs
+from lokl.solvers._smo import climb, raise_costs
 from lokl.solvers.cost_path import StoredCostPath
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
 TOL = 1e-6
-
-
-def violation(problem, coef, gradient):
-    up, down = problem.violations(coef, gradient)
-    return up.max() - down.min()
 
 
 @pytest.mark.slow
@@ -96,10 +91,10 @@ def test_raised_costs_leave_a_feasible_point_with_its_gradient(seed, ratio):
     K, problem = make(seed, "hinge", 30, mixed_cost(seed, 30))
     path = StoredCostPath(K, TOL)
     path.solve(problem)
-    coef, gradient = (part.copy() for part in path._state)
+    coef, gradient = (part.copy() for part in path._last[1])
     raised = problem.weighted(np.full(30, ratio))
-    boxes = (problem.lower, problem.upper), (raised.lower, raised.upper)
-    raise_costs(K, (coef, gradient), problem.target, *boxes, 0.0, ratio, TOL)
+    boxes = problem.box, raised.box
+    raise_costs(K, (coef, gradient), problem.target, *boxes, ratio, TOL)
     scale = max(np.abs(coef).max(), 1.0)
     assert (raised.lower <= coef).all()
     assert (coef <= raised.upper).all()
@@ -115,7 +110,9 @@ def test_climbing_raises_the_objective(loss, seed):
     coef = some_point(problem, seed)
     gradient = problem.target - K @ coef - problem.ridge * coef
     before = dual_value(K, problem, coef)
-    climb(K, (coef, gradient), (problem.lower, problem.upper), problem.epsilon, problem.ridge, TOL)
+    moved, change = np.empty(60, dtype=np.int64), np.empty(60)
+    count = climb(K, (coef, gradient), problem.box, (moved, change), TOL)
+    gradient -= K[:, moved[:count]] @ change[:count]
     assert dual_value(K, problem, coef) >= before - 1e-9 * abs(before)
     assert (problem.lower <= coef).all()
     assert (coef <= problem.upper).all()

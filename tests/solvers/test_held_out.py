@@ -7,7 +7,7 @@ from lokl._warnings import DeferredWarnings
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Sigmoid
 from lokl.solvers import Exact, Machines, Solver, hinge
-from lokl.solvers.cost_path import solve_on_stored
+from lokl.solvers.exact import solve_on_stored
 from lokl.solvers.machines import folds_for, held_out_decisions, held_out_solutions
 
 

@@ -400,14 +400,8 @@ class GatedGram:
         for start in range(0, len(index), cache.capacity):
             part = slice(start, start + cache.capacity)
             slots = self.store(index[part])
-            self._subtract_rows(read_only(cache.slab), slots, coef[part], target)
-
-    def subtract_whole(self, index: Array, coef: Array, target: Array) -> None:
-        """Compute the same on :attr:`whole`."""
-        self._subtract_rows(self.whole, index, coef, target)
-
-    def _subtract_rows(self, rows: Array, slots: Array, coef: Array, target: Array) -> None:
-        run_chunked(_rows.subtract_rows, self.n_samples, TILE, rows, slots, coef, target)
+            arguments = (read_only(cache.slab), slots, coef[part], target)
+            run_chunked(_rows.subtract_rows, self.n_samples, TILE, *arguments)
 
     def dot(self, coef: Array) -> Array:
         """Return ``K @ coef`` for coefficients (n_samples,) or (n_samples, n_columns)."""

@@ -1,20 +1,35 @@
-"""Compiled sequential minimal optimization (SMO) on one small matrix."""
+"""Compiled sequential minimal optimization (SMO): pair moves in a working set, and larger moves.
+
+- :func:`smo` solves one small matrix. :func:`select` chooses its samples, and :func:`improve`
+  solves them and puts the result in its place.
+- :func:`climb` moves all free coefficients by conjugate gradients if there are many.
+- :func:`raise_costs` turns a solution into a warm start for larger costs.
+
+A `state` is the tuple of coefficients ``u`` and gradient ``t - (K + R) u``, both of shape (n,). A
+`box` is the tuple of lower bounds, upper bounds, epsilon and the diagonal of ``R``.
+"""
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
 from lokl._compiled import INNER, LOOP
+from lokl.gram._rows import subtract_rows
 
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.
 
 
 # Shown to users while a loop is compiled.
-PURPOSES = {"smo": "the exact solver"}
+PURPOSES = {"smo": "the exact solver", "select": "working sets", "raise_costs": "selection"}
 
 # Length of the chunks whose largest value is found first, before its position.
 _CHUNK = 64
+# Limit on the conjugate directions of one climb, and the most free coefficients whose matrix is
+# copied.
+_DIRECTIONS, _MOST_FREE = 60, 2500
+# Warm starts that `raise_costs` compares.
+STAY, SCALE_ALL, RAISE_BOUNDED = 0, 1, 2
 
 
 @njit(**LOOP, fastmath={"nnan", "nsz", "contract"})
@@ -175,3 +190,380 @@ def place_symmetric(matrix, places, block):
             column = places[p]
             for i in range(first, last):
                 matrix[i, column] = block[p, i]
+
+
+@njit(**LOOP)
+def copy_block(matrix, index, box, small):
+    """Copy the rows and columns of some samples, and add their ridge to the diagonal."""
+    count, ridge = index.shape[0], box[3]
+    for a in range(count):
+        source, target = matrix[index[a]], small[a]
+        for b in range(count):
+            target[b] = source[index[b]]
+        target[a] += ridge[index[a]]
+
+
+@njit(**LOOP)
+def extremes(state, box):
+    """Return the largest gain of raising a coefficient and the smallest loss of lowering one."""
+    coef, gradient = state
+    lower, upper, epsilon, _ = box
+    best, low = -np.inf, np.inf
+    for j in range(coef.shape[0]):
+        rise, fall = _offsets(coef[j], lower[j], upper[j], epsilon)
+        best = max(best, gradient[j] + rise)
+        low = min(low, gradient[j] + fall)
+    return best, low
+
+
+@njit(**LOOP)
+def select(state, box, rank, span, size, chosen):
+    """Select a working set: half from the last set, half the worst violators.
+
+    Parameters
+    ----------
+    state, box : tuples
+    rank : array of int8 of shape (n,)
+        2 for free samples of the last set, 1 for others of it that moved.
+    span : tuple of float
+        Largest gain, smallest loss, and the smallest violation that counts.
+    size : int
+    chosen : boolean array of shape (n,)
+        Receives the mask of at most `size` samples.
+    """
+    coef, gradient = state
+    lower, upper, epsilon, _ = box
+    n = coef.shape[0]
+    best, low, least = span
+    count = 0
+    for j in range(n):
+        chosen[j] = False
+    # The pair with the largest gain must fit in addition to the kept samples.
+    most = size // 2 if size >= 4 else 0
+    for wanted in (2, 1):
+        for j in range(n):
+            if rank[j] == wanted and count < most:
+                chosen[j] = True
+                count += 1
+    values, candidates = np.empty(n), np.empty(n, np.int64)
+    for rising in (True, False):
+        n_found = 0
+        for j in range(n):
+            rise, fall = _offsets(coef[j], lower[j], upper[j], epsilon)
+            value = gradient[j] + rise - low if rising else best - gradient[j] - fall
+            if value > least and not chosen[j]:
+                values[n_found], candidates[n_found] = value, j
+                n_found += 1
+        room = (size - count) // 2 if rising else size - count
+        count += _take_largest(values[:n_found], candidates, room, chosen)
+
+
+@njit(**INNER)
+def _take_largest(values, candidates, room, chosen):
+    """Mark the `room` candidates with the largest values, or all; return how many."""
+    count = values.shape[0]
+    if count <= room:
+        for q in range(count):
+            chosen[candidates[q]] = True
+        return count
+    if room <= 0:
+        return 0
+    last = np.partition(values, count - room)[count - room]
+    taken = 0
+    # Values above the last one come first, because many may be equal to it.
+    for above in (True, False):
+        for q in range(count):
+            fits = values[q] > last if above else values[q] == last
+            if fits and taken < room:
+                chosen[candidates[q]] = True
+                taken += 1
+    return taken
+
+
+@njit(**LOOP)
+def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps):
+    """Solve a working set, and set its coefficients.
+
+    Parameters
+    ----------
+    small : array of shape (>= n_set, >= n_set)
+        Matrix of the set, with its ridge.
+    state, box : tuples
+        Of all samples. The coefficients are updated, the gradient only for the ridge.
+    index : array of shape (n_set,)
+    set_gradient : array of shape (n_set,)
+        Gradient of the set, up to a constant, in the precision of the pair moves; updated.
+    rank : array of int8 of shape (n,)
+        Receives the ranks that :func:`select` reads.
+    moves : tuple of arrays of shape (n,)
+        Receives the samples whose coefficients changed, and their changes.
+    tol : float
+    max_steps : int
+
+    Returns
+    -------
+    steps : int
+    curvature : float
+        As of :func:`smo`.
+    n_moved : int
+    """
+    coef = state[0]
+    count = index.shape[0]
+    values, lower, upper = np.empty(count), np.empty(count), np.empty(count)
+    for a in range(count):
+        j = index[a]
+        values[a], lower[a], upper[a] = coef[j], box[0][j], box[1][j]
+    steps, _, curvature = smo(small, values, set_gradient, lower, upper, box[2], tol, max_steps)
+    for j in range(coef.shape[0]):
+        rank[j] = 0
+    for a in range(count):
+        j, u = index[a], values[a]
+        free = lower[a] < u < upper[a] and u != 0.0
+        rank[j] = 2 if free else (1 if u != coef[j] else 0)
+    return steps, curvature, _move(state, box[3], index, values, moves)
+
+
+@njit(**INNER)
+def _move(state, ridge, index, values, moves):
+    """Set coefficients of some samples, write their moves, and return how many changed.
+
+    The gradient is updated for the ridge only.
+    """
+    coef, gradient = state
+    moved, change = moves
+    n_moved = 0
+    for a in range(index.shape[0]):
+        j = index[a]
+        step = values[a] - coef[j]
+        if step != 0.0:
+            coef[j] = values[a]
+            gradient[j] -= ridge[j] * step
+            moved[n_moved], change[n_moved] = j, step
+            n_moved += 1
+    return n_moved
+
+
+@njit(**LOOP)
+def climb(matrix, state, box, moves, tol):
+    """Move all free coefficients by conjugate gradients, which raises the objective.
+
+    Near the optimum of a large cost hundreds of coefficients are free, and pair moves need many
+    steps to balance them. A direction costs one product with their matrix. A coefficient that
+    reaches a bound stays there, and the directions start again. Writes moves as :func:`improve`
+    does, and returns their number.
+    """
+    coef, gradient = state
+    epsilon = box[2]
+    free, low, high = _free(coef, box)
+    count = free.shape[0]
+    if count > _MOST_FREE:
+        return 0
+    small = np.empty((count, count), matrix.dtype)
+    copy_block(matrix, free, box, small)
+    u, slope, direction = np.empty(count), np.empty(count), np.zeros(count)
+    for a in range(count):
+        u[a] = coef[free[a]]
+        slope[a] = gradient[free[a]] - (epsilon if u[a] > 0.0 else -epsilon)
+    moving = np.ones(count, np.bool_)
+    before = 0.0
+    for _ in range(_DIRECTIONS):
+        middle, length, width = _slope_spread(slope, moving)
+        if width <= 0.5 * tol:
+            break
+        share = length / before if before > 0.0 else 0.0
+        for a in range(count):
+            direction[a] = slope[a] - middle + share * direction[a] if moving[a] else 0.0
+        product = _product(small, direction)
+        rise = curve = 0.0
+        reach = np.inf
+        for a in range(count):
+            rise += (slope[a] - middle) * direction[a]
+            curve += direction[a] * product[a]
+            if direction[a] > 0.0:
+                reach = min(reach, (high[a] - u[a]) / direction[a])
+            elif direction[a] < 0.0:
+                reach = min(reach, (low[a] - u[a]) / direction[a])
+        if curve <= 0.0 or rise <= 0.0:
+            break
+        step = min(rise / curve, reach)
+        before = length if step < reach else 0.0
+        for a in range(count):
+            u[a] += step * direction[a]
+            slope[a] -= step * product[a]
+            if step == reach and moving[a]:
+                room = high[a] - u[a] if direction[a] > 0.0 else u[a] - low[a]
+                if room <= 1e-9 * abs(direction[a]) * reach:
+                    u[a] = high[a] if direction[a] > 0.0 else low[a]
+                    moving[a] = False
+    _keep_sum(u, coef, free, low, high)
+    return _move(state, box[3], free, u, moves)
+
+
+@njit(**INNER)
+def _free(coef, box):
+    """Return the free coefficients and their bounds, which are 0 where the slope jumps there."""
+    n, epsilon = coef.shape[0], box[2]
+    free, low, high = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    count = 0
+    for j in range(n):
+        u = coef[j]
+        if box[0][j] < u < box[1][j] and u != 0.0:
+            free[count] = j
+            low[count] = 0.0 if (epsilon > 0.0 and u > 0.0) else box[0][j]
+            high[count] = 0.0 if (epsilon > 0.0 and u < 0.0) else box[1][j]
+            count += 1
+    return free[:count], low[:count], high[:count]
+
+
+@njit(**INNER)
+def _slope_spread(slope, moving):
+    """Return the mean of the moving slopes, their sum of squares around it, and their range."""
+    total, count = 0.0, 0
+    for a in range(slope.shape[0]):
+        if moving[a]:
+            total += slope[a]
+            count += 1
+    middle = total / max(count, 1)
+    squares, least, most = 0.0, 0.0, 0.0
+    for a in range(slope.shape[0]):
+        if moving[a]:
+            centred = slope[a] - middle
+            squares += centred * centred
+            least, most = min(least, centred), max(most, centred)
+    return middle, squares, most - least
+
+
+@njit(**INNER, fastmath={"nsz", "contract", "reassoc"})
+def _product(small, direction):
+    """Return ``small @ direction``, computed in the precision of the matrix."""
+    count = small.shape[0]
+    rounded = direction.astype(small.dtype)
+    out = np.empty(count)
+    for a in range(count):
+        row, total = small[a], small.dtype.type(0.0)
+        for b in range(count):
+            total += row[b] * rounded[b]
+        out[a] = total
+    return out
+
+
+@njit(**INNER)
+def _keep_sum(u, coef, free, low, high):
+    """Restore the sum of the coefficients, which rounding has changed, in one with enough room."""
+    count, excess = free.shape[0], 0.0
+    for a in range(count):
+        excess += u[a] - coef[free[a]]
+    for a in range(count):
+        if low[a] < u[a] < high[a] and low[a] < u[a] - excess < high[a]:
+            u[a] -= excess
+            break
+
+
+@njit(**LOOP)
+def raise_costs(matrix, state, target, before, box, ratio, tol):
+    """Move a solution towards the solution of the same problem with all bounds multiplied.
+
+    Three points are compared: the solution itself, all coefficients scaled as far as the objective
+    grows, and only those at their bounds raised as far as it grows. The first is right if no
+    coefficient is at its bound, the second if all are, the third in between. The point with the
+    fewest violations is taken.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+    state : tuple
+        Updated in place.
+    target : array of shape (n,)
+    before, box : tuples
+        Of the solution, and with bounds that are `ratio` times as large.
+    ratio : float
+        Above 1.
+    tol : float
+
+    Returns
+    -------
+    way : {STAY, SCALE_ALL, RAISE_BOUNDED}
+    """
+    coef, gradient = state
+    n, epsilon = coef.shape[0], box[2]
+    linear = quadratic = 0.0
+    for j in range(n):
+        linear += target[j] * coef[j] - epsilon * abs(coef[j])
+        quadratic += coef[j] * (target[j] - gradient[j])
+    fewest, way = _violators(coef, gradient, box, tol), STAY
+    scaled, scaled_gradient = np.empty(n), np.empty(n)
+    factor = min(max(linear / quadratic, 1.0), ratio) if quadratic > 0.0 else 1.0
+    if factor > 1.0:
+        for j in range(n):
+            scaled[j] = min(max(factor * coef[j], box[0][j]), box[1][j])
+            scaled_gradient[j] = target[j] - factor * (target[j] - gradient[j])
+        count = _violators(scaled, scaled_gradient, box, tol)
+        if count < fewest:
+            fewest, way = count, SCALE_ALL
+    raised, raised_gradient = _raise_bounded(matrix, state, before, box, ratio)
+    if _violators(raised, raised_gradient, box, tol) < fewest:
+        way = RAISE_BOUNDED
+    for j in range(n):
+        if way == SCALE_ALL:
+            coef[j], gradient[j] = scaled[j], scaled_gradient[j]
+        elif way == RAISE_BOUNDED:
+            coef[j], gradient[j] = raised[j], raised_gradient[j]
+    return way
+
+
+@njit(**INNER)
+def _raise_bounded(matrix, state, before, box, ratio):
+    """Raise the coefficients at their bounds; the side with the smaller sum goes all the way."""
+    coef, gradient = state
+    n, epsilon = coef.shape[0], box[2]
+    step = np.zeros(n)
+    plus = minus = 0.0
+    for j in range(n):
+        if coef[j] != 0.0 and (coef[j] <= before[0][j] or coef[j] >= before[1][j]):
+            step[j] = (ratio - 1.0) * coef[j]
+            plus += max(step[j], 0.0)
+            minus -= min(step[j], 0.0)
+    raised, raised_gradient = coef.copy(), gradient.copy()
+    if plus == 0.0 or minus == 0.0:
+        return raised, raised_gradient
+    index, change = np.empty(n, np.int64), np.empty(n)
+    count = 0
+    for j in range(n):
+        if step[j] != 0.0:
+            # The sum of all coefficients stays zero.
+            step[j] *= min(1.0, minus / plus) if step[j] > 0.0 else min(1.0, plus / minus)
+            index[count], change[count] = j, step[j]
+            count += 1
+    product = np.zeros(n)
+    subtract_rows(0, product.shape[0], matrix, index[:count], change[:count], product)
+    slope = curve = 0.0
+    for k in range(count):
+        j = index[k]
+        slope += change[k] * gradient[j] - epsilon * abs(change[k])
+        curve -= change[k] * product[j]
+    length = min(max(slope / curve, 0.0), 1.0) if curve > 0.0 else 1.0
+    for j in range(n):
+        raised[j] = min(max(coef[j] + length * step[j], box[0][j]), box[1][j])
+        raised_gradient[j] = gradient[j] + length * product[j]
+    return raised, raised_gradient
+
+
+@njit(**INNER)
+def _violators(coef, gradient, box, tol):
+    """Count samples that violate optimality at the intercept of the free samples."""
+    n, epsilon = coef.shape[0], box[2]
+    free = np.empty(n)
+    count = 0
+    for j in range(n):
+        if box[0][j] < coef[j] < box[1][j] and coef[j] != 0.0:
+            free[count] = gradient[j] - (epsilon if coef[j] > 0.0 else -epsilon)
+            count += 1
+    if count == 0:
+        return n
+    intercept = np.median(free[:count])
+    violators = 0
+    for j in range(n):
+        rise, fall = _offsets(coef[j], box[0][j], box[1][j], epsilon)
+        if gradient[j] + rise - intercept > tol or intercept - gradient[j] - fall > tol:
+            violators += 1
+    return violators

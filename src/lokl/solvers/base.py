@@ -16,8 +16,6 @@ from lokl.solvers.problem import Dual, Problem
 _ENTRIES, _OVERHEAD = 6e9, 200
 # Fewest steps per sample that a large problem may take.
 _STEPS_PER_SAMPLE = 1000
-# Rounds of working sets, each of which costs as much as thousands of steps in a small set.
-_ROUNDS, _ROUNDS_PER_SAMPLE = 5000, 0.1
 # Times that missing rows are computed, if memory is so small that most rounds miss one.
 _FETCHES, _FETCHES_PER_SAMPLE = 20_000, 100
 # Rounds without a decrease of the objective beyond rounding.
@@ -137,11 +135,6 @@ class TolerantSolver(Solver):
 def default_step_limit(n_samples: int, working_set: int, share: float = 1.0) -> int:
     """Return the limit on pair moves; a solver with slower moves takes a smaller `share`."""
     return int(max(share * _ENTRIES / (working_set + _OVERHEAD), _STEPS_PER_SAMPLE * n_samples))
-
-
-def default_round_limit(n_samples: int) -> int:
-    """Return the limit on the number of working sets."""
-    return int(max(_ROUNDS, _ROUNDS_PER_SAMPLE * n_samples))
 
 
 def default_fetch_limit(n_samples: int) -> int:

@@ -1,35 +1,24 @@
 """Regularisation paths: the same problem at rising costs, each solved from the last solution.
 
-- :class:`StoredCostPath` solves on a matrix that is stored as a whole, each problem in one compiled
-  call; :class:`RowCostPath` solves on rows, by any solver.
-- :func:`solve_on_stored` solves problems that leave out different samples of one stored matrix, in
-  threads. The solution with all samples is close, because most of its support stays. So each
-  problem starts from it, with working sets little larger than its support.
+:class:`StoredCostPath` solves on a matrix that is stored as a whole; :class:`RowCostPath` solves on
+rows, by any solver.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
 from typing import Protocol
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
-from lokl._threads import limit_blas_for, run_chunked
+from lokl._threads import limit_blas_for
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram
-from lokl.solvers.base import Solver, default_step_limit, is_indefinite, warn_indefinite
+from lokl.solvers.base import Solver, warn_indefinite
+from lokl.solvers.exact import STORED_SET, BlockSolver
 from lokl.solvers.machines import warm_start
 from lokl.solvers.problem import Dual, Problem
 
-_stored = CompiledModule("lokl.solvers._stored")
-_rows = CompiledModule("lokl.gram._rows")
-
-# Samples of a working set on a stored matrix: its block stays in the caches of a core.
-_WORKING_SET = 768
-# Samples of a working set relative to the support of a warm start, and the fewest.
-_SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
+_smo = CompiledModule("lokl.solvers._smo")
 
 
 class CostPath(Protocol):
@@ -59,88 +48,38 @@ class StoredCostPath(CostPath):
         ``K``; it is not changed.
     tol : float
         Violation of the optimality conditions that is left.
-    working_set : int, default=768
-        Samples of a working set.
     """
 
-    def __init__(self, matrix: Array, tol: float, working_set: int = _WORKING_SET):
+    def __init__(self, matrix: Array, tol: float):
         self.matrix = read_only(matrix)
         self.tol = tol
-        self.working_set = working_set
-        # Coefficients and gradient of the last solution or of a warm start.
-        self._state: tuple[Array, Array] | None = None
-        self._last: Problem | None = None
-
-    @cached_property
-    def _scale(self) -> float:
-        return float(np.abs(self.matrix.diagonal()).max(initial=0.0))
-
-    def start_from(self, coef: Array, problem: Problem) -> None:
-        """Start the next solve from coefficients of a similar problem, of shape (n_samples,)."""
-        coef = problem.feasible(coef)
-        gradient = problem.target - problem.ridge * coef
-        support = np.flatnonzero(coef)
-        _rows.subtract_rows(0, len(coef), self.matrix, support, coef[support], gradient)
-        self._state, self._last = (coef, gradient), None
+        # The last problem, and coefficients and gradient of its solution.
+        self._last: tuple[Problem, tuple[Array, Array]] | None = None
 
     def solve(self, problem: Problem, ratio: float = 0.0) -> Dual:
-        dual, violation, curvature = self._advance(problem, ratio)
-        if self._shows_indefinite(curvature):
+        blocks = BlockSolver(self.matrix, problem, STORED_SET, self.tol)
+        if self._last is not None and ratio > 1.0:
+            before, (coef, gradient) = self._last
+            gradient += (before.ridge - problem.ridge) * coef
+            state = coef, gradient
+            boxes = before.box, problem.box
+            target = read_only(problem.target)
+            _smo.raise_costs(self.matrix, state, target, *boxes, ratio, self.tol)
+            blocks.start_from(*state)
+        violation = blocks.run()
+        self._last = problem, blocks.state
+        blocks.snap()
+        if blocks.is_indefinite:
             warn_indefinite()
-        if not dual.converged:
+        if violation > self.tol:
             warn_once(
                 "unconverged",
-                f"the solver stopped after {dual.n_iter} steps with a violation of "
+                f"the solver stopped after {blocks.steps} steps with a violation of "
                 f"{violation:.3g} > {self.tol:.3g}; scale the data or the kernels, or search "
                 "smaller costs",
                 ConvergenceWarning,
             )
-        return dual
-
-    def solve_if_convex(self, problem: Problem) -> Dual | None:
-        """Solve a problem; None, without a warning, if another solver should try."""
-        dual, _, curvature = self._advance(problem, 0.0)
-        return dual if dual.converged and not self._shows_indefinite(curvature) else None
-
-    def _advance(self, problem: Problem, ratio: float) -> tuple[Dual, float, float]:
-        """Solve a problem; return its solution, the violation and the smallest curvature."""
-        box, before = (problem.lower, problem.upper), self._last
-        if self._state is None or (before is not None and ratio <= 1.0):
-            self._state = np.zeros(len(problem.target)), problem.target.copy()
-        elif before is not None:
-            coef, gradient = self._state
-            gradient += (before.ridge - problem.ridge) * coef
-            _stored.raise_costs(
-                self.matrix,
-                self._state,
-                problem.target,
-                (before.lower, before.upper),
-                box,
-                problem.epsilon,
-                ratio,
-                self.tol,
-            )
-        coef, gradient = self._state
-        start = coef.copy()
-        violation, steps, curvature = _stored.solve_stored(
-            self.matrix,
-            self._state,
-            box,
-            problem.epsilon,
-            problem.ridge,
-            self.tol,
-            self.working_set,
-            default_step_limit(len(coef), self.working_set),
-        )
-        self._last = problem
-        coef = problem.snap(coef, start, self._scale, self.tol)
-        dual = problem.dual(coef, gradient, steps, bool(violation <= self.tol))
-        return dual, violation, curvature
-
-    def _shows_indefinite(self, curvature: float) -> bool:
-        if curvature >= 0.0:
-            return False
-        return is_indefinite(curvature, self._scale, self.matrix.dtype == np.float32)
+        return problem.dual(*blocks.state, blocks.steps, violation <= self.tol)
 
 
 class RowCostPath(CostPath):
@@ -165,32 +104,3 @@ class RowCostPath(CostPath):
             dual = self.solver.solve(self.gram, problem, start)
         self._last = dual, problem
         return dual
-
-
-def solve_on_stored(
-    matrix: Array, problems: Sequence[Problem], starts: Sequence[Array] | None, tol: float
-) -> list[Dual | None]:
-    """Solve problems in threads; None stands for those that need another solver.
-
-    Parameters
-    ----------
-    matrix : array of shape (n_samples, n_samples)
-    problems : sequence of Problem
-    starts : sequence of arrays of shape (n_samples,), or None
-        Warm start of each problem.
-    tol : float
-        Violation of the optimality conditions that is left.
-    """
-    duals: list[Dual | None] = [None] * len(problems)
-
-    def solve_range(begin: int, end: int) -> None:
-        for i in range(begin, end):
-            path = StoredCostPath(matrix, tol)
-            if starts is not None:
-                wanted = _SET_PER_SUPPORT * np.count_nonzero(starts[i])
-                path.working_set = int(np.clip(wanted, _SMALLEST_SET, _WORKING_SET))
-                path.start_from(starts[i], problems[i])
-            duals[i] = path.solve_if_convex(problems[i])
-
-    run_chunked(solve_range, len(problems), 1)
-    return duals

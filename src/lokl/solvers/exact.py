@@ -1,19 +1,18 @@
-"""Exact block solver on rows of the Gram matrix.
+"""Exact block solver: block SMO on rows of the Gram matrix, or on a matrix stored as a whole.
 
-Each round takes a working set, solves it by pair moves on its own small matrix, and updates the
-gradient of all samples with the rows of the samples that moved. A problem of up to `SMALL` samples
-is one working set. Its optimum is then polished to machine precision, and interior point steps
-take over if pair moves converge slowly (see :mod:`lokl.solvers.free_set`).
+Each round takes a working set, half kept and half the worst violators, solves it by pair moves on
+its own small matrix, and updates the gradient of all samples with the rows of the samples that
+moved. The rounds are the same for a matrix that is stored as a whole, whose blocks are copied, and
+for a Gram matrix of which only some rows are stored, whose blocks are computed. Compiled loops
+release the GIL, so threads solve several problems on one stored matrix at the same time.
 
-Block SMO has two drivers. This one computes rows by matrix products between compiled calls. A
-matrix that is stored as a whole has a compiled driver (:mod:`lokl.solvers._stored`): on paths of 7
-to 11 costs with 1,100 to 4,000 samples, the driver on rows takes 1.5 to 3.7 times as long even if
-all rows are stored, and it does not release the GIL.
+On a stored matrix all free coefficients also move at once (:mod:`lokl.solvers.free_set`). The
+optimum of a small problem is polished to machine precision, and interior point steps take over if
+pair moves converge slowly.
 """
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,35 +20,40 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
+from lokl._threads import run_chunked
 from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
-from lokl.solvers.base import (
-    TolerantSolver,
-    default_round_limit,
-    default_step_limit,
-    is_indefinite,
-    warn_indefinite,
-)
-from lokl.solvers.cost_path import solve_on_stored
-from lokl.solvers.free_set import interior, newton_steps, polish
+from lokl.solvers.base import TolerantSolver, default_step_limit, is_indefinite, warn_indefinite
+from lokl.solvers.free_set import MOST_FREE, interior, newton_steps, polish
 from lokl.solvers.problem import Dual, Problem
 
 _smo = CompiledModule("lokl.solvers._smo")
+_rows = CompiledModule("lokl.gram._rows")
 
 logger = logging.getLogger("lokl")
 
-# Most samples of a problem that is one working set, with its whole matrix in memory.
+# Most samples of a problem that is solved on its whole matrix.
 SMALL = 2048
 # Most samples of a problem that is solved in float64.
 _PRECISE = 1024
+# Kernel values above which data counts as unscaled: absolute, and relative to their median.
+_UNSCALED, _UNEVEN = 1e4, 1e3
+# Most samples of a problem that is one working set, and the size of working sets on larger stored
+# matrices: the block of a set stays in the caches of a core.
+_WHOLE, STORED_SET = 1024, 768
+# Samples of a working set relative to the support of a warm start, and the fewest.
+_SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
 # Smallest working set that starts from a sample of the data, not from the largest violation.
 _SAMPLED = 64
-# Pair moves of one compiled call: few enough to react to Ctrl-C, fewer if all free coefficients can
-# be moved between calls, and fewer if the caller waits for the dual value to exceed a ceiling.
-_STEPS_PER_CALL, _STEPS_TO_CLIMB, _STEPS_TO_CEILING = 100_000, 2000, 1000
+# Pair moves of one compiled call: few enough to react to Ctrl-C, and fewer if the caller waits for
+# the dual value to exceed a ceiling. Pair moves between two moves of all free coefficients, in
+# single and in double precision.
+_STEPS_PER_CALL, _STEPS_TO_CEILING, _STEPS_TO_CLIMB = 100_000, 1000, (5000, 2000)
 # Pair moves after which a small problem counts as hard and interior point steps begin, and the
 # multiple of these moves after which a problem that they did not solve is given up.
 _EASY, _AFTERWARDS = 10_000, 3
+# Default limit on rounds, each of which costs as much as thousands of steps in a small set.
+_ROUNDS, _ROUNDS_PER_SAMPLE = 5000, 0.1
 # Rounds of polishing, and the violation at which a solution counts as exact.
 _POLISH_ROUNDS, _EXACT = 8, 1e-12
 # Rounds without progress that end a solve.
@@ -57,8 +61,6 @@ _PATIENCE = 200
 # Largest gradient, in units of the tolerance, and largest kernel value for which pair moves are
 # computed in single precision.
 _DIGITS, _LARGE = 1e5, 16.0
-# Kernel values above which data counts as unscaled: absolute, and relative to their median.
-_UNSCALED, _UNEVEN = 1e4, 1e3
 
 
 class Exact(TolerantSolver):
@@ -112,48 +114,24 @@ class Exact(TolerantSolver):
         ceiling: float = float("inf"),
     ) -> Dual:
         self._check()
-        state = State.begin(gram, problem, start)
-        work = WorkingSet(gram, problem, self._working_set_size(gram))
-        steps_per_call = _STEPS_TO_CLIMB if work.is_whole else _STEPS_PER_CALL
-        if np.isfinite(ceiling):
-            steps_per_call = _STEPS_TO_CEILING
-        climbed = True
-        limit, rounds = float(self.max_iter), np.inf
-        if limit < 0:
-            limit = default_step_limit(gram.n_samples, work.size)
-            rounds = default_round_limit(gram.n_samples)
-        jump_at = work.jump_at
-        while True:
-            up, down = problem.violations(state.coef, state.gradient)
-            violation = up.max(initial=-np.inf) - down.min(initial=np.inf)
-            if violation <= self.tol or state.steps >= limit or state.rounds >= rounds:
-                break
-            if work.is_whole and not climbed:
-                work.climb(state)
-                climbed = True
-                continue
-            climbed = False
-            if state.steps >= jump_at:
-                if not state.is_indefinite:
-                    work.jump(state)
-                    # Pair moves rarely finish what interior point steps did not.
-                    limit = _AFTERWARDS * jump_at if self.max_iter < 0 else limit
-                jump_at = np.inf
-                continue
-            work.select(up, down, state.coef)
-            max_steps = min(min(limit, jump_at) - state.steps, steps_per_call)
-            moved = work.improve(state, self._inner_tolerance(work, violation), max_steps)
-            logger.debug("round %d: violation %.3g", state.rounds, violation)
-            if problem.objective(state.coef, state.gradient) > ceiling:
-                b = problem.intercept(state.coef, state.gradient)
-                return problem.dual(state.coef, state.gradient, state.steps, False, b)
-            if state.stalls(problem, violation) or not (moved or work.is_sample):
-                break
-        state.coef = problem.snap(state.coef, start, state.scale, self.tol)
-        if work.is_whole and violation <= self.tol and state.steps:
-            violation = work.polish(state, violation, limit)
-        self._warn(gram, state, violation, limited=state.steps >= limit)
-        return problem.dual(state.coef, state.gradient, state.steps, bool(violation <= self.tol))
+        is_small = self._is_small(gram)
+        size: int | None = self.working_set
+        if is_small:
+            size = STORED_SET if gram.n_samples > _WHOLE else None
+        elif gram.needs_rows:
+            size = min(self.working_set, max(gram.capacity, 2))
+        blocks = BlockSolver(gram.whole if is_small else gram, problem, size, self.tol)
+        if start is not None:
+            blocks.start_from(start)
+        violation = blocks.run(self.max_iter, ceiling)
+        if ceiling < np.inf and problem.objective(*blocks.state) > ceiling:
+            b = problem.intercept(*blocks.state)
+            return problem.dual(*blocks.state, blocks.steps, False, b)
+        blocks.snap()
+        if is_small and blocks.is_precise and violation <= self.tol and blocks.steps:
+            violation = blocks.polish(np.inf if self.max_iter < 0 else self.max_iter)
+        self._warn(gram, blocks, violation)
+        return problem.dual(*blocks.state, blocks.steps, violation <= self.tol)
 
     def _check(self) -> None:
         if not np.isfinite(self.tol) or self.tol <= 0:
@@ -161,19 +139,12 @@ class Exact(TolerantSolver):
         if self.working_set < 2:
             raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
 
-    def _inner_tolerance(self, work: "WorkingSet", violation: float) -> float:
-        """Return the tolerance of a working set: loose at first, the solver's near the end."""
-        if not work.is_whole:
-            return max(0.5 * self.tol, 0.1 * violation)
-        # In single precision the violation that is reached is a little larger than reported.
-        return self.tol if work.is_precise else 0.9 * self.tol
-
     def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
     ) -> list[Dual]:
         # Problems in double precision are polished, and so small that they are fast anyway; of a
         # large matrix, most rows are not used by any subset.
-        if not (self._is_one_set(gram) and gram.dtype == np.float32 and self.max_iter < 0):
+        if not (self._is_small(gram) and gram.dtype == np.float32 and self.max_iter < 0):
             coefs: Sequence[Array | None] = [None] * len(problems) if starts is None else starts
             return [self.solve(gram, *case) for case in zip(problems, coefs, strict=True)]
         duals = solve_on_stored(gram.whole, problems, starts, self.tol)
@@ -183,15 +154,10 @@ class Exact(TolerantSolver):
             for problem, dual in zip(problems, duals, strict=True)
         ]
 
-    def _is_one_set(self, gram: GatedGram) -> bool:
+    def _is_small(self, gram: GatedGram) -> bool:
         return gram.n_samples <= SMALL and (gram.fits or not gram.needs_rows)
 
-    def _working_set_size(self, gram: GatedGram) -> int:
-        if self._is_one_set(gram):
-            return gram.n_samples
-        return min(self.working_set, max(gram.capacity, 2)) if gram.needs_rows else self.working_set
-
-    def _warn(self, gram: GatedGram, state: "State", violation: float, limited: bool) -> None:
+    def _warn(self, gram: GatedGram, state: "BlockSolver", violation: float) -> None:
         if state.is_indefinite:
             warn_indefinite()
         if violation <= self.tol:
@@ -203,7 +169,7 @@ class Exact(TolerantSolver):
                 f"kernel values reach {state.scale:.3g}, so the data is likely not scaled: "
                 "standardise the features, or use kernels such as RBF() or .normalized()"
             )
-        if limited and self.max_iter >= 0:
+        if 0 <= self.max_iter <= state.steps:
             remedy = f"raise max_iter, or {remedy}"
         warn_once(
             "unconverged",
@@ -213,261 +179,361 @@ class Exact(TolerantSolver):
         )
 
 
-@dataclass
-class State:
-    """Coefficients, their gradient, and the progress of a solve."""
-
-    coef: Array  # (n_samples,)
-    gradient: Array  # (n_samples,)
-    scale: float  # largest kernel value
-    single: bool  # whether rows are in single precision
-    steps: int = 0
-    rounds: int = 0
-    curvature: float = np.inf
-    best_objective: float = -np.inf
-    least_violation: float = np.inf
-    best_round: int = 0
-
-    @classmethod
-    def begin(cls, gram: GatedGram, problem: Problem, start: Array | None) -> "State":
-        """Return the state at a warm start of shape (n_samples,), or at zero."""
-        scale = float(np.abs(gram.diag()).max(initial=0.0))
-        single = gram.dtype == np.float32
-        if start is None:
-            return cls(np.zeros(gram.n_samples), problem.target.copy(), scale, single)
-        coef = problem.feasible(np.asarray(start, dtype=np.float64))
-        gradient = problem.target - problem.ridge * coef
-        support = np.flatnonzero(coef)
-        if len(support) and gram.n_samples <= SMALL and gram.fits:
-            # A small problem is solved on the whole matrix anyway.
-            gram.subtract_whole(support, coef[support], gradient)
-        elif gram.needs_rows and len(support) <= gram.capacity // 2:
-            # The solver will need these rows, and there is room to keep them.
-            gram.subtract(support, coef[support], gradient)
-        else:
-            gradient -= gram.dot(coef)
-        return cls(coef, gradient, scale, single)
-
-    @property
-    def is_indefinite(self) -> bool:
-        return is_indefinite(self.curvature, self.scale, self.single)
-
-    def stalls(self, problem: Problem, violation: float) -> bool:
-        """Return whether many rounds have passed in which only rounding errors changed."""
-        objective = problem.objective(self.coef, self.gradient)
-        if objective > self.best_objective + 1e-14 * abs(objective):
-            self.best_objective, self.best_round = objective, self.rounds
-        # Near the optimum the last digit of the objective no longer changes, but a falling
-        # violation is still progress.
-        if violation < 0.9 * self.least_violation:
-            self.least_violation, self.best_round = violation, self.rounds
-        # With rows in float64 even tiny steps are exact, and many of them may reach the optimum.
-        patience = _PATIENCE if self.single else 100 * _PATIENCE
-        return self.rounds - self.best_round >= patience
-
-
-class WorkingSet:
-    """Samples of one round and the small matrix of their kernel values.
+class BlockSolver:
+    """Solves one problem in working sets, from a warm start or from zero.
 
     Parameters
     ----------
-    gram : GatedGram
+    matrix : array of shape (n_samples, n_samples) or GatedGram
+        A stored matrix, or a Gram matrix whose rows are computed when needed.
     problem : Problem
-    size : int
-        Most samples of a round. If all samples fit, the set is the whole problem.
+    size : int or None
+        Most samples of a working set; None for all samples of a stored matrix.
+    tol : float
+        Violation of the optimality conditions that is left.
+
+    Attributes
+    ----------
+    state : tuple of arrays of shape (n_samples,)
+        Coefficients ``u`` and gradient ``t - (K + R) u``.
+    steps : int
+        Pair moves so far.
+    scale : float
+        Largest kernel value.
     """
 
-    def __init__(self, gram: GatedGram, problem: Problem, size: int):
-        self.gram = gram
-        self.problem = problem
-        self.size = size
-        self.index = np.empty(0, dtype=np.intp)
-        self._priority = np.empty(0)
-        self.is_sample = False
-        if self.is_whole:
-            self.index = np.arange(gram.n_samples)
-            self.matrix = gram.whole
-            if problem.ridge.any():
-                self.matrix = self.matrix + np.diag(problem.ridge).astype(gram.dtype)
+    def __init__(self, matrix: Array | GatedGram, problem: Problem, size: int | None, tol: float):
+        self.gram: GatedGram | None = None
+        self.matrix: Any = None
+        if isinstance(matrix, GatedGram):
+            self.gram, diag = matrix, matrix.diag()
         else:
-            self.matrix = np.empty((size, size), dtype=gram.dtype)
+            self.matrix, diag = read_only(matrix), matrix.diagonal()
+        self.problem, self.tol = problem, tol
+        n = len(problem.target)
+        self.is_precise = matrix.dtype == np.float64
+        self.scale = float(np.abs(diag).max(initial=0.0))
+        self.state = np.zeros(n), problem.target.copy()
+        self._start: Array | None = None
+        self.steps = self.rounds = 0
+        self._box = problem.box
+        # Buffers of compiled loops: boxing a new array takes as long as a small loop.
+        self._rank, self._chosen = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=bool)
+        self._moves = np.empty(n, dtype=np.int64), np.empty(n)
+        self._curvature = self._least = np.inf
+        self._best, self._best_round = -np.inf, 0
+        self._is_whole = size is None
+        self.size = n if size is None else min(size, n)
+        self._index = np.arange(n if self._is_whole else 0)
+        self._small: Any = self.matrix
+        if not self._is_whole:
+            self._small = np.empty((self.size, self.size), dtype=matrix.dtype)
+        elif problem.ridge.any():
+            self._small = self.matrix + np.diag(problem.ridge).astype(matrix.dtype)
+
+    def start_from(self, coef: Array, gradient: Array | None = None) -> None:
+        """Start from coefficients of a similar problem, of shape (n_samples,)."""
+        if gradient is None:
+            problem, gram = self.problem, self.gram
+            coef = problem.feasible(np.asarray(coef, dtype=np.float64))
+            gradient = problem.target - problem.ridge * coef
+            support = np.flatnonzero(coef)
+            if gram is None or (gram.needs_rows and len(support) <= gram.capacity // 2):
+                # The rounds will need these rows, and there is room to keep them.
+                self._subtract(support, coef[support], gradient)
+            else:
+                gradient -= gram.dot(coef)
+        self.state, self._start = (coef, gradient), coef.copy()
+        self._rank[self.problem.is_free(coef)] = 2
 
     @property
-    def is_whole(self) -> bool:
-        """Whether one working set contains all samples."""
-        return self.size >= self.gram.n_samples
+    def is_indefinite(self) -> bool:
+        """Whether a pair had a curvature that is impossible for a positive semidefinite kernel."""
+        return is_indefinite(self._curvature, self.scale, not self.is_precise)
 
-    @property
-    def is_precise(self) -> bool:
-        """Whether pair moves are computed in double precision."""
-        return bool(self.matrix.dtype == np.float64)
+    def run(self, max_steps: int = -1, ceiling: float = float("inf")) -> float:
+        """Improve until the tolerance or a limit is reached; return the violation.
 
-    @property
-    def jump_at(self) -> float:
-        """Number of pair moves that cost about as much as interior point steps."""
-        if not self.is_whole or not self.is_precise:
-            return np.inf
-        return _EASY + self.size**2 // 3
-
-    def climb(self, state: State) -> None:
-        """Move the free coefficients to their best values if that raises the objective.
-
-        Pair moves need many steps if few coefficients are free and their matrix is nearly singular,
-        as with a linear kernel and a large cost. Newton steps need few.
+        Parameters
+        ----------
+        max_steps : int, default=-1
+            Limit on the pair moves; -1 for far more than problems of this size need.
+        ceiling : float, optional
+            Stop as soon as the objective exceeds this value.
         """
-        point = state.coef, state.gradient
-        for coef, gradient, is_whole in newton_steps(self.matrix, self.problem, *point):
-            point = coef, gradient
-            if is_whole:
+        n = len(self._rank)
+        limit, rounds = float(max_steps), np.inf
+        if limit < 0:
+            limit = default_step_limit(n, self.size)
+            rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n)
+        steps_per_call = _STEPS_TO_CEILING if np.isfinite(ceiling) else _STEPS_PER_CALL
+        is_stored = self.matrix is not None
+        steps_to_climb = _STEPS_TO_CLIMB[self.is_precise] if is_stored else np.inf
+        climb_at = steps_to_climb
+        # Pair moves that cost about as much as interior point steps.
+        jump_at = _EASY + n**2 // 3 if is_stored and self.is_precise else np.inf
+        while True:
+            best, low = _smo.extremes(self.state, self._box)
+            violation = best - low
+            if violation <= self.tol or self.steps >= limit or self.rounds >= rounds:
                 break
-        self._take_if_better(state, *point)
+            if self.steps >= climb_at:
+                climb_at = self.steps + steps_to_climb
+                self._climb()
+                continue
+            if self.steps >= jump_at:
+                if not self.is_indefinite:
+                    self._jump()
+                    # Pair moves rarely finish what interior point steps did not.
+                    limit = _AFTERWARDS * jump_at if max_steps < 0 else limit
+                jump_at = np.inf
+                continue
+            is_sample = self._select(best, low, 0.5 * self.tol)
+            steps = min(min(limit, jump_at, climb_at) - self.steps, steps_per_call)
+            moved = self._improve(self._inner_tolerance(violation), steps, 0.5 * (best + low))
+            logger.debug("round %d: violation %.3g", self.rounds, violation)
+            objective = self.problem.objective(*self.state)
+            if objective > ceiling or not (moved or is_sample):
+                break
+            if self._stalls(objective, violation):
+                break
+        return float(violation)
 
-    def jump(self, state: State) -> None:
-        """Move to the optimum, or closer to it, by interior point steps."""
-        problem = self.problem
-        coef = interior(self.matrix, problem)
-        if coef is None:
-            return
-        gradient = problem.target - self.matrix @ coef
-        polished = polish(self.matrix, problem, coef, gradient, _EXACT * max(state.scale, 1.0))
-        if polished is not None:
-            coef, gradient, _ = polished
-        else:
-            coef = problem.feasible(coef)
-            gradient = problem.target - self.matrix @ coef
-        if self._take_if_better(state, coef, gradient):
-            self.polish(state, problem.violation(coef, gradient), np.inf)
+    def _inner_tolerance(self, violation: float) -> float:
+        """Return the tolerance of a working set: loose at first, the solver's near the end."""
+        if not self._is_whole:
+            return max(0.5 * self.tol, 0.1 * violation)
+        # In single precision the violation that is reached is a little larger than reported.
+        return self.tol if self.is_precise else 0.9 * self.tol
 
-    def _take_if_better(self, state: State, coef: Array, gradient: Array) -> bool:
-        objective = self.problem.objective
-        is_better = objective(coef, gradient) > objective(state.coef, state.gradient)
-        if is_better:
-            state.coef, state.gradient = coef, gradient
-        return is_better
+    def _stalls(self, objective: float, violation: float) -> bool:
+        """Return whether many rounds have passed in which only rounding errors changed."""
+        if objective > self._best + 1e-14 * abs(objective):
+            self._best, self._best_round = objective, self.rounds
+        # Near the optimum the last digit of the objective no longer changes, but a falling
+        # violation is still progress.
+        if violation < 0.9 * self._least:
+            self._least, self._best_round = violation, self.rounds
+        # With rows in float64 even tiny steps are exact, and many of them may reach the optimum.
+        patience = 100 * _PATIENCE if self.is_precise else _PATIENCE
+        return self.rounds - self._best_round >= patience
 
-    def polish(self, state: State, violation: float, limit: float) -> float:
-        """Move a small problem from near the optimum to the optimum; return the violation.
+    def _select(self, best: float, low: float, least: float) -> bool:
+        """Choose and load the next working set; return whether it is a mere sample of the data.
 
-        `limit` is the limit on pair moves.
+        Samples that violate optimality by less than `least` are left out.
         """
-        if not self.is_precise:
-            return violation
-        exact = _EXACT * max(state.scale, 1.0)
-        least, safe = violation, (state.coef.copy(), state.gradient.copy())
-        for _ in range(_POLISH_ROUNDS):
-            polished = polish(self.matrix, self.problem, state.coef, state.gradient, exact)
-            if polished is None:
-                break
-            if polished.violation <= violation:
-                state.coef, state.gradient, violation = polished
-            if violation < least:
-                least, safe = violation, (state.coef.copy(), state.gradient.copy())
-            if violation <= exact or state.steps >= limit:
-                break
-            # Some free samples were still missing; a few more moves find them.
-            if not self.improve(state, 0.1 * violation, min(limit - state.steps, 1000)):
-                break
-            violation = self.problem.violation(state.coef, state.gradient)
-        # A pair move raises the objective but may also raise the violation, so the best is kept.
-        state.coef, state.gradient = safe
-        return least
-
-    def select(self, up: Array, down: Array, coef: Array) -> None:
-        """Keep the better half of the last round, and fill up with the worst violators.
-
-        `up` and `down`, of shape (n_samples,), are overwritten: selected samples are masked, so
-        that none is selected twice.
-        """
-        if self.is_whole:
-            return
-        self.is_sample = len(self.index) == 0 and self.size >= _SAMPLED and not coef.any()
-        if self.is_sample:
+        if self._is_whole:
+            return False
+        coef, chosen = self.state[0], self._chosen
+        is_sample = self.gram is not None and len(self._index) == 0 and not coef.any()
+        is_sample = is_sample and self.size >= _SAMPLED
+        if is_sample:
             # At first all samples have the same gain; an even sample of the data is the best guess.
-            risers = _evenly_spaced(np.flatnonzero(np.isfinite(up)), self.size // 2)
-            rest = np.isfinite(down)
-            rest[risers] = False
-            fallers = _evenly_spaced(np.flatnonzero(rest), self.size - len(risers))
-            self._replace(self.index, np.concatenate([risers, fallers]))
-            return
-        # The pair with the largest gain must fit in addition to the kept samples.
-        most = self.size // 2 if self.size >= 4 else 0
-        kept = np.argsort(-self._priority, kind="stable")[:most]
-        stay = self.index[kept]
-        # After a warm start, the free samples are the most likely to move.
-        free = np.empty(0, dtype=np.intp)
-        if len(self.index) == 0:
-            free = _evenly_spaced(np.flatnonzero(self.problem.is_free(coef)), most)
-            stay = free
-        low, high = down.min(), up.max()
-        room = self.size - len(stay)
-        up[stay] = -np.inf
-        down[stay] = np.inf
-        risers = _largest(up, room // 2, low)
-        down[risers] = np.inf
-        fallers = _largest(-down, room - len(risers), -high)
-        self._replace(kept, np.concatenate([free, risers, fallers]))
+            up, down = coef < self.problem.upper, coef > self.problem.lower
+            chosen[:] = False
+            chosen[_evenly_spaced(np.flatnonzero(up), self.size // 2)] = True
+            rest = self.size - int(chosen.sum())
+            chosen[_evenly_spaced(np.flatnonzero(down & ~chosen), rest)] = True
+        else:
+            span = best, low, least
+            _smo.select(self.state, self._box, self._rank, span, self.size, chosen)
+        if self.matrix is not None:
+            self._index = np.flatnonzero(chosen)
+            _smo.copy_block(self.matrix, self._index, self._box, self._small)
+        else:
+            self._replace(chosen)
+        return is_sample
 
-    def _replace(self, kept: Array, new: Array) -> None:
+    def _replace(self, chosen: Array) -> None:
         """Put new samples in the positions of those not kept, and compute only their entries."""
+        assert self.gram is not None
+        kept = np.flatnonzero(chosen[self._index])
+        chosen[self._index] = False
+        new = np.flatnonzero(chosen)
         count = len(kept) + len(new)
-        matrix, index = self.matrix, np.empty(count, dtype=np.intp)
+        matrix, index = self._small, np.empty(count, dtype=np.intp)
         taken = np.zeros(count, dtype=bool)
         stay = kept[kept < count]
         taken[stay] = True
-        index[stay] = self.index[stay]
+        index[stay] = self._index[stay]
         # If the set shrank, samples beyond its new end move into free positions.
         free = np.flatnonzero(~taken)
         movers = kept[kept >= count]
         for position, mover in zip(free[: len(movers)], movers, strict=True):
             matrix[position, :] = matrix[mover, :]
             matrix[:, position] = matrix[:, mover]
-            index[position] = self.index[mover]
+            index[position] = self._index[mover]
         free = free[len(movers) :]
         index[free] = new
-        self.index = index
+        self._index = index
         _smo.place_symmetric(matrix, free, self.gram.cross(new, index))
         matrix[free, free] += self.problem.ridge[new].astype(matrix.dtype)
 
-    def _set_gradient(self, state: State, tol: float) -> Array:
-        """Return the gradient of the set in the precision of its pair moves."""
-        gradient = state.gradient[self.index]
-        if self.is_precise or state.scale > _LARGE:
-            return gradient
-        # A constant may be added to the gradient; half the digits suffice for the differences.
-        centred = gradient - 0.5 * (gradient.min() + gradient.max())
-        if np.abs(centred).max() > _DIGITS * tol:
-            return gradient
-        return centred.astype(np.float32)
+    def _improve(self, tol: float, max_steps: float, middle: float = 0.0) -> bool:
+        """Solve the working set, and update the whole problem; return whether anything moved.
 
-    def improve(self, state: State, tol: float, max_steps: float) -> bool:
-        """Solve the working set, and update the whole problem; return whether anything moved."""
-        index, problem = self.index, self.problem.take(self.index)
-        coef, gradient = state.coef[index], self._set_gradient(state, tol)
-        steps, _, curvature = _smo.smo(
-            read_only(self.matrix),
-            coef,
-            gradient,
-            problem.lower,
-            problem.upper,
-            problem.epsilon,
+        `middle` is subtracted from the gradient, so that single precision suffices for the rest.
+        """
+        gradient = self.state[1]
+        set_gradient = gradient[self._index]
+        if not self.is_precise and self.scale <= _LARGE:
+            centred = set_gradient - middle
+            if np.abs(centred).max() <= _DIGITS * tol:
+                set_gradient = centred.astype(np.float32)
+        steps, curvature, n_moved = _smo.improve(
+            read_only(self._small),
+            self.state,
+            self._box,
+            self._index,
+            set_gradient,
+            self._rank,
+            self._moves,
             tol,
             int(max_steps),
         )
-        change = coef - state.coef[index]
-        moved = np.flatnonzero(change)
-        state.coef[index] = coef
-        state.steps += steps
-        state.rounds += 1
-        state.curvature = min(state.curvature, curvature)
-        if len(index) == self.gram.n_samples and gradient.dtype == np.float64:
-            state.gradient[index] = gradient
+        self.steps += steps
+        self.rounds += 1
+        self._curvature = min(self._curvature, curvature)
+        if self._is_whole and set_gradient.dtype == np.float64:
+            gradient[:] = set_gradient
         else:
-            is_all = len(index) == self.gram.n_samples
-            subtract = self.gram.subtract_whole if is_all else self.gram.subtract
-            subtract(index[moved], change[moved], state.gradient)
-            state.gradient[index] -= problem.ridge * change
-        self._priority = 2.0 * problem.is_free(coef) + (change != 0)
+            self._subtract_moves(n_moved)
         return bool(steps > 0)
+
+    def _subtract_moves(self, count: int) -> None:
+        """Update the gradient after the first `count` moves of the buffer."""
+        moved, change = self._moves
+        self._subtract(moved[:count], change[:count], self.state[1])
+
+    def _subtract(self, index: Array, change: Array, gradient: Array) -> None:
+        """Compute ``gradient -= K[:, index] @ change``."""
+        if self.gram is not None:
+            self.gram.subtract(index, change, gradient)
+        else:
+            _rows.subtract_rows(0, len(gradient), self.matrix, index, change, gradient)
+
+    def _climb(self) -> None:
+        """Move all free coefficients towards their best values.
+
+        Pair moves need many steps if few coefficients are free and their matrix is nearly singular,
+        as with a linear kernel and a large cost. Newton steps need few. Hundreds of free
+        coefficients are too many for a factor; conjugate gradients move them, which saves about a
+        fifth of the time of a cost path.
+        """
+        if np.count_nonzero(self.problem.is_free(self.state[0])) > MOST_FREE:
+            if not self.is_precise:
+                n_moved = _smo.climb(self.matrix, self.state, self._box, self._moves, self.tol)
+                self._subtract_moves(n_moved)
+            return
+        point = self.state
+        for coef, gradient, is_whole in newton_steps(self.matrix, self.problem, *point):
+            point = coef, gradient
+            if is_whole:
+                break
+        self._take_if_better(*point)
+
+    def _jump(self) -> None:
+        """Move to the optimum, or closer to it, by interior point steps."""
+        problem = self.problem
+        coef = interior(self.matrix, problem)
+        if coef is None:
+            return
+        gradient = problem.target - self.matrix @ coef - problem.ridge * coef
+        polished = polish(self.matrix, problem, coef, gradient, self._exact)
+        if polished is not None:
+            coef, gradient, _ = polished
+        else:
+            coef = problem.feasible(coef)
+            gradient = problem.target - self.matrix @ coef - problem.ridge * coef
+        if self._take_if_better(coef, gradient):
+            self.polish(np.inf)
+
+    def _take_if_better(self, coef: Array, gradient: Array) -> bool:
+        objective = self.problem.objective
+        is_better = objective(coef, gradient) > objective(*self.state)
+        if is_better:
+            self.state = coef, gradient
+        return is_better
+
+    @property
+    def _exact(self) -> float:
+        """Violation that counts as zero."""
+        return _EXACT * max(self.scale, 1.0)
+
+    def polish(self, limit: float) -> float:
+        """Move from near the optimum to the optimum; return the violation.
+
+        `limit` is the limit on pair moves.
+        """
+        violation = self.problem.violation(*self.state)
+        least, safe = violation, self.state
+        for _ in range(_POLISH_ROUNDS):
+            polished = polish(self.matrix, self.problem, *self.state, self._exact)
+            if polished is None:
+                break
+            if polished[2] <= violation:
+                self.state, violation = polished[:2], polished[2]
+            if violation < least:
+                least, safe = violation, self.state
+            if violation <= self._exact or self.steps >= limit:
+                break
+            # Some free samples were still missing; a few more moves find them.
+            self.state = self.state[0].copy(), self.state[1].copy()
+            best, low = _smo.extremes(self.state, self._box)
+            self._select(best, low, 0.0)
+            if not self._improve(0.1 * violation, min(limit - self.steps, 1000)):
+                break
+            violation = self.problem.violation(*self.state)
+        # A pair move raises the objective but may also raise the violation, so the best is kept.
+        self.state = safe
+        return least
+
+    def snap(self) -> None:
+        """Put coefficients within rounding of zero or a bound there."""
+        coef, gradient = self.state
+        self.state = self.problem.snap(coef, self._start, self.scale, self.tol), gradient
+
+
+def solve_on_stored(
+    matrix: Array, problems: Sequence[Problem], starts: Sequence[Array] | None, tol: float
+) -> list[Dual | None]:
+    """Solve problems that leave out different samples of one stored matrix, in threads.
+
+    The solution with all samples is close, because most of its support stays. So each problem
+    starts from it, with working sets little larger than its support.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+    problems : sequence of Problem
+    starts : sequence of arrays of shape (n_samples,), or None
+        Warm start of each problem.
+    tol : float
+        Violation of the optimality conditions that is left.
+
+    Returns
+    -------
+    list of Dual or None
+        None for problems that another solver should try.
+    """
+    duals: list[Dual | None] = [None] * len(problems)
+
+    def solve_range(begin: int, end: int) -> None:
+        for i in range(begin, end):
+            size = STORED_SET
+            if starts is not None:
+                wanted = _SET_PER_SUPPORT * np.count_nonzero(starts[i])
+                size = int(np.clip(wanted, _SMALLEST_SET, STORED_SET))
+            blocks = BlockSolver(matrix, problems[i], size, tol)
+            if starts is not None:
+                blocks.start_from(starts[i])
+            if blocks.run() <= tol and not blocks.is_indefinite:
+                blocks.snap()
+                duals[i] = problems[i].dual(*blocks.state, blocks.steps, True)
+
+    run_chunked(solve_range, len(problems), 1)
+    return duals
 
 
 def _evenly_spaced(positions: Array, count: int) -> Array:
@@ -475,12 +541,3 @@ def _evenly_spaced(positions: Array, count: int) -> Array:
     if len(positions) <= count:
         return positions
     return positions[np.linspace(0, len(positions) - 1, count).astype(np.intp)]
-
-
-def _largest(values: Array, count: int, above: float) -> Array:
-    """Return the positions of the `count` largest values that exceed `above`."""
-    count = min(count, len(values))
-    if count <= 0:
-        return np.empty(0, dtype=np.intp)
-    positions = np.sort(np.argpartition(-values, count - 1)[:count])
-    return positions[values[positions] > above]

@@ -9,15 +9,10 @@ are two ways to use this, for different starting points:
 - :func:`interior` finds out which coefficients are free. Pair moves follow flat directions of the
   kernel in tiny steps: features of size 10,000 in a few dimensions take billions. Interior point
   steps number some dozens whatever the scale of the kernel, and each costs a Cholesky factor.
-
-On stored matrices hundreds of coefficients are free, too many for a factor in every round. There
-the compiled solver moves them by conjugate gradients (:func:`lokl.solvers._stored.climb`), which
-saves about a fifth of the time of a cost path.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
@@ -26,7 +21,7 @@ from lokl._arrays import Array
 from lokl.solvers.problem import Problem
 
 # Most free coefficients that Newton steps are taken for, and most steps.
-_MOST_FREE, _NEWTON_STEPS = 200, 20
+MOST_FREE, _NEWTON_STEPS = 200, 20
 # Ridge of a Newton step by the bytes of a number, relative to the largest diagonal entry.
 _RIDGES = {8: 1e-11, 4: 1e-7}
 # Limit on interior point steps, and steps without progress that end them: then only rounding is
@@ -38,31 +33,17 @@ _INSIDE = 0.995
 _CLOSE = 1e-10
 
 
-class Polished(NamedTuple):
-    """Coefficients and gradient, of shape (n,), and the violation that is left."""
-
-    coef: Array
-    gradient: Array
-    violation: float
-
-
-class NewtonStep(NamedTuple):
-    """Coefficients and gradient after a step, and whether no bound was reached on the way."""
-
-    coef: Array
-    gradient: Array
-    is_whole: bool
-
-
 def polish(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, exact: float
-) -> Polished | None:
+) -> tuple[Array, Array, float] | None:
     """Solve for the free coefficients exactly; None if no whole Newton step is possible.
+
+    Returns coefficients and gradient, of shape (n,), and the violation that is left.
 
     Parameters
     ----------
     matrix : array of shape (n, n)
-        ``K + R`` in float64.
+        ``K`` in float64.
     problem : Problem
     coef, gradient : arrays of shape (n,)
         Near the optimum; they are not changed.
@@ -70,12 +51,12 @@ def polish(
         Violation that counts as zero.
     """
     best = None
-    for step in newton_steps(matrix, problem, coef, gradient):
-        if step.is_whole:
-            violation = problem.violation(step.coef, step.gradient)
-            if best is not None and violation > 0.5 * best.violation:
+    for new_coef, new_gradient, is_whole in newton_steps(matrix, problem, coef, gradient):
+        if is_whole:
+            violation = problem.violation(new_coef, new_gradient)
+            if best is not None and violation > 0.5 * best[2]:
                 break
-            best = Polished(step.coef, step.gradient, violation)
+            best = new_coef, new_gradient, violation
             if violation <= exact:
                 break
     return best
@@ -83,10 +64,11 @@ def polish(
 
 def newton_steps(
     matrix: Array, problem: Problem, coef: Array, gradient: Array
-) -> Iterator[NewtonStep]:
+) -> Iterator[tuple[Array, Array, bool]]:
     """Yield Newton steps of the free coefficients, each up to the nearest bound.
 
-    The objective does not fall. Arguments as in :func:`polish`.
+    Each is given by coefficients, gradient and whether no bound was reached on the way. The
+    objective does not fall. Arguments as in :func:`polish`.
     """
     # Coefficients keep their sign if the slope jumps at zero.
     lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
@@ -101,9 +83,9 @@ def newton_steps(
 
 def _newton_step(
     matrix: Array, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
-) -> NewtonStep | None:
+) -> tuple[Array, Array, bool] | None:
     free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
-    if not 2 <= len(free) <= _MOST_FREE:
+    if not 2 <= len(free) <= MOST_FREE:
         return None
     change = _newton_direction(matrix, problem, coef, gradient, free)
     if change is None:
@@ -117,10 +99,12 @@ def _newton_step(
         # These coefficients reach a bound first, so they are not free after all.
         blocked = reach <= step
         moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
-    gradient = gradient - (moved - coef[free]) @ matrix[free]
+    change = moved - coef[free]
+    gradient = gradient - change @ matrix[free]
+    gradient[free] -= problem.ridge[free] * change
     coef = coef.copy()
     coef[free] = moved
-    return NewtonStep(coef, gradient, step == 1.0)
+    return coef, gradient, step == 1.0
 
 
 def _newton_direction(
@@ -134,6 +118,7 @@ def _newton_direction(
     """
     ridge = _RIDGES[matrix.dtype.itemsize]
     system = matrix[free[:, np.newaxis], free].astype(np.float64, copy=False)
+    system.flat[:: len(free) + 1] += problem.ridge[free]
     system.flat[:: len(free) + 1] += ridge * system.diagonal().max()
     sides = np.ones((len(free), 2), order="F")
     sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
@@ -206,13 +191,14 @@ def interior(matrix: Array, problem: Problem) -> Array | None:
     Parameters
     ----------
     matrix : array of shape (n, n)
-        ``K + R`` in float64.
+        ``K`` in float64.
     problem : Problem
         With at least one sample that can rise and one that can fall.
     """
     index = np.flatnonzero(problem.present)
     point = _InteriorPoint.begin(problem.take(index), max(float(matrix.diagonal().max()), 1e-300))
-    system = matrix if len(index) == len(matrix) else matrix[np.ix_(index, index)]
+    system = matrix[np.ix_(index, index)]
+    system.flat[:: len(index) + 1] += problem.ridge[index]
     best, worse = np.inf, 0
     for _ in range(_INTERIOR_STEPS):
         if not _advance(point, system):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, is_sparse, read_only
 
 # Limit on the steps towards an intercept.
 _INTERCEPT_STEPS = 100
@@ -50,6 +50,11 @@ class Problem:
     def present(self) -> Array:
         """Mask of the samples that are not absent, (n_samples,)."""
         return np.asarray((self.lower < 0) | (self.upper > 0))
+
+    @property
+    def box(self) -> tuple[Array, Array, float, Array]:
+        """Bounds, epsilon and ridge, for compiled loops."""
+        return read_only(self.lower), read_only(self.upper), self.epsilon, read_only(self.ridge)
 
     @property
     def bound(self) -> Array:
