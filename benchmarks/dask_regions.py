@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.common import MissingDataError, Options, Report, agreement, main
 from lokl import RegionClassifier, UniformMKLClassifier, distributed
 from lokl.kernels import RBF
-from lokl.regions.dask.blocks import pickled_size
+from lokl.regions.dask.graph import pickled_size
 
 FEATURES, CENTRES = 50, 40
 # Rows that are generated at a time, seeded by the index of their block, whatever the chunks.

@@ -9,6 +9,7 @@ from typing import Any
 
 # Extra of lokl that installs each optional package.
 _EXTRAS = {
+    "dask": "dask",
     "jinja2": "report",
     "matplotlib": "plot",
     "pandas": "data",

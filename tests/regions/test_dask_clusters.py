@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 import lokl
 from lokl import RegionClassifier, UniformMKLClassifier, distributed
 from lokl.regions.dask import answers, fitting
-from lokl.regions.dask.blocks import pickled_size
+from lokl.regions.dask.graph import pickled_size
 from lokl.search import CalibratedMKLClassifier, KernelSearchCV
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,6 @@ while a weight of two must be equal to a repeated row.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -36,7 +35,17 @@ _ROWS_FOR_UNIT = 200
 _TINY = np.finfo(float).tiny
 
 
-class ColumnEncoder(TransformerMixin, BaseEstimator):
+class _ColumnTransformer(TransformerMixin, BaseEstimator):
+    """Base of transformers of arrays with NaN and of sparse matrices."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class ColumnEncoder(_ColumnTransformer):
     """Encodes arrays, sparse matrices and data frames as numbers; NaN is a missing value.
 
     A column of text or categories becomes one column of zeros and ones for each of its hundred most
@@ -80,7 +89,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             known = self.categories
             self.categories_ = [list(known[n]) if n in known else None for n in names]
         elif not is_sparse(X) and not _is_numeric(X):
-            self.categories_ = [_Column.of(X, j).categories() for j in range(X.shape[1])]
+            self.categories_ = [_categories(X, j) for j in range(X.shape[1])]
         self.names_ = [
             name if categories is None else f"{name}={category}"
             for name, categories in zip(names, self.categories_, strict=True)
@@ -108,8 +117,8 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
             values = X.to_numpy(dtype=float) if hasattr(X, "iloc") else X
             return _check_finite(np.asarray(values, dtype=float), column_names(X))
         blocks = [
-            _Column.of(X, j).numbers() if own is None else _Column.of(X, j).indicators(own)
-            for j, own in enumerate(self.categories_)
+            _numbers(X, j) if categories is None else _indicators(_values(X, j), categories)
+            for j, categories in enumerate(self.categories_)
         ]
         return _check_finite(np.column_stack(blocks), self.names_)
 
@@ -126,12 +135,6 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):
         ends = np.cumsum(widths)
         return np.concatenate([np.arange(ends[j] - widths[j], ends[j]) for j in chosen])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 def frequent_categories(values: Sequence[Any]) -> list[Any]:
     """Return the most frequent values, at most `MAX_CATEGORIES`, in the order of their text."""
@@ -140,64 +143,63 @@ def frequent_categories(values: Sequence[Any]) -> list[Any]:
     return sorted(ranked[:MAX_CATEGORIES], key=str)
 
 
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """One column of values of any type."""
+def _values(X: Any, j: int) -> Array:
+    """Return a column as numbers if its data type is numeric, otherwise as objects, (n,)."""
+    if not hasattr(X, "iloc"):
+        return np.asarray(X[:, j])
+    series = X.iloc[:, j]
+    if series.dtype.kind in "biuf" and not hasattr(series, "cat"):
+        return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
+    return np.asarray(series, dtype=object)
 
-    name: str
-    values: Array  # objects or numbers, of shape (n_samples,)
-    missing: Array  # mask of shape (n_samples,)
-    is_categorical: bool  # whether the data type of a data frame says so
 
-    @classmethod
-    def of(cls, X: Any, j: int) -> "_Column":
-        if not hasattr(X, "iloc"):
-            return cls(str(j), X[:, j], _missing(X[:, j]), False)
-        series, name = X.iloc[:, j], str(X.columns[j])
-        if series.dtype.kind in "biuf" and not hasattr(series, "cat"):
-            values = np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
-            return cls(name, values, np.isnan(values), False)
-        values = np.asarray(series, dtype=object)
-        return cls(name, values, np.asarray(series.isna()), hasattr(series, "cat"))
+def _categories(X: Any, j: int) -> list[Any] | None:
+    """Return the categories of a column, None for numbers."""
+    values = _values(X, j)
+    if values.dtype.kind in "biuf":
+        return None
+    present = values[~_missing(values)].tolist()
+    is_categorical = hasattr(X, "iloc") and hasattr(X.iloc[:, j], "cat")
+    if not is_categorical and all(isinstance(value, Real) for value in present):
+        return None
+    for value in present:
+        if not isinstance(value, str | Real):
+            raise TypeError(
+                f"column {_name(X, j)!r}: a value of a column argument must be a string or a "
+                f"number, got {value!r}; convert the column, or leave it out"
+            )
+    return frequent_categories(present)
 
-    def categories(self) -> list[Any] | None:
-        """Return the categories, None for numbers."""
-        if self.values.dtype.kind in "biuf":
-            return None
-        present = self.values[~self.missing].tolist()
-        if not self.is_categorical and all(isinstance(value, Real) for value in present):
-            return None
-        for value in present:
-            if not isinstance(value, str | Real):
-                raise TypeError(
-                    f"column {self.name!r}: a value of a column argument must be a string or a "
-                    f"number, got {value!r}; convert the column, or leave it out"
-                )
-        return frequent_categories(present)
 
-    def numbers(self) -> Array:
-        if self.values.dtype.kind in "biuf":
-            return np.asarray(self.values, dtype=float)
-        numbers = np.full(len(self.values), np.nan)
-        for row in np.flatnonzero(~self.missing):
-            if not isinstance(self.values[row], Real):
-                raise ValueError(
-                    f"column {self.name!r} was numeric in training, but is {self.values[row]!r} "
-                    f"at row {row}; pass a number, or NaN if it is missing"
-                )
-            numbers[row] = float(self.values[row])
-        return numbers
+def _numbers(X: Any, j: int) -> Array:
+    """Return a numeric column, of shape (n_samples,), NaN for missing values."""
+    values = _values(X, j)
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=float)
+    numbers = np.full(len(values), np.nan)
+    for row in np.flatnonzero(~_missing(values)):
+        if not isinstance(values[row], Real):
+            raise ValueError(
+                f"column {_name(X, j)!r} was numeric in training, but is {values[row]!r} at row "
+                f"{row}; pass a number, or NaN if it is missing"
+            )
+        numbers[row] = float(values[row])
+    return numbers
 
-    def indicators(self, categories: list[Any]) -> Array:
-        """Return zeros and ones of shape (n_samples, n_categories), NaN for missing values."""
-        code = {category: j for j, category in enumerate(categories)}
-        codes = [
-            code.get(value, -1) if isinstance(value, str | Real) else -1
-            for value in self.values.tolist()
-        ]
-        encoded = (np.array(codes)[:, np.newaxis] == np.arange(len(categories))).astype(float)
-        encoded[self.missing] = np.nan
-        return encoded
+
+def _indicators(values: Array, categories: list[Any]) -> Array:
+    """Return zeros and ones of shape (n_samples, n_categories), NaN for missing values."""
+    code = {category: j for j, category in enumerate(categories)}
+    codes = [
+        code.get(value, -1) if isinstance(value, str | Real) else -1 for value in values.tolist()
+    ]
+    encoded = (np.array(codes)[:, np.newaxis] == np.arange(len(categories))).astype(float)
+    encoded[_missing(values)] = np.nan
+    return encoded
+
+
+def _name(X: Any, j: int) -> str:
+    return str(X.columns[j] if hasattr(X, "iloc") else j)
 
 
 def _as_table(X: Any) -> Any:
@@ -248,7 +250,7 @@ def _missing(values: Array) -> Array:
     return np.array([value is None or (value != value) is not False for value in values.tolist()])
 
 
-class ColumnScaler(TransformerMixin, BaseEstimator):
+class ColumnScaler(_ColumnTransformer):
     """Scales columns, imputes missing values, and scales views by their distances.
 
     A numeric column is centred and divided by its standard deviation; a skewed one is replaced by
@@ -376,12 +378,6 @@ class ColumnScaler(TransformerMixin, BaseEstimator):
             lacks_view = missing.all(axis=1) if columns is not None else np.zeros(len(X), bool)
             scaled = np.where(missing & ~lacks_view[:, np.newaxis], 0.0, scaled)
         return scaled / self.units_[view]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _scale_of_entries(X: Any, weight: Array) -> Array:

@@ -29,7 +29,7 @@ from lokl.datasets.readers import (
     parse_libsvm,
     rebased,
 )
-from lokl.regions.dask.blocks import Cluster, need_dask, task
+from lokl.regions.dask.graph import Cluster, need_dask
 
 # Bytes of text of a block; the parsed values take several times as many.
 _BLOCK_SIZE = 16 * 2**20
@@ -179,7 +179,7 @@ def _libsvm(
     for path in paths:
         _, (texts,) = read_bytes(str(path), delimiter=b"\n", blocksize=block_size, sample=False)
         blocks += [(text, f"{path}, block {k}") for k, text in enumerate(texts, 1)]
-    counts = cluster.compute([task(_count)(*block) for block in blocks])
+    counts = cluster.compute(_count, list(blocks))
     total = reduce(LibsvmCounts.__add__, counts, LibsvmCounts())
     n_rows, width = total.layout(n_features, str(paths[0]))
     if sparse is None:

@@ -17,18 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column, is_sparse
 from lokl._threads import single_threaded
-from lokl.regions.dask.blocks import (
-    Cluster,
-    SizedValue,
-    align_blocks,
-    as_row_blocks,
-    check_samples_collection,
-    group_neighbours,
-    need_dask,
-    pickled_size,
-    shared,
-    task,
-)
+from lokl.regions.dask import graph
 from lokl.regions.dask.fitting import Moments
 from lokl.regions.estimators import RegionEstimator
 from lokl.regions.model import PartitionedModel, take
@@ -103,20 +92,20 @@ def _call_on_blocks(model: Any, method: str, X: Any, client: Any) -> Any:
     check_is_fitted(model)
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} has no {method}")
-    X, cluster = check_samples_collection(X), Cluster(client)
+    X, cluster = graph.check_samples_collection(X), graph.Cluster(client)
     with single_threaded():
         # A result without rows, which has the type and the columns of all others.
         empty = np.asarray(getattr(model, method)(_example_row(X)))[:0]
-    size = 0 if cluster.client is None else pickled_size(model)
-    array, blocks = need_dask().array, as_row_blocks(X, "X")
+    size = 0 if cluster.client is None else graph.pickled_size(model)
+    array, blocks = graph.need_dask().array, graph.as_row_blocks(X, "X")
     if isinstance(model, RegionEstimator) and size > _LARGEST_MEMORY_SHARE * cluster.memory:
         results = _call_on_shards(cluster, model, method, blocks.parts, empty)
     else:
-        node = shared(model)
+        node = graph.shared(model)
         if size > _LARGE_MODEL_BYTES:
             # On every worker, so that it is not lost together with one of them.
             node = cluster.client.scatter(model, broadcast=True, hash=False)
-        results = [task(_call_on_block)(node, method, empty, part) for part in blocks.parts]
+        results = [graph.task(_call_on_block)(node, method, empty, part) for part in blocks.parts]
     shape = (np.nan, *empty.shape[1:])
     parts = [array.from_delayed(result, shape, meta=empty) for result in results]
     # Lengths are set afterwards, since blocks that are known to be empty would be dropped here.
@@ -145,26 +134,26 @@ def _example_row(X: Any) -> Any:
 
 
 def _call_on_shards(
-    cluster: Cluster, model: Any, method: str, blocks: Sequence[Any], empty: Array
+    cluster: graph.Cluster, model: Any, method: str, blocks: Sequence[Any], empty: Array
 ) -> list[Any]:
     """Return the result for every block of a model whose regions are divided among the workers."""
     ranges, shards = split_model(model._model)
     estimator = copy.copy(model)
     vars(estimator).update(estimators_=[], _model=_shard(model._model, 0, slice(0)))
-    node, results = shared(estimator), []
+    node, results = graph.shared(estimator), []
     # One after the other, since a worker may not have room to receive two at once. The tasks keep
     # the futures, and thereby the shards, alive.
     futures = [cluster.client.scatter(shard, hash=False) for shard in shards]
     for block in blocks:
-        samples = task(_sort_samples)(node, ranges, block)
+        samples = graph.task(_sort_samples)(node, ranges, block)
         outputs = [
-            task(_compute_shard)(shard, method, samples[k]) for k, shard in enumerate(futures)
+            graph.task(_compute_shard)(shard, method, samples[k]) for k, shard in enumerate(futures)
         ]
-        results.append(task(_combine_shards)(node, method, empty, block, samples, outputs))
+        results.append(graph.task(_combine_shards)(node, method, empty, block, samples, outputs))
     return results
 
 
-def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[SizedValue]]:
+def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[graph.SizedValue]]:
     """Divide the models of neighbouring regions into shards of bounded size.
 
     Returns
@@ -177,9 +166,9 @@ def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[
     ranges = [
         (partition, slice(*group))
         for partition, models in enumerate(model.models)
-        for group in group_neighbours(map(pickled_size, models), _SHARD_BYTES)
+        for group in graph.group_neighbours(map(graph.pickled_size, models), _SHARD_BYTES)
     ]
-    return ranges, [SizedValue.of(_shard(model, *regions)) for regions in ranges]
+    return ranges, [graph.SizedValue.of(_shard(model, *regions)) for regions in ranges]
 
 
 def _shard(model: PartitionedModel, partition: int, regions: slice) -> PartitionedModel:
@@ -209,7 +198,7 @@ def _sort_samples(estimator: RegionEstimator, ranges: Any, X: Any) -> list[Any]:
     return result
 
 
-def _compute_shard(shard: SizedValue, output: str, selected: Any) -> Array | None:
+def _compute_shard(shard: graph.SizedValue, output: str, selected: Any) -> Array | None:
     """Return the part of an output that the models of one shard compute."""
     if selected is None:
         return None
@@ -259,12 +248,14 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = N
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor")
     # Unknown numbers of rows are counted in X: predictions would have to be computed for that.
-    blocks = align_blocks(Cluster(client), X, y, sample_weight, lazy=True)
-    predicted = as_row_blocks(predict(model, X, client), "predictions").parts
+    blocks = graph.align_blocks(graph.Cluster(client), X, y, sample_weight, lazy=True)
+    predicted = graph.as_row_blocks(predict(model, X, client), "predictions").parts
     columns = [predicted, *(part.parts for part in blocks[1:])]
-    parts = [task(_sums)(is_classifier(model), *block) for block in zip(*columns, strict=True)]
-    result = task(_score)(is_classifier(model), parts)
-    return need_dask().array.from_delayed(result, (), dtype=np.float64)
+    parts = [
+        graph.task(_sums)(is_classifier(model), *block) for block in zip(*columns, strict=True)
+    ]
+    result = graph.task(_score)(is_classifier(model), parts)
+    return graph.need_dask().array.from_delayed(result, (), dtype=np.float64)
 
 
 def _sums(

@@ -23,16 +23,7 @@ from lokl.base.model import publish
 from lokl.base.settings import check_settings
 from lokl.base.targets import sorted_classes, spread_of_moments
 from lokl.base.training import ALL_ZERO
-from lokl.regions.dask.blocks import (
-    Cluster,
-    SizedValue,
-    align_blocks,
-    as_row_blocks,
-    group_neighbours,
-    need_dask,
-    shared,
-    task,
-)
+from lokl.regions.dask import graph
 from lokl.regions.estimators import RegionEstimator
 from lokl.regions.fitting import RegionBackend, RegionData, RegionFunction, region_seed
 from lokl.regions.model import take
@@ -85,17 +76,13 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     True
     """
     model = _checked_copy(model)
-    cluster = Cluster(client)
+    cluster = graph.Cluster(client)
     with DeferredWarnings():
         blocks, n_counted, n_targets = _training_blocks(cluster, model, X, y, sample_weight)
-        seed, model_node = model._draw_seed(), shared(model)
+        seed, model_node = model._draw_seed(), graph.shared(model)
         sampled = _sampled_rows(model._grower(seed, 0), n_counted)
-        summaries = cluster.compute(
-            [
-                task(_summarize_block)(model_node, rows, *block)
-                for rows, block in zip(sampled, blocks, strict=True)
-            ]
-        )
+        calls = [(model_node, *block) for block in zip(sampled, blocks, strict=True)]
+        summaries = cluster.compute(_summarize_block, calls)
         targets, sizes, points = zip(*summaries, strict=True)
         attributes, spread = _target_attributes(model, targets, n_targets)
         classes, points = attributes.get("classes_"), stack_rows(points)
@@ -129,7 +116,7 @@ def _checked_copy(model: Any) -> RegionEstimator:
 
 
 def _training_blocks(
-    cluster: Cluster, model: RegionEstimator, X: Any, y: Any, sample_weight: Any
+    cluster: graph.Cluster, model: RegionEstimator, X: Any, y: Any, sample_weight: Any
 ) -> tuple[list[tuple[Any, ...]], list[int], int | None]:
     """Set the columns of the model, and divide its training samples into blocks.
 
@@ -145,11 +132,11 @@ def _training_blocks(
     """
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, got None")
-    target_shape = as_row_blocks(y, "y").width
+    target_shape = graph.as_row_blocks(y, "y").width
     if not is_regressor(model) and target_shape:
         # A warning for one column, an error for several.
         column_or_1d(np.empty((1, *target_shape)), warn=True)
-    collections = align_blocks(cluster, X, y, sample_weight)
+    collections = graph.align_blocks(cluster, X, y, sample_weight)
     lengths = collections[0].lengths
     if not any(lengths):
         raise ValueError("X has no rows; a model needs samples")
@@ -161,7 +148,7 @@ def _training_blocks(
     blocks = [block for block in zip(starts, lengths, *columns, strict=True) if block[1]]
     n_counted = [block[1] for block in blocks]
     if sample_weight is not None:
-        n_counted = cluster.compute([task(_count_positive)(block[-1]) for block in blocks])
+        n_counted = cluster.compute(_count_positive, [block[-1:] for block in blocks])
     if not any(n_counted):
         raise ValueError(ALL_ZERO)
     return blocks, n_counted, next(iter(target_shape), None)
@@ -250,7 +237,7 @@ class Moments(NamedTuple):
 # when to spill to disk.
 
 
-def _summarize_block(model: RegionEstimator, rows: Array, *block: Any) -> tuple[Any, int, Any]:
+def _summarize_block(model: RegionEstimator, rows: Array, block: Any) -> tuple[Any, int, Any]:
     """Validate and summarise a block.
 
     Returns
@@ -270,7 +257,7 @@ def _summarize_block(model: RegionEstimator, rows: Array, *block: Any) -> tuple[
         targets = data.classes, weights
     elif len(weight):
         targets = Moments.of(column(data.y), weight)
-    return targets, need_dask().sizeof.sizeof(data.samples), take(X, rows)
+    return targets, graph.need_dask().sizeof.sizeof(data.samples), take(X, rows)
 
 
 def _target_attributes(
@@ -348,8 +335,8 @@ class RegionBatch(NamedTuple):
 
 def join_batch(
     model: RegionEstimator,
-    grower: TreeGrower,
     trunk: RegionTree,
+    grower: TreeGrower,
     regions: Sequence[int],
     parts: Sequence[RegionData | None],
 ) -> RegionBatch:
@@ -374,7 +361,7 @@ def call_in_batch(
     batch: RegionBatch,
     first: int,
     regions: Sequence[int],
-) -> SizedValue:
+) -> graph.SizedValue:
     """Return ``function(data, seed)`` of some regions of a batch, with their warnings.
 
     `first` is the index of the first region of the batch among all regions.
@@ -387,7 +374,7 @@ def call_in_batch(
         ]
 
     with single_threaded():
-        return SizedValue.of(capture_warnings(call_all))
+        return graph.SizedValue.of(capture_warnings(call_all))
 
 
 class DaskRegions(RegionBackend):
@@ -415,7 +402,7 @@ class DaskRegions(RegionBackend):
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: graph.Cluster,
         model: RegionEstimator,
         blocks: Sequence[tuple[Any, ...]],
         n_samples: int,
@@ -428,16 +415,15 @@ class DaskRegions(RegionBackend):
         trunk, members = grower.grow_trunk(points, n_samples)
         sizes = [n_bytes / points.shape[0] * len(rows) for rows, _ in members]
         batches = batches_of(sizes, cluster.n_threads)
-        nodes = shared(model), shared(trunk)
-        split = [task(split_block)(*nodes, batches, classes, *block) for block in blocks]
+        nodes = graph.shared(model), graph.shared(trunk)
+        split = [graph.task(split_block)(*nodes, batches, classes, *block) for block in blocks]
+        calls = [
+            (*nodes, grower, range(*batch), [parts[k] for parts in split])
+            for k, batch in enumerate(batches)
+        ]
         # The rows of every batch are brought together, and stay on the workers.
-        self._batches = cluster.persist(
-            [
-                task(join_batch)(nodes[0], grower, nodes[1], range(*batch), [s[k] for s in split])
-                for k, batch in enumerate(batches)
-            ]
-        )
-        summaries = cluster.compute([task(summarize_batch)(batch) for batch in self._batches])
+        self._batches = cluster.persist(join_batch, calls)
+        summaries = cluster.compute(summarize_batch, [(batch,) for batch in self._batches])
         branches, counts, self.have_folds = map(_flat, zip(*summaries, strict=True))
         self.tree, self.sizes = attach_branches(trunk, branches), np.array(counts)
         self._firsts = np.cumsum([0, *(len(part) for _, part, _ in summaries)]).tolist()
@@ -449,15 +435,15 @@ class DaskRegions(RegionBackend):
             groups = [(k, range(*ends)) for k, ends in enumerate(pairwise(self._firsts))]
         else:
             groups = [(bisect(self._firsts, r) - 1, range(r, r + 1)) for r in regions]
-        node = shared(function)
-        tasks = [
-            task(call_in_batch)(node, self._seed, self._batches[k], self._firsts[k], group)
-            for k, group in groups
+        node = graph.shared(function)
+        calls = [
+            (node, self._seed, self._batches[k], self._firsts[k], group) for k, group in groups
         ]
         if regions is None:
             # Only its own task may keep a batch on the workers from now on.
             self._batches = []
-        return _flat(reissue(result.value) for result in self._cluster.compute(tasks))
+        results = self._cluster.compute(call_in_batch, calls)
+        return _flat(reissue(result.value) for result in results)
 
 
 def _flat(parts: Iterable[Iterable[Any]]) -> list[Any]:
@@ -475,4 +461,4 @@ def batches_of(sizes: Sequence[float], n_threads: int) -> list[tuple[int, int]]:
         Tasks that run at a time.
     """
     limit = min(_BATCH_BYTES, sum(sizes) / (_BATCHES_PER_THREAD * n_threads))
-    return group_neighbours(sizes, limit)
+    return graph.group_neighbours(sizes, limit)

@@ -1,4 +1,4 @@
-"""Dask collections as blocks of rows, and the workers that run tasks on them."""
+"""Graphs of tasks on blocks of rows of Dask collections, and the workers that run them."""
 
 import math
 import os
@@ -9,18 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lokl._exports import need
+
 
 def need_dask() -> Any:
     """Return Dask with its arrays and data frames, or raise an error with the remedy."""
-    try:
-        import dask.array
-        import dask.dataframe
-        import dask.sizeof
-    except ImportError as error:
-        raise ImportError(
-            "lokl.distributed needs Dask; install it with: pip install 'lokl[dask]'"
-        ) from error
-    return dask
+    for module in ("dask.array", "dask.dataframe", "dask.sizeof"):
+        need(module, "lokl.distributed")
+    return need("dask", "lokl.distributed")
 
 
 def task(function: Callable[..., Any]) -> Any:
@@ -61,17 +57,21 @@ class Cluster:
         workers = self.client.scheduler_info()["workers"].values()
         return min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
 
-    def persist(self, tasks: list[Any]) -> list[Any]:
-        """Start tasks, and keep their results on the workers."""
+    def persist(self, function: Callable[..., Any], calls: list[Any]) -> list[Any]:
+        """Start calls, given by their arguments, and keep their results on the workers."""
+        tasks = [task(function)(*arguments) for arguments in calls]
         if self.client is None:
             return list(self._dask.persist(*tasks))
         return list(self.client.persist(tasks))
 
-    def compute(self, tasks: list[Any]) -> list[Any]:
-        """Return the results of tasks; workers drop each of them as soon as it has arrived.
+    def compute(self, function: Callable[..., Any], calls: list[Any]) -> list[Any]:
+        """Return the results of calls, given by their arguments.
 
-        The list is emptied, since no reference may keep the inputs of the tasks on the workers.
+        Workers drop each result as soon as it has arrived. The list is emptied, since no reference
+        may keep the arguments on the workers.
         """
+        tasks = [task(function)(*arguments) for arguments in calls]
+        calls.clear()
         if self.client is None:
             return list(self._dask.compute(*tasks))
         from distributed import as_completed
@@ -190,7 +190,7 @@ def align_blocks(
     if lazy and all(blocks.lengths == collections[0].lengths for blocks in collections):
         return collections
     unknown = [blocks for blocks in collections if None in blocks.lengths]
-    counts = iter(cluster.compute([task(_length)(p) for blocks in unknown for p in blocks.parts]))
+    counts = iter(cluster.compute(_length, [(p,) for blocks in unknown for p in blocks.parts]))
     for index, blocks in enumerate(collections):
         if None in blocks.lengths:
             collections[index] = blocks._replace(lengths=[next(counts) for _ in blocks.parts])
