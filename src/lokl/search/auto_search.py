@@ -35,12 +35,12 @@ Kernels = dict[str, Kernel]
 
 # Bandwidths of RBF kernels: powers of two, times the reciprocal of the median squared distance.
 LOW, HIGH, STEP = -4, 2, 2
-# Least power of RBF kernels that are not off centre. The values of wider kernels are all nearly
+# Least power of RBF kernels that are centred. The values of wider kernels are all nearly
 # equal, so that samples without a view lean to one side.
 CENTRED = -2
 
 # Complexity of methods: only an SVM, one weight for each kernel, weights that differ between
-# samples, and methods that are not in this library.
+# samples, and methods of other libraries.
 FIXED, GLOBAL, LOCAL, OTHER = range(4)
 AUTO, AUTO_VIEWS = ("UniformMKL", "LpMKL", "SimpleMKL"), ("TrustedVote", "CLMKL")
 
@@ -565,7 +565,7 @@ class CandidateSchedule:
 
     @property
     def _powers(self) -> range:
-        """Powers of bandwidths; samples without a view need kernels that are not off centre."""
+        """Powers of bandwidths; samples without a view need centred kernels."""
         return range(CENTRED if self.every_view else LOW, HIGH + 1, STEP)
 
     def _at_level(self, level: int) -> list[MethodSpec]:

@@ -69,7 +69,7 @@ _MANY_SAMPLES, _COARSER = 1000, 10.0
 _ENOUGH_TO_LEAD = 500
 # Fraction of the memory of an estimator for stored kernels; the folds have the rest.
 _STORED_FRACTION = 0.5
-# Bytes of transformed samples to keep; if a fold exceeds them, it is not kept.
+# Bytes of transformed samples to keep; a fold that exceeds them is computed again.
 _KEPT_BYTES = 2**28
 
 
@@ -292,7 +292,7 @@ class _StoredKernel(Precomputed):
 
 
 def with_stored_kernels(task: SearchTask, candidate: int) -> SearchTask | None:
-    """Return the same task on row numbers and stored kernels, None if that is not possible.
+    """Return the same task on row numbers and stored kernels, None if kernels cannot be stored.
 
     Parameters
     ----------

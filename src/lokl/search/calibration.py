@@ -279,7 +279,7 @@ def calibrate_fold_results(
 
 
 class CalibratedPredictions(ProbabilityMixin):
-    """Probabilities from ``calibration_``, or from the model itself if that is None."""
+    """Probabilities from ``calibration_``, or from the model itself."""
 
     calibration_: Any
 

@@ -246,7 +246,7 @@ def _missing(values: Array) -> Array:
         return np.isnan(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), dtype=bool)
-    # Only NaN differs from itself; comparing NA of pandas gives NA, which is not a bool.
+    # Only NaN differs from itself; comparing NA of pandas gives NA instead of a bool.
     return np.array([value is None or (value != value) is not False for value in values.tolist()])
 
 

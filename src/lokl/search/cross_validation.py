@@ -49,7 +49,7 @@ def make_folds(
     groups : array-like of shape (n_samples,), optional
         Samples of a group are in the same fold.
     rng : RandomState, optional
-        Shuffles the samples if `cv` is an int; groups of regressions are not shuffled.
+        Shuffles the samples if `cv` is an int, except groups of regressions.
     """
     X = np.zeros((len(y), 1))
     if not isinstance(cv, Integral):
@@ -97,7 +97,7 @@ def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:
     Returns
     -------
     params : dict
-        Empty if `weight` is None.
+        Empty without weights.
     """
     if weight is None:
         return {}
@@ -119,7 +119,7 @@ def held_out(
     Parameters
     ----------
     estimator : estimator of lokl, or a pipeline that ends in one
-        Fitted or not. It is not modified.
+        Fitted or not. A copy of it is fitted.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     splits : iterable of (train, test)

@@ -4,8 +4,8 @@ A group of candidates that differ only in `C` is a cost path. An adaptive search
 paths in one of two ways.
 
 Race over folds, if it is known which test rows each candidate predicts correctly. All candidates
-start on the first fold. Two candidates disagree about some rows, where one is correct and the other
-is not. If they were equally good, each would be correct on about half of these rows, and the
+start on the first fold. Two candidates disagree about some rows, which only one of them predicts
+correctly. If they were equally good, each would be correct on about half of these rows, and the
 standard error of the difference would be the square root of their number. Candidates too many
 standard errors behind the best are skipped; the others continue with the next folds, which sharpens
 the comparison. Along rising costs the score has one maximum: if it is clearly below the score of a

@@ -18,7 +18,7 @@ Returned = TypeVar("Returned")
 FitCoroutine = Generator[Callable[[], Any], Any, Returned]
 
 # Number of steps that a fold may be ahead of the requested one. With none, threads wait for the
-# last fold of each step. With more, more work is wasted if the rest is not needed.
+# last fold of each step. With more, more work is wasted if the search ends early.
 _STEPS_AHEAD = 1
 
 

@@ -87,7 +87,7 @@ def cv_results(
     params = [row.params for row in tried]
     if len(tried) == len(rows):
         return search._format_results(params, n_splits, records, columns)
-    # Called for its warning about scores that are not finite; those of skipped rows never are.
+    # Called for its warning about scores of NaN, which all skipped rows have.
     search._format_results(params, n_splits, records)
     by_row = {id(row): records[i * n_splits : (i + 1) * n_splits] for i, row in enumerate(tried)}
     skipped = [_skipped_record(records[0])] * n_splits
@@ -158,7 +158,7 @@ def _complexity(params: Params) -> tuple[float, float, int]:
 def warn_at_grid_boundary(candidates: Sequence[Params], scores: Array) -> None:
     """Warn if the best candidate has the smallest or largest value of a numeric parameter.
 
-    There is no warning if the next value inside the grid has the same score.
+    An equal score of the next value inside the grid suppresses the warning.
 
     Parameters
     ----------

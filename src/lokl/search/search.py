@@ -223,7 +223,7 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         return self
 
     def _splits(self, X: Any, y: Any, split_params: Any) -> list[Fold]:
-        # The estimator checks for targets that are not finite.
+        # The estimator checks for infinite targets and NaN.
         with np.errstate(invalid="ignore"):
             cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         expected = cv.get_n_splits(X, y, **split_params)

@@ -48,7 +48,7 @@ from lokl.search.tasks import (
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath, RowCostPath, StoredCostPath
 
-# Solutions below this tolerance are polished, which those on shared matrices are not.
+# Below this tolerance solutions are polished, except on shared matrices.
 _FINEST_TOLERANCE = 1e-4
 
 
@@ -98,7 +98,7 @@ class GramPool:
         inner.cache_size = megabytes
         gram = inner.gated(kernels, gate.at(samples, params))
         if not gram.fits:
-            # There is no room for rows in addition to the whole matrix of another group.
+            # The whole matrix of another group leaves no room for rows.
             inner.release()
         return gram
 

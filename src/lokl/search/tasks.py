@@ -94,7 +94,7 @@ def sort_by_cost(candidates: Sequence[Params], indices: Iterable[int]) -> list[i
 
 
 def largest_cost(point: Coordinates) -> float:
-    """Return the largest `C` among coordinates, 0 if there is none."""
+    """Return the largest `C` among coordinates, 0 without any."""
     costs = [float(v) for name, v in point.items() if leaf_name(name) == "C" and is_number(v)]
     return max(costs, default=0.0)
 
@@ -189,7 +189,7 @@ class FoldResult:
         return scores[metric] if metric in scores else next(iter(scores.values()))
 
 
-# One item per candidate: its results on all splits. Closed early if the rest is not needed.
+# One item per candidate: its results on all splits. Closed early once the rest is useless.
 FoldResults = Generator[list[FoldResult], None, None]
 
 
