@@ -21,6 +21,7 @@ app = typer.Typer(
 
 
 def _show_version(wanted: bool) -> None:
+    """Print the version and exit, if wanted."""
     if wanted:
         typer.echo(f"lokl {__version__}")
         raise typer.Exit

@@ -92,7 +92,15 @@ def demo(seed: int, jobs: int, output: Path, as_json: bool) -> None:
 
 
 def _run_example(example: Any, jobs: int, *, quiet: bool) -> Any:
-    """Run one comparison, show it and explain one of its samples."""
+    """Run one comparison, show it and explain one of its samples.
+
+    Parameters
+    ----------
+    example : lokl.study.demo.Example
+    jobs : int
+    quiet : bool
+        Whether to return the results, for JSON, instead of showing them.
+    """
     from lokl.cli.models import explain_sample
     from lokl.study import Comparison
     from lokl.study.candidates import VOTE, fit_candidate
@@ -116,7 +124,20 @@ def _run_example(example: Any, jobs: int, *, quiet: bool) -> Any:
 
 
 def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any:
-    """Run a comparison behind a progress bar, and describe it on standard error."""
+    """Run a comparison behind a progress bar, and describe it on standard error.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    jobs : int
+        Number of processes, -1 for all cores.
+    time_limit : float or None
+        Seconds after which no fit is started.
+
+    Returns
+    -------
+    outputs : StudyOutputs
+    """
     from lokl.datasets.loader import progress_bar
     from lokl.study.outputs import finish
 
@@ -157,6 +178,7 @@ def _show_plan(comparison: Any) -> None:
 
 
 def _note(head: str, text: str) -> None:
+    """Print a note on standard error, after its head in a column of its own."""
     typer.echo("\n".join(wrapped(text, f" {head:<8}", " " * 9)), err=True)
 
 
@@ -166,28 +188,28 @@ def _show_results(outputs: Any) -> None:
     results = outputs.results
     for line in (*_leaderboard(results), Text(), *_view_table(results)):
         console.print(line)
-    paths = "   ".join(map(str, outputs.files.values()))
-    for text, style in (
-        (_disagreement(outputs), ""),
-        *((f"! {finding.code} {finding.text}", "yellow") for finding in outputs.findings),
-        (paths, "cyan"),
-    ):
-        if text is paths:
-            console.print()
-        for part in wrapped(text):
-            console.print(Text(part, style))
+    texts = [(_disagreement(outputs), "")]
+    texts += [(f"! {finding.code} {finding.text}", "yellow") for finding in outputs.findings]
+    lines = [(part, style) for text, style in texts for part in wrapped(text)]
+    paths = wrapped("   ".join(map(str, outputs.files.values())))
+    for part, style in (*lines, ("", ""), *((path, "cyan") for path in paths)):
+        console.print(Text(part, style))
 
 
 def _leaderboard(results: Any) -> Iterator[Text]:
+    """Yield a line for each candidate: score, interval as text and drawn, and seconds."""
     from lokl.study.candidates import CONSTANT_BASELINES
 
-    texts = {row.name: _score_text(row, results) for row in results.leaderboard}
+    fitted = [row for row in results.leaderboard if not row.failed]
+    texts = {}
+    for row in fitted:
+        mean, low, high = map(results.format_score, row.interval)
+        texts[row.name] = f"{mean:>6} ({low} - {high})"
     wide = max(map(len, texts.values()))
     unit = " %" if results.classes else ""
     head = f" {results.score_name}{unit}, held out (95 % interval)"
     yield Text(f"{head:<{_CANDIDATE + wide + _LINE + 6}}seconds", "bold")
     # The line would be too short for the other candidates if it began at a constant prediction.
-    fitted = [row for row in results.leaderboard if not row.failed]
     shown = [row.interval for row in fitted if row.name not in CONSTANT_BASELINES]
     ends = shown or [row.interval for row in fitted]
     limits = min(low for _, low, _ in ends), max(high for _, _, high in ends)
@@ -204,15 +226,16 @@ def _leaderboard(results: Any) -> Iterator[Text]:
         yield Text(line, "bold green" if chosen else "" if row.role == "ours" else "dim")
 
 
-def _score_text(row: Any, results: Any) -> str:
-    if row.failed:
-        return ""
-    mean, low, high = map(results.format_score, row.interval)
-    return f"{mean:>6} ({low} - {high})"
-
-
 def _interval_line(interval: tuple[float, float, float], limits: tuple[float, float]) -> str:
-    """Draw a score and its interval between common limits."""
+    """Draw a score and its interval between common limits.
+
+    Parameters
+    ----------
+    interval : (float, float, float)
+        Mean, low and high end.
+    limits : (float, float)
+        Scores at the two ends of the line.
+    """
     low, high = limits
     step = (high - low) / (_LINE - 1) or 1.0
     middle, first, last = (
@@ -224,6 +247,7 @@ def _interval_line(interval: tuple[float, float, float], limits: tuple[float, fl
 
 
 def _view_table(results: Any) -> Iterator[Text]:
+    """Yield a line for each of several views: its score alone, its loss, and who trusts it."""
     if len(results.table.views) < 2:
         return
     head = f" {'value of each view':<{_VIEW}}   alone   loss when removed   trusted where"
@@ -239,6 +263,7 @@ def _view_table(results: Any) -> Iterator[Text]:
 
 
 def _disagreement(outputs: Any) -> str:
+    """Return a sentence about samples whose views disagree, empty if there are none."""
     names = outputs.results.disagreeing()
     if not names:
         return ""

@@ -1,12 +1,9 @@
 """``lokl datasets``: list data sets and download them."""
 
-import json
-
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lokl.cli.options import argument, flag, takes
+from lokl._text import aligned
+from lokl.cli.options import argument, flag, print_json, takes
 from lokl.cli.terminal import stop
 
 datasets = typer.Typer(
@@ -17,7 +14,7 @@ datasets = typer.Typer(
 @datasets.command("list")
 @takes(as_json=flag("--json", "Print JSON, not a table."))
 def list_sets(as_json: bool) -> None:
-    """Show all data sets and where they are.
+    """Show all data sets and their locations.
 
     Example: lokl datasets list --json
     """
@@ -35,16 +32,12 @@ def list_sets(as_json: bool) -> None:
         others = {key: getattr(record, key) for key in ("source", "licence", "url", "sha256")}
         rows.append({"name": record.name, **size, "where": location, **others})
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
-    table = Table(caption="lokl datasets fetch NAME downloads; LOKL_DATA names a folder of files")
     columns = ("name", "rows", "columns", "classes", "where")
-    for column in columns:
-        number = column in ("rows", "columns", "classes")
-        table.add_column(column, justify="right" if number else "left", no_wrap=column == "name")
-    for row in rows:
-        table.add_row(*(str(row[column]) for column in columns))
-    Console().print(table)
+    for line in aligned([columns, *([str(row[column]) for column in columns] for row in rows)]):
+        typer.echo(line)
+    typer.echo("\nlokl datasets fetch NAME downloads; LOKL_DATA names a folder of files")
 
 
 @datasets.command("fetch")

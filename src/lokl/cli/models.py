@@ -74,7 +74,7 @@ def fit(
         else:
             from lokl.tables.learning import learn
 
-            # -1 is the default of the model, which is not stored.
+            # -1 is the default of the model, which its file omits.
             n_jobs, cost = None if jobs == -1 else jobs, 1.0 if cost is None else cost
             options: Any = {"time_limit": time_limit, "n_jobs": n_jobs}
             model = learn(table, method, C=cost, seed=settings.seed, **options)
@@ -86,7 +86,21 @@ def fit(
 
 
 def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[Any, Any]:
-    """Return a model from its file and a table of new samples."""
+    """Return a model from its file and a table of new samples.
+
+    Parameters
+    ----------
+    model : Path
+    data : list of str
+        Files of new samples.
+    given : dict
+        Options of :func:`lokl.tables.table.read_new`.
+
+    Returns
+    -------
+    fitted : fitted model
+    table : Table
+    """
     from lokl.persistence import load
     from lokl.tables.preparation import schema_of
     from lokl.tables.table import read_new

@@ -21,7 +21,7 @@ def option(kind: Any, text: str, *names: str, default: Any = None, **more: Any) 
     Parameters
     ----------
     kind : type
-        Type of the value. Without a default the value is None if the option is not given.
+        Type of the value. Without a default, the default is None.
     text : str
         Sentence of the help.
     *names : str
@@ -114,7 +114,11 @@ TABLES = {
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn errors and warnings into single lines on standard error, and errors into exit codes."""
+    """Turn errors and warnings into single lines on standard error, and errors into exit codes.
+
+    Errors of input exit with 2, a model that cannot be fitted or used with 1, and an interruption
+    with 130.
+    """
     from lokl.persistence import ModelFileError
     from lokl.tables import TableError
 
@@ -138,6 +142,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def _line(reason: BaseException) -> str:
+    """Return an error in one line; errors of the operating system begin with the file."""
     if isinstance(reason, OSError) and reason.filename is not None:
         return f"{reason.filename}: {reason.strerror}"
     return " ".join(str(reason).split())

@@ -112,7 +112,7 @@ def reproduce(
     """Recompute the tables and figures of the paper.
 
     The paper is "A Unified View of Localized Kernel Learning" (2016). Finished fits are kept in
-    OUTPUT/records.jsonl. After an interruption, the same command resumes where it stopped.
+    OUTPUT/records.jsonl. After an interruption, the same command resumes.
 
     Example: lokl reproduce table2 --quick --datasets Diabetes
     """
@@ -151,7 +151,23 @@ def _stop_if_failed(runs: list[Any]) -> None:
 def _make_tables(
     reproduction: Any, jobs: int, backend: str, deadline: Any, *, quiet: bool
 ) -> list[Any]:
-    """Run the fits of all tables before the deadline, write the tables, and show them."""
+    """Run the fits of all tables before the deadline, write the tables, and show them.
+
+    Parameters
+    ----------
+    reproduction : Reproduction
+    jobs : int
+    backend : str
+        As the options of the command.
+    deadline : Deadline
+    quiet : bool
+        Whether tables are written only.
+
+    Returns
+    -------
+    runs : list
+        One for each table.
+    """
     from lokl.datasets.loader import progress_bar
 
     runs = []
@@ -172,7 +188,20 @@ def _make_tables(
 
 
 def _draw_figures(reproduction: Any, deadline: Any, *, quiet: bool) -> list[dict[str, Any]]:
-    """Draw all figures before the deadline."""
+    """Draw all figures before the deadline.
+
+    Parameters
+    ----------
+    reproduction : Reproduction
+    deadline : Deadline
+    quiet : bool
+        Whether the paths of the figures are returned only.
+
+    Returns
+    -------
+    drawn : list of dict
+        Values of each figure, for JSON.
+    """
     drawn = []
     for name in reproduction.figures:
         if deadline.passed:
@@ -234,5 +263,6 @@ def _show_table(table: Any) -> None:
 
 
 def _text(shown: Any) -> Text:
+    """Return a cell with its style and its mark."""
     text = Text(shown.text, style="bold" if shown.bold else "")
     return text.append(f" {shown.mark}", style="not bold") if shown.mark else text

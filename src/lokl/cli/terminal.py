@@ -27,6 +27,7 @@ def replace_unprintable() -> None:
 
 
 def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return the replacement of a character and the position after it, as codecs expect."""
     if isinstance(error, UnicodeEncodeError) and error.object[error.start] in _REPLACEMENTS:
         return _REPLACEMENTS[error.object[error.start]], error.start + 1
     return codecs.backslashreplace_errors(error)
@@ -59,7 +60,15 @@ def _discard_buffers() -> None:
 
 
 def stop(reason: object, code: int) -> NoReturn:
-    """Print a reason on standard error, and exit."""
+    """Print a reason on standard error, and exit.
+
+    Parameters
+    ----------
+    reason : object
+        Text, or an error.
+    code : int
+        1 if the command failed, 2 for bad input, 130 after an interruption.
+    """
     typer.echo(f"lokl: {reason}", err=True)
     raise typer.Exit(code) from None
 
@@ -71,7 +80,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:
-    """Return a text in lines that fit; paths are not broken.
+    """Return a text in lines that fit, without breaks in paths.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data sets by name: where they are stored, downloads into the cache, and loading."""
+"""Data sets by name: folders, downloads into the cache, and loading."""
 
 import contextlib
 import csv
@@ -49,9 +49,9 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
         One of `available()`. ``breast_cancer`` is scikit-learn's, ``breast-cancer`` LIBSVM's.
     sparse : bool or None, default=None
         Whether samples are a CSR matrix or an array. None selects CSR for LIBSVM files with more
-        than 64 columns of which less than a quarter is nonzero.
+        than 64 columns and less than a quarter of nonzero values.
     download : bool, default=True
-        Whether to download data that is not on this machine; needs the extra ``data``.
+        Whether to download missing data; needs the extra ``data``.
 
     Returns
     -------
@@ -68,9 +68,9 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     ValueError
         The name is unknown.
     MissingDatasetError
-        The data is not on this machine and cannot be downloaded.
+        The data is missing on this machine and cannot be downloaded.
     DatasetError
-        The data cannot be read or stored, or has values that are not finite.
+        The data cannot be read or stored, or has missing or infinite values.
 
     Warns
     -----
@@ -129,7 +129,7 @@ def _stored(record: DatasetInfo, download: bool, sparse: bool | None) -> dict[st
 
 
 def _warn_of_other_contents(record: DatasetInfo, path: Path, checksum: str, labels: Array) -> None:
-    """Warn that a file is not the registered one.
+    """Warn that a file differs from the registered one.
 
     For some sets only the checksum of a rebuilt file is registered. The published file then has
     other bytes, and only other class sizes are a reason for a warning.
@@ -221,7 +221,7 @@ def _numbers(path: Path, content: bytes) -> Array:
 
 
 def check_finite(path: Path, values: Any, part: str = "") -> None:
-    """Raise `DatasetError` for the first value that is not finite; rows and columns from 1."""
+    """Raise `DatasetError` for the first missing or infinite value; rows and columns from 1."""
     stored = values.data if is_sparse(values) else values
     if np.isfinite(stored).all():
         return
@@ -248,7 +248,7 @@ def data_folder() -> Path | None:
 def cache_folder() -> Path | None:
     """Return the folder of downloads, which may not exist yet.
 
-    None if LOKL_CACHE is not set and pooch, which has the default folder, is not installed.
+    None without LOKL_CACHE if pooch, which has the default folder, is missing.
     """
     name = os.environ.get("LOKL_CACHE")
     if name:
@@ -261,10 +261,10 @@ def cache_folder() -> Path | None:
 
 
 def locate(record: DatasetInfo) -> tuple[str, tuple[Path, ...]]:
-    """Return where a data set is stored, and the paths of its files.
+    """Return the location of a data set, and the paths of its files.
 
     The first value is "scikit-learn", whose data sets have no files, "LOKL_DATA", "cache", or empty
-    if the data set is not on this machine.
+    if the data set is missing on this machine.
     """
     if record.format == "scikit-learn":
         return "scikit-learn", ()
@@ -330,7 +330,7 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
 
 
 def fetch_missing(names: Iterable[str], download: bool) -> dict[str, str]:
-    """Fetch data sets that are not on this machine, if `download`; return why sets are missing.
+    """Fetch data sets that are missing on this machine, if `download`; return why sets are missing.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class DatasetError(OSError):
 
 
 class MissingDatasetError(DatasetError):
-    """A data set is not on this machine and was not, or could not be, downloaded."""
+    """A data set is missing on this machine and was not, or could not be, downloaded."""
 
 
 def is_compressed(path: Path) -> bool:
@@ -99,7 +99,7 @@ def dense_frame(label: str, X: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
-    """Return a column as floats, and the positions of cells that are not numbers.
+    """Return a column as floats, and the positions of other cells than numbers.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
     Returns
     -------
     numbers : series of float
-        NaN for missing values and for cells that are not numbers.
+        NaN for missing values and for words.
     words : array of int
         Positions of cells that are neither numbers nor missing.
     """
@@ -325,7 +325,7 @@ class DelimitedText(TableFile):
 
     @cached_property
     def n_rows(self) -> int:
-        # One column is enough to count rows; counting lines is not, since cells may contain breaks.
+        # Lines cannot be counted instead, since cells may contain breaks. One column is enough.
         return sum(len(chunk) for chunk in self._chunks(100_000, usecols=[0]))
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
@@ -548,7 +548,7 @@ def read(
         Number of features of LIBSVM text; None is the largest of any row.
     sparse : bool or None, default=None
         Whether samples of LIBSVM text are a CSR matrix or an array. None selects CSR if there are
-        more than 64 columns of which less than a quarter is nonzero.
+        more than 64 columns and less than a quarter of nonzero values.
     dtype : dtype, default=float64
         float32 takes half the memory.
     na : sequence of str, optional
@@ -565,7 +565,7 @@ def read(
     Raises
     ------
     DatasetError
-        The file cannot be read, or has values that are not numbers.
+        The file cannot be read, or has other values than numbers.
     """
     return open_table(path, na=na).samples(
         target,

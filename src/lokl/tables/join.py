@@ -79,7 +79,18 @@ def join_views(
 
 
 def disambiguate_columns(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return new names of the columns of each view: names in two views get the view as prefix."""
+    """Return new names of the columns of each view: names in two views get the view as prefix.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of str
+        Names of the columns of each view.
+
+    Returns
+    -------
+    renamed : dict of str to dict of str to str
+        For each view, the new name of each column.
+    """
     count = Counter(chain.from_iterable(columns.values()))
     renamed = {
         view: {name: f"{view}:{name}" if count[name] > 1 else name for name in names}
@@ -97,7 +108,15 @@ def disambiguate_columns(columns: Mapping[str, Sequence[str]]) -> dict[str, dict
 
 
 def outer_join(frames: Sequence[Any], ids: Any = None) -> Any:
-    """Return data frames side by side; samples missing from a frame have missing values there."""
+    """Return data frames side by side; samples missing from a frame have missing values there.
+
+    Parameters
+    ----------
+    frames : sequence of data frames
+        The index has the ids.
+    ids : sequence, optional
+        Rows of the result; all ids in the order in which they first occur by default.
+    """
     pandas = need_pandas("joining tables")
     if ids is None:
         ids = list(dict.fromkeys(chain.from_iterable(frame.index for frame in frames)))
@@ -123,7 +142,16 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
 
 
 def with_id_index(source: TableSource, on: str | None, option: str) -> TableSource:
-    """Return a table whose index has complete and unique ids, from a column if `on` names one."""
+    """Return a table whose index has complete and unique ids.
+
+    Parameters
+    ----------
+    source : TableSource
+    on : str or None
+        Column of ids; None if the index has them already.
+    option : str
+        Name of the option in messages.
+    """
     frame = source.frame if on is None else source.frame.set_index(source.require(on, option))
     missing = np.flatnonzero(frame.index.isna())
     if len(missing):
@@ -194,7 +222,16 @@ def _check_tables(tables: Any, views: Views | None) -> dict[str, Any]:
 
 
 def _checked_frame(name: str, table: Any, on: str | None) -> TableSource:
-    """Return the table of a view with floats, and with unique ids and column names."""
+    """Return the table of a view with floats, and with unique ids and column names.
+
+    Parameters
+    ----------
+    name : str
+        Name of the view.
+    table : data frame
+    on : str or None
+        Column of ids; None for the index.
+    """
     if not hasattr(table, "index") or not hasattr(table, "set_index"):
         raise ValueError(
             f"table {name!r} is a {type(table).__module__.split('.')[0]} data frame without an "
@@ -223,7 +260,14 @@ def _checked_frame(name: str, table: Any, on: str | None) -> TableSource:
 
 
 def _check_complete(values: Array, cell: Callable[[int, int], str]) -> None:
-    """Raise ValueError for infinite values, and for missing values in rows that have others."""
+    """Raise ValueError for infinite values, and for missing values in rows that have others.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, n_columns)
+    cell : callable
+        Returns the name of a cell in messages, from its row and column.
+    """
     missing = np.isnan(values)
     for invalid, what in (
         (np.isinf(values), "infinite; correct it, or set it to NaN and impute it"),
@@ -240,6 +284,7 @@ def _check_complete(values: Array, cell: Callable[[int, int], str]) -> None:
 def _join_frames(
     sources: dict[str, TableSource], views: Views | None, on: str | None
 ) -> tuple[Any, dict[str, list[str]]]:
+    """Return data frames joined by their ids, and the columns of each view."""
     pandas = need_pandas("join_views")
     frames = {name: source.frame for name, source in sources.items()}
     _check_ids_comparable(frames, on)
@@ -301,6 +346,7 @@ def _as_in_training(view: str, frame: Any, columns: Sequence[str]) -> Any:
 
 
 def _join_arrays(tables: dict[str, Any], views: Views | None) -> tuple[Any, dict[str, list[int]]]:
+    """Return arrays side by side, and the positions of the columns of each view."""
     lengths = {repr(name): table.shape[0] for name, table in tables.items()}
     _check_equal_lengths(lengths, "pass data frames with ids as index if tables lack samples")
     widths = {name: table.shape[1] for name, table in tables.items()}
@@ -322,6 +368,7 @@ def _join_arrays(tables: dict[str, Any], views: Views | None) -> tuple[Any, dict
 
 
 def _block(name: str, table: Any, n_samples: int, width: int) -> Any:
+    """Return the values of a view, of shape (n_samples, width); NaN without a table."""
     if table is None:
         return np.full((n_samples, width), np.nan)
     if is_sparse(table):

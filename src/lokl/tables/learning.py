@@ -99,7 +99,22 @@ def automatic_for(
     seed: int,
     time_limit: float | None = None,
 ) -> Any:
-    """Return AutoMKL for encoded samples with these columns of each view."""
+    """Return AutoMKL for encoded samples.
+
+    Parameters
+    ----------
+    places : mapping of str to sequence of int
+        Encoded columns of each view.
+    is_regression : bool
+    seed : int
+    time_limit : float, optional
+        Seconds for the search.
+
+    Returns
+    -------
+    model : AutoMKLClassifier or AutoMKLRegressor
+        Not fitted.
+    """
     kind: Any = AutoMKLRegressor if is_regression else AutoMKLClassifier
     return kind(
         dict(places) if len(places) > 1 else None,
@@ -110,7 +125,20 @@ def automatic_for(
 
 
 def estimator_class(method: str, is_regression: bool) -> Any:
-    """Return the class of a method by any of its names."""
+    """Return the class of a method by any of its names.
+
+    Parameters
+    ----------
+    method : str
+        Such as "trusted vote", "TrustedVote" or "TrustedVoteClassifier".
+    is_regression : bool
+        Whether the regressor is wanted.
+
+    Raises
+    ------
+    TableError
+        The method is unknown, or has no regressor.
+    """
     wanted = plain_name(method)
     spec = next((spec for spec in METHODS if wanted in names_of(spec)), None)
     if spec is None:

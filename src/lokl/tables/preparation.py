@@ -35,6 +35,7 @@ def schema_of(model: Any) -> "TablePreparation":
 
 
 def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
+    """Return the columns of each kernel if each kernel is a view, otherwise one view of all."""
     for layer, _ in model_layers(model):
         views = kernel_columns(layer)
         if views and len(views) > 1:
@@ -191,6 +192,7 @@ def _as_text(values: Any) -> Any:
 
 
 def _prior(y: Array, task: str | None) -> Any:
+    """Return the share of each class, or the mean of a regression target."""
     if task == REGRESSION:
         return float(np.mean(y))
     labels, counts = np.unique(y, return_counts=True)

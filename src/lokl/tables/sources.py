@@ -57,7 +57,14 @@ class TableSource:
         return int(position) + self.first_row
 
     def at(self, *positions: Any, column: str | None = None) -> str:
-        """Return the name of a cell or of several in messages, such as "t.csv, row 2, column b"."""
+        """Return the name of one or more cells in messages, such as "t.csv, row 2, column b".
+
+        Parameters
+        ----------
+        *positions : int
+            Positions of the rows in the data frame.
+        column : str, optional
+        """
         rows = " and ".join(str(self.row(position)) for position in positions)
         of_column = "" if column is None else f", column {column}"
         return f"{self.label}, row{'s' if len(positions) > 1 else ''} {rows}{of_column}"
@@ -120,6 +127,7 @@ def check_columns(source: TableSource) -> None:
 
 
 def _data_set(name: str) -> TableSource:
+    """Return a data set as a table with the column "target"."""
     if name not in available():
         close = get_close_matches(name, available(), 1)
         hint = f"did you mean {close[0]}? Otherwise " if close else ""
@@ -150,7 +158,7 @@ def read_column(source: TableSource, column: str, kind: str | None = None) -> tu
     Raises
     ------
     TableError
-        A cell of a numeric column is not a number, or is infinite.
+        A cell of a numeric column is infinite, or has a word.
     """
     values = source.frame[column]
     if kind is not None and kind not in KINDS:

@@ -187,7 +187,7 @@ def read_new(
     Returns
     -------
     table : Table
-        The target is None if it is unknown, and missing for samples without one. Columns that the
+        The target is None if unknown, and missing for samples without one. Columns that the
         model does not use are left out, with a note.
     """
     id_columns = [name for name in (on, schema.on) if name is not None]
@@ -293,7 +293,19 @@ def _take_columns(
 def _find_column(
     given: str, files: list[TableSource], option: str, options: Mapping[str, Any]
 ) -> tuple[int, str]:
-    """Return the position of a table and the name of its column; reads the table if necessary."""
+    """Return the position of a table and the name of its column.
+
+    Parameters
+    ----------
+    given : str
+        Column, or ``FILE:COLUMN``.
+    files : list of TableSource
+        A file that is not among them is read and appended.
+    option : str
+        Name of the option in messages.
+    options : mapping
+        As for :func:`read_source`.
+    """
     owners = [k for k, source in enumerate(files) if given in source.frame.columns]
     if len(owners) > 1:
         first, second = (files[k].label for k in owners[:2])
@@ -365,7 +377,25 @@ def _join_features(
 def _features(
     table: TableSource, names: Mapping[str, str], kinds: Mapping[str, str]
 ) -> tuple[Any, dict[str, str], list[str]]:
-    """Return the informative columns of a file by new name, their kinds, and notes about others."""
+    """Return the informative columns of a file.
+
+    Parameters
+    ----------
+    table : TableSource
+    names : mapping of str to str
+        New name of each column.
+    kinds : mapping of str to {"numeric", "categorical"}
+        Kinds that are given; columns with one are kept in any case.
+
+    Returns
+    -------
+    frame : data frame
+        Columns by their new names.
+    kinds : dict of str to {"numeric", "categorical"}
+        Kinds of these columns.
+    notes : list of str
+        Columns that were left out, and why.
+    """
     kept: dict[str, Any] = {}
     kept_kinds: dict[str, str] = {}
     dropped: dict[str, list[str]] = {}
@@ -400,6 +430,7 @@ def _why_uninformative(values: Any, kind: str) -> str:
 
 
 def _notes_about(table: Table) -> list[str]:
+    """Return notes about categories and missing views."""
     words = [column for column, kind in table.kinds.items() if kind == CATEGORICAL]
     many = [column for column in words if table.frame[column].nunique() > MAX_CATEGORIES]
     notes = [f"categories: {shorten_list(words)}"] if words else []
@@ -443,7 +474,16 @@ def _matching(columns: Sequence[str], pattern: str) -> list[str]:
 
 
 def _with_target(table: Table, values: Any, task: str | None, positive: str | None) -> Table:
-    """Return the samples whose target is known; `positive` is compared with all other classes."""
+    """Return the samples whose target is known.
+
+    Parameters
+    ----------
+    table : Table
+    values : series
+        Target by id; it may have other ids, and missing values.
+    task, positive : str or None
+        As for :func:`read_table`.
+    """
     name, values = str(values.name), values.reindex(table.frame.index)
     usable = values.notna() & table.frame.notna().any(axis=1)
     if not usable.any():
@@ -512,6 +552,6 @@ def _one_versus_rest(values: Any, positive: str | None) -> Any:
 
 
 def _merged(values: Any, positive: str | None) -> Any:
-    """Return classes in which all but `positive` are "not" that one; unchanged if it is None."""
+    """Return classes in which all but `positive` are "not" that one; unchanged for None."""
     names = values.map(str)
     return values if positive is None else names.where(names == positive, f"not {positive}")
