@@ -1,5 +1,7 @@
 """Parts of the trusted vote: minimiser, calibration, neighbourhood, evidence, weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,19 +9,23 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 
-from lokl.methods.trusted_vote.calibration import _CalibrationLoss, calibrate
-from lokl.methods.trusted_vote.neighbourhood import (
-    Familiarity,
+from lokl._arrays import weighted_quantile
+from lokl.kernels import Linear
+from lokl.methods.trusted_vote.evidence import (
+    ClassOutcomes,
+    TargetBins,
+    _CalibrationLoss,
+    _VoteLoss,
+    bounded_evidence,
+    calibrate,
+    draw_donors,
+    pairwise_disagreement,
+)
+from lokl.methods.trusted_vote.model import (
     KernelSimilarity,
     LocalReliability,
     Neighbours,
-)
-from lokl.methods.trusted_vote.outcomes import ClassOutcomes, TargetBins
-from lokl.methods.trusted_vote.pooling import (
-    _VoteLoss,
-    bounded_evidence,
-    draw_donors,
-    pairwise_disagreement,
+    TrustedExpert,
 )
 from lokl.optimizers.newton import minimize_in_box
 
@@ -69,7 +75,7 @@ def test_calibration_finds_the_temperature_that_made_the_classes():
     decision = rng.normal(size=(5000, 1))
     p = softmax(np.hstack([-decision, decision]) * np.exp(0.7) + np.array([0.2, -0.2]), axis=-1)
     truth = (rng.uniform(size=5000) < p[:, 1]).astype(int)
-    classes = ClassOutcomes.from_training(truth, np.ones(5000), 2)
+    classes = ClassOutcomes.from_training(2.0 * truth[:, np.newaxis] - 1, np.ones(5000))
     found = calibrate(classes, decision, truth, np.ones(5000))
     assert found.log_scale == pytest.approx(0.7, abs=0.1)
     assert found.shift[0] - found.shift[1] == pytest.approx(0.4, abs=0.12)
@@ -84,7 +90,7 @@ def test_calibration_finds_the_temperature_that_made_the_classes():
 
 
 def test_calibration_without_samples_leaves_decisions_unchanged():
-    classes = ClassOutcomes.from_training(np.array([0, 1]), np.ones(2), 2)
+    classes = ClassOutcomes.from_training(np.array([[-1.0], [1.0]]), np.ones(2))
     found = calibrate(classes, np.zeros((0, 1)), np.empty(0, int), np.empty(0))
     assert (found.log_scale, found.slope, found.error_scale) == (0.0, 0.0, 1.0)
 
@@ -119,15 +125,20 @@ def test_similarity_of_kernels_with_and_without_a_constant_diagonal():
 def test_the_lowest_twentieth_of_the_training_samples_is_unfamiliar():
     closeness = np.linspace(0.1, 1.0, 100)[:, np.newaxis]
     known = Neighbours(np.zeros((100, 1), int), closeness)
-    novelty = Familiarity.from_training(known, np.ones(100))
-    assert novelty.threshold == closeness[4, 0]
-    assert (novelty(known) < 1).sum() == 4
+    nearest = known.mean_similarity
+    familiar = weighted_quantile(nearest, np.ones(100), 0.05)
+    assert familiar == closeness[4, 0]
+
+    def familiarity(threshold):
+        none = np.empty((0, 1))
+        expert = TrustedExpert("line", Linear(), none, none, none, np.zeros(1), object())
+        return replace(expert, familiar=threshold).familiarity_of(known)
+
+    assert (familiarity(familiar) < 1).sum() == 4
     # A weight of 2 is the row written twice.
-    twice = known.take(np.repeat(np.arange(100), 2))
-    assert Familiarity.from_training(twice, np.ones(200)) == Familiarity.from_training(
-        known, np.full(100, 2.0)
-    )
-    assert (Familiarity(0.0)(known) == 1).all()
+    twice = weighted_quantile(np.repeat(nearest, 2), np.ones(200), 0.05)
+    assert twice == weighted_quantile(nearest, np.full(100, 2.0), 0.05)
+    assert (familiarity(0.0) == 1).all()
 
 
 def test_reliability_is_high_near_samples_predicted_well():

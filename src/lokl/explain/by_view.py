@@ -28,7 +28,7 @@ from lokl.explain.views import (
     views_of,
     weights_by_view,
 )
-from lokl.methods.trusted_vote.pooling import pairwise_disagreement
+from lokl.methods.trusted_vote.evidence import pairwise_disagreement
 
 # A view is sure of a class that is this many times as probable as any other.
 _SURE = 2.0

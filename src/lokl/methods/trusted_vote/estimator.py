@@ -1,49 +1,150 @@
 """Trusted vote: calibrated experts, each weighted by its trust at the sample."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
 
-from lokl._arrays import Array
+from lokl._arrays import Array, weighted_quantile
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
-from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
-from lokl.methods.trusted_vote.calibration import ExpertCalibration, calibrate
-from lokl.methods.trusted_vote.experts import (
-    ExpertTrainer,
-    HeldOutExpert,
-    JointModel,
-    deduplicate,
+from lokl.gates import ConstantGate
+from lokl.gram import GatedGram
+from lokl.gram.gated_kernel import average_kernel
+from lokl.methods.single_kernel import SingleKernelFit, for_each_kernel, warn_if_all_saturated
+from lokl.methods.trusted_vote.evidence import (
+    ClassOutcomes,
+    EvidencePool,
+    ExpertOutputs,
+    Outcomes,
+    TargetBins,
+    calibrate,
+    learn_weights,
 )
-from lokl.methods.trusted_vote.model import TrustedVote
-from lokl.methods.trusted_vote.neighbourhood import LocalReliability
-from lokl.methods.trusted_vote.outcomes import ClassOutcomes, Outcomes, TargetBins
-from lokl.methods.trusted_vote.pooling import EvidencePool, ExpertOutputs, learn_weights
-from lokl.solvers.machines import folds_for
+from lokl.methods.trusted_vote.model import (
+    KernelSimilarity,
+    LocalReliability,
+    Neighbours,
+    TrustedExpert,
+    TrustedVote,
+)
+from lokl.solvers import Solver
+from lokl.solvers.machines import Fold, folds_for, held_out_decisions, held_out_solutions
+from lokl.solvers.problem import row_keys
+
+# Weighted fraction of training samples that count as less than fully familiar.
+_UNFAMILIAR = 0.05
+# Samples that estimate the median distance under a kernel.
+_SUBSAMPLE = 500
+# Kernel values in one block.
+_BLOCK = 2**22
+# Reliability if the temperature is the same everywhere.
+_FLAT = LocalReliability(np.empty(0), np.empty(0), 0.0, 0.0, 0.0)
+
+
+def deduplicate(training: Training) -> Training:
+    """Merge equal samples and sort the rest by kernel values.
+
+    Folds and other random draws depend on the position of a sample. On distinct samples in an order
+    that only the kernels determine, they do not depend on the order of the rows, on their format
+    (dense, sparse, or indices of a precomputed matrix), or on whether a row is repeated or has a
+    weight of 2.
+    """
+    names = row_keys(training.samples.given, training.targets)
+    _, first, inverse = np.unique(names, return_index=True, return_inverse=True)
+    if len(first) < len(names):
+        weight = np.bincount(inverse, weights=training.weight, minlength=len(first))
+        problems = [problem.merged(first, inverse) for problem in training.problems]
+        training = replace(training.take(first), problems=problems)
+        training = replace(training, samples=replace(training.samples, weight=weight))
+    order = np.argsort(_average_gram(training).dot(training.weight), kind="stable")
+    # Cached values of earlier fits belong to another order of the samples.
+    problems = [problem.take(order) for problem in training.problems]
+    return replace(training.take(order), problems=problems)
+
+
+def _average_gram(training: Training) -> GatedGram:
+    """Gram matrix of the averaged kernels."""
+    params = np.full(training.n_kernels, 1.0 / training.n_kernels)
+    return training.gram(ConstantGate().at(training.samples, params))
 
 
 @dataclass(frozen=True, eq=False)
-class _TrainingOutcomes:
-    """Outcomes of the training samples.
+class JointModel:
+    """SVM on the average of all kernels, fitted on all samples and on each fold.
 
     Attributes
     ----------
-    outcomes : Outcomes
-    truth : array of int of shape (n_samples,)
-        Index of the true outcome.
-    weight : array of shape (n_samples,)
-        0 if the outcome is unknown.
+    gates : array of shape (n_samples, n_kernels)
+    held_out : list of (array of int, array of shape (n_samples, n_tasks))
+        Indices of the samples of a fold, and the coefficients of the SVM fitted without them.
+    held_out_intercept : array of shape (n_samples, n_tasks)
+        Intercept of the SVM that was fitted without the sample.
+    coef : array of shape (n_samples, n_tasks)
+        Coefficients of the SVM on all samples.
+    intercept : array of shape (n_tasks,)
+    objective : float
     """
 
-    outcomes: Outcomes
-    truth: Array
-    weight: Array
+    gates: Array
+    held_out: list[Fold]
+    held_out_intercept: Array
+    coef: Array
+    intercept: Array
+    objective: float
+
+    @classmethod
+    def fit(cls, training: Training, folds: Sequence[Fold]) -> "JointModel":
+        """Solve all SVMs on one Gram matrix."""
+        gram = _average_gram(training)
+        whole = training.machines().solve(gram)
+        held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
+        intercept = np.tile(whole.intercept, (training.n_samples, 1))
+        solutions = held_out_solutions(training.solver, gram, training.problems, folds, whole)
+        for left_out, solution in solutions:
+            intercept[left_out] = solution.intercept
+            held_out.append((left_out, solution.coef))
+        gram.release()
+        gates, coef = gram.gates[:, :, 0], whole.coef
+        return cls(gates, held_out, intercept, coef, whole.intercept, whole.objective)
+
+    @classmethod
+    def zero(cls, training: Training) -> "JointModel":
+        """Return a model whose decisions are zero, for votes without a joint model."""
+        n, n_tasks = training.n_samples, len(training.problems)
+        zeros = np.zeros((n, n_tasks))
+        gates = np.zeros((n, training.n_kernels))
+        return cls(gates, [(np.arange(n), zeros)], zeros, zeros, np.zeros(n_tasks), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutExpert:
+    """Expert with its held-out outputs for the training samples that have the view.
+
+    Attributes
+    ----------
+    expert : TrustedExpert
+    decision : array of shape (n_rows, n_tasks)
+    contribution : array of shape (n_rows, n_tasks)
+        To the held-out decisions of the joint model.
+    neighbours : Neighbours
+        Of each of these samples among the others.
+    single : SingleKernelFit or None
+        SVM on all of these samples, None if there are none.
+    """
+
+    expert: TrustedExpert
+    decision: Array
+    contribution: Array
+    neighbours: Neighbours
+    single: SingleKernelFit | None = None
 
 
 @settings
@@ -94,111 +195,191 @@ class _TrustedVote(KernelEstimator):
     _model_class: ClassVar[type[Model]] = TrustedVote
 
     @abstractmethod
-    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
+    def _outcomes(self, training: Training) -> Sequence[Outcomes]:
         """Return the outcomes to vote on: one entry for the classes, or one for each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
         training = deduplicate(training)
-        rng = training.rng
-        folds = folds_for(training.problems, self.n_folds, int(rng.randint(2**31 - 1)))
+        seed = int(training.rng.randint(2**31 - 1))
+        folds = folds_for(training.problems, self.n_folds, seed)
         has_joint = self.joint_model and training.n_kernels > 1
         joint = JointModel.fit(training, folds) if has_joint else JointModel.zero(training)
-        n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
-        trainer = ExpertTrainer(training, folds, joint, self.novelty, n_neighbors)
-        trained = trainer.fit(self.n_jobs)
-        targets = self._training_outcomes(training)
-        outputs = _held_out_outputs(training, trained, joint, len(targets))
-        pools, reliabilities = [], []
-        for index, target in enumerate(targets):
-            pool, reliability = self._calibrate(index, target, outputs, trained, training.weight)
-            pools.append(self._learn_weights(pool, target, outputs, rng))
-            reliabilities.append(reliability)
+        fit = partial(self._fit_expert, training, folds, joint)
+        trained = for_each_kernel(training, self.n_jobs, fit)
+        targets = self._outcomes(training)
+        parts = [
+            (
+                item.decision,
+                item.contribution,
+                item.expert.familiarity_of(item.neighbours),
+                np.zeros((len(item.decision), len(targets))),  # filled in by calibration
+            )
+            for item in trained
+        ]
+        outputs = ExpertOutputs.collect(training.samples, parts, joint.held_out_intercept)
+        learned = [
+            self._learn_pool(index, outcomes, training, trained, outputs)
+            for index, outcomes in enumerate(targets)
+        ]
+        pools, reliabilities = zip(*learned, strict=True)
         experts = [
-            replace(item.expert, reliability=tuple(r for r in local if r is not None))
+            replace(item.expert, reliability=local)
             for item, local in zip(trained, zip(*reliabilities, strict=True), strict=True)
         ]
-        support = [item.expert.support for item in trained]
+        support = [expert.support for expert in experts]
         support.append(np.flatnonzero((joint.coef != 0).any(axis=1)))
         positions = np.unique(np.concatenate(support))
         positions = positions[np.argsort(training.rows[positions])]
-        solutions = [item.solution for item in trained if item.solution is not None]
-        warn_if_saturated(
-            (problem.take(item.rows), dual, item.diag)
-            for item in trained
-            if item.solution is not None
-            for problem, dual in zip(training.problems, item.solution.duals, strict=True)
-        )
+        fits = [item.single for item in trained if item.single is not None]
+        warn_if_all_saturated(fits)
         return TrustedVote(
-            experts,
-            pools,
-            joint.intercept,
-            SupportSet.at(positions, training.samples, training.rows),
-            joint.objective + sum(solution.objective for solution in solutions),
-            max(1, *(solution.n_iter for solution in solutions)),
+            experts=experts,
+            support=SupportSet.at(positions, training.samples, training.rows),
+            objective=joint.objective + sum(single.solution.objective for single in fits),
+            n_iter=max(1, *(single.solution.n_iter for single in fits)),
+            pools=pools,
+            joint_intercept=joint.intercept,
         )
 
-    def _calibrate(
+    def _fit_expert(
+        self, training: Training, folds: Sequence[Fold], joint: JointModel, i: int, solver: Solver
+    ) -> HeldOutExpert:
+        """Fit the expert of kernel `i`, and compute its held-out outputs."""
+        rows, n_tasks = training.samples.rows_seen_by(i), len(training.problems)
+        of_kernel = training.names[i], training.kernels[i]
+        if len(rows) == 0:
+            empty = np.zeros((0, n_tasks))
+            expert = TrustedExpert(*of_kernel, rows, empty, empty, np.zeros(n_tasks))
+            return HeldOutExpert(expert, empty, empty, Neighbours.none(0))
+        single = SingleKernelFit.of(training, i, solver)
+        gram, solution, decision = single.gram, single.solution, single.solution.decision
+        if folds:
+            inside = _restrict_folds(rows, folds)
+            decision = held_out_decisions(solver, gram, single.problems, inside, solution)
+        n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
+        # Neighbours are those of the kernel itself, even if low-rank features replace it.
+        some = np.linspace(0, len(rows) - 1, min(len(rows), _SUBSAMPLE)).astype(np.intp)
+        some = np.unique(some)
+        exact = gram.exact
+        similarity = KernelSimilarity.from_training(exact.diag(), some, exact.block(some))
+        contribution, neighbours = _held_out_pass(i, single, joint, similarity, n_neighbors)
+        exact.release()
+        familiar = 0.0
+        if self.novelty:
+            nearest, weight = neighbours.mean_similarity, training.weight[rows]
+            familiar = weighted_quantile(nearest, weight, _UNFAMILIAR)
+        coef, joint_coef = solution.coef, joint.gates[rows, i, np.newaxis] * joint.coef[rows]
+        both = np.hstack([coef, joint_coef])
+        kept = np.arange(len(rows)) if n_neighbors else np.flatnonzero((both != 0).any(axis=1))
+        expansion, stored = None, kept
+        if gram.is_low_rank:
+            expansion = gram.expansion(average_kernel(gram.kernels), both, np.zeros(both.shape[1]))
+            stored = kept if n_neighbors else kept[:0]
+        gram.release()
+        expert = TrustedExpert(
+            *of_kernel,
+            support=rows[(coef != 0).any(axis=1)],
+            coef=coef[kept],
+            joint_coef=joint_coef[kept],
+            intercept=solution.intercept,
+            stored=gram.points.take(stored) if len(stored) < len(rows) else gram.points,
+            similarity=similarity,
+            familiar=familiar,
+            n_neighbors=n_neighbors,
+            expansion=expansion,
+        )
+        return HeldOutExpert(expert, decision, contribution, neighbours, single)
+
+    def _learn_pool(
         self,
         index: int,
-        target: _TrainingOutcomes,
-        outputs: ExpertOutputs,
+        outcomes: Outcomes,
+        training: Training,
         trained: list[HeldOutExpert],
-        weight: Array,
-    ) -> tuple[EvidencePool, list[LocalReliability | None]]:
-        """Calibrate all experts; local reliabilities are written to ``outputs.reliability``."""
-        outcomes, truth = target.outcomes, target.truth
-        calibrations: list[ExpertCalibration] = []
-        reliabilities: list[LocalReliability | None] = []
+        outputs: ExpertOutputs,
+    ) -> tuple[EvidencePool, list[LocalReliability]]:
+        """Calibrate all experts and learn their weights in the vote on some outcomes.
+
+        Local reliabilities of the training samples are written to ``outputs.reliability``.
+        """
+        truth = outcomes.truth(training.targets)
+        weight = training.problems[outcomes.tasks.start].cost
+        calibrations, reliabilities = [], []
         for i, item in enumerate(trained):
-            rows, reliability = item.rows, None
-            truth_of_rows = (truth[rows], target.weight[rows])
-            calibration = calibrate(outcomes, item.decision, *truth_of_rows)
+            rows, local = training.samples.rows_seen_by(i), _FLAT
+            true, cost = truth[rows], weight[rows]
+            calibration = calibrate(outcomes, item.decision, true, cost)
             if self.local_temperature and len(rows):
                 q = calibration.probabilities(outcomes, item.decision)
-                right = q[np.arange(len(rows)), truth[rows]]
-                counted = np.where(target.weight[rows] > 0, weight[rows], 0.0)
-                reliability = LocalReliability.from_training(right, counted, item.neighbours)
-                z = reliability(item.neighbours)
-                calibration = calibrate(outcomes, item.decision, *truth_of_rows, z, calibration)
+                right = q[np.arange(len(rows)), true]
+                counted = np.where(cost > 0, training.weight[rows], 0.0)
+                local = LocalReliability.from_training(right, counted, item.neighbours)
+                z = local(item.neighbours)
+                calibration = calibrate(outcomes, item.decision, true, cost, z, calibration)
                 outputs.reliability[rows, i, index] = z
             calibrations.append(calibration)
-            reliabilities.append(reliability)
+            reliabilities.append(local)
         weights = np.ones(len(trained))
         pool = EvidencePool(index, outcomes, self.noise_rate, calibrations, None, weights)
+        if self.learn_weights:
+            if self.joint_model and len(trained) > 1:
+                decision = outputs.joint_decision(pool.trust(outputs))
+                pool = replace(pool, joint=calibrate(outcomes, decision, truth, weight))
+            copies, rng = self.n_corrupted_copies, training.rng
+            pool = learn_weights(pool, outputs, truth, weight, copies, rng)
         return pool, reliabilities
 
-    def _learn_weights(
-        self,
-        pool: EvidencePool,
-        target: _TrainingOutcomes,
-        outputs: ExpertOutputs,
-        rng: np.random.RandomState,
-    ) -> EvidencePool:
-        """Calibrate the joint model and learn the weights of the vote."""
-        if not self.learn_weights:
-            return pool
-        truth = (target.truth, target.weight)
-        if self.joint_model and outputs.decision.shape[1] > 1:
-            decision = outputs.joint_decision(pool.trust(outputs))
-            pool = replace(pool, joint=calibrate(target.outcomes, decision, *truth))
-        return learn_weights(pool, outputs, *truth, self.n_corrupted_copies, rng)
+
+def _held_out_pass(
+    i: int, single: SingleKernelFit, joint: JointModel, similarity: KernelSimilarity, count: int
+) -> tuple[Array, Neighbours]:
+    """Compute contributions to the held-out joint decisions, and neighbours, block by block.
+
+    Parameters
+    ----------
+    i : int
+        Index of the kernel.
+    single : SingleKernelFit
+    joint : JointModel
+    similarity : KernelSimilarity
+    count : int
+        Number of neighbours, if there are as many other samples.
+
+    Returns
+    -------
+    contribution : array of shape (n_rows, n_tasks)
+    neighbours : Neighbours
+    """
+    rows, gram, exact = single.rows, single.gram, single.gram.exact
+    n, diag, columns = len(rows), exact.diag(), np.arange(len(rows))
+    count = min(count, n - 1)
+    contribution = np.zeros((n, joint.coef.shape[1]))
+    neighbours = Neighbours(np.zeros((n, count), np.intp), np.zeros((n, count)))
+    step = max(_BLOCK // n, 1)
+    for left_out, coef in joint.held_out:
+        fold = np.flatnonzero(np.isin(rows, left_out))
+        load = joint.gates[rows, i, np.newaxis] * coef[rows]
+        products = gram.dot(load) if gram.is_low_rank else None
+        for start in range(0, len(fold), step):
+            some = fold[start : start + step]
+            K = exact.cross(some, columns)
+            contribution[some] = K @ load.astype(K.dtype) if products is None else products[some]
+            if count:
+                near = similarity(K, diag[some], diag)
+                near[np.arange(len(some)), some] = -1.0
+                nearest = Neighbours.nearest(near, count)
+                neighbours.index[some] = nearest.index
+                neighbours.similarity[some] = nearest.similarity
+    return contribution, neighbours
 
 
-def _held_out_outputs(
-    training: Training, trained: list[HeldOutExpert], joint: JointModel, n_pools: int
-) -> ExpertOutputs:
-    """Collect the held-out outputs of all experts; local reliability is filled in later."""
-    present = training.samples.present
-    if present is None:
-        present = np.ones((training.n_samples, training.n_kernels), bool)
-    outputs = ExpertOutputs.zeros(present, n_pools, joint.held_out_intercept)
-    gate = 1.0 / np.sqrt(present.sum(axis=1))
-    for i, item in enumerate(trained):
-        rows = item.rows
-        outputs.decision[rows, i] = item.decision
-        outputs.contribution[rows, i] = gate[rows, np.newaxis] * item.contribution
-        outputs.familiarity[rows, i] = item.expert.familiarity_of(item.neighbours)
-    return outputs
+def _restrict_folds(rows: Array, folds: Sequence[Fold]) -> list[Fold]:
+    """Restrict folds of all samples to some of them; folds with an empty side are dropped."""
+    inside = [
+        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
+        for train, test in folds
+    ]
+    return [(train, test) for train, test in inside if len(train) and len(test)]
 
 
 @settings
@@ -241,14 +422,8 @@ class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
     (178, 3)
     """
 
-    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
-        targets, weight = training.targets, training.problems[0].cost
-        n_classes = max(targets.shape[1], 2)
-        codes = (targets[:, 0] > 0).astype(np.intp) if n_classes == 2 else targets.argmax(axis=1)
-        outcomes = ClassOutcomes.from_training(codes, weight, n_classes)
-        index = np.zeros(n_classes, dtype=np.intp)
-        index[outcomes.observed] = np.arange(len(outcomes.observed))
-        return [_TrainingOutcomes(outcomes, index[codes], weight)]
+    def _outcomes(self, training: Training) -> Sequence[Outcomes]:
+        return [ClassOutcomes.from_training(training.targets, training.problems[0].cost)]
 
     def _class_probabilities(self, X: Any, log: bool) -> Array:
         decision = self.decision_function(X)
@@ -302,10 +477,8 @@ class TrustedVoteRegressor(_TrustedVote, Regressor):
 
     n_bins: int = setting(200, count(10), "Number of bins over the range of a target.")
 
-    def _training_outcomes(self, training: Training) -> list[_TrainingOutcomes]:
-        targets = []
-        for task, problem in enumerate(training.problems):
-            bins = TargetBins.from_training(problem.target, problem.cost, task, self.n_bins)
-            index = bins.bin_index(problem.target)
-            targets.append(_TrainingOutcomes(bins, index, problem.cost))
-        return targets
+    def _outcomes(self, training: Training) -> Sequence[Outcomes]:
+        return [
+            TargetBins.from_training(problem.target, problem.cost, task, self.n_bins)
+            for task, problem in enumerate(training.problems)
+        ]

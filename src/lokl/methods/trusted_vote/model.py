@@ -1,6 +1,10 @@
-"""Model of the trusted vote: calibrated experts whose evidence is pooled sample by sample."""
+"""Model of the trusted vote: calibrated experts whose evidence is pooled sample by sample.
 
-from collections.abc import Callable, Iterator
+The neighbourhood of a sample under a kernel decides how familiar the sample is and how reliable the
+expert.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,22 +12,158 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.model import AttributeDocs
 from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
-from lokl.methods.trusted_vote.neighbourhood import (
-    Familiarity,
-    KernelSimilarity,
-    LocalReliability,
-    Neighbours,
-)
-from lokl.methods.trusted_vote.outcomes import ClassOutcomes
-from lokl.methods.trusted_vote.pooling import EvidencePool, ExpertOutputs
+from lokl.methods.single_kernel import ExpertVote
+from lokl.methods.trusted_vote.evidence import ClassOutcomes, EvidencePool, ExpertOutputs
 
+# Neighbours that decide how familiar a sample is.
+_FAMILIAR_NEIGHBOURS = 5
+# The overall mean counts as this number of neighbours in a local mean.
+_PSEUDO_COUNT = 5.0
+_LEAST_PROBABILITY = 1e-3
+# Standardised reliability is clipped to this number of standard deviations.
+_LARGEST_DEVIATION = 3.0
+# Largest relative variation of a diagonal that counts as constant.
+_CONSTANT = 1e-6
 # Numbers in one block of samples: kernel values, and probabilities of all outcomes.
 _BLOCK = 2**22
 _FEWEST, _MOST = 16, 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Nearest training samples of each sample, most similar first.
+
+    Attributes
+    ----------
+    index : array of int of shape (n_samples, n_neighbors)
+    similarity : array of shape (n_samples, n_neighbors)
+        Non-negative.
+    """
+
+    index: Array
+    similarity: Array
+
+    @classmethod
+    def none(cls, n_samples: int) -> "Neighbours":
+        """Return zero neighbours for each sample."""
+        return cls(np.empty((n_samples, 0), np.intp), np.empty((n_samples, 0)))
+
+    @classmethod
+    def nearest(cls, similarity: Array, count: int) -> "Neighbours":
+        """Select the `count` largest entries of each row of a similarity matrix."""
+        n = similarity.shape[1]
+        count = min(count, n)
+        if count == 0:
+            return cls.none(len(similarity))
+        index = np.argpartition(similarity, n - count, axis=1)[:, n - count :]
+        values = np.take_along_axis(similarity, index, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        return cls(
+            np.take_along_axis(index, order, axis=1),
+            np.take_along_axis(values, order, axis=1).astype(float),
+        )
+
+    @property
+    def mean_similarity(self) -> Array:
+        """Mean similarity to the few nearest neighbours, of shape (n_samples,)."""
+        if self.similarity.shape[1] == 0:
+            return np.zeros(len(self.similarity))
+        return np.asarray(self.similarity[:, :_FAMILIAR_NEIGHBOURS].mean(axis=1))
+
+
+@dataclass(frozen=True)
+class KernelSimilarity:
+    """Similarity of two samples under a kernel, between 0 and 1.
+
+    With ``D`` the squared distance in feature space it is ``exp(-D / median D)``. If the diagonal
+    of the kernel is constant, it is ``1 - D / (2 diagonal)``, the kernel divided by its diagonal.
+    """
+
+    distance_scale: float
+    is_exponential: bool
+
+    @classmethod
+    def from_training(cls, diag: Array, some: Array, block: Array) -> "KernelSimilarity":
+        """Choose the formula and its scale.
+
+        Parameters
+        ----------
+        diag : array of shape (n_samples,)
+            Diagonal of the kernel matrix of the training samples.
+        some : array of int of shape (n_some,)
+            Training samples that estimate the median distance.
+        block : array of shape (n_some, n_some)
+            Kernel matrix of these samples.
+        """
+        if diag[0] > 0 and (np.abs(diag - diag[0]) <= _CONSTANT * diag[0]).all():
+            return cls(2.0 * float(diag[0]), False)
+        some_diag = diag[some]
+        upper = np.triu_indices(len(some), 1)
+        distances = (some_diag[:, np.newaxis] + some_diag - 2.0 * block)[upper]
+        median = float(np.median(distances)) if distances.size else 0.0
+        return cls(median if median > 0 else 1.0, True)
+
+    def __call__(self, K: Array, diag: Array, training_diag: Array) -> Array:
+        """Return similarities (n_samples, n_training) from a kernel matrix and both diagonals."""
+        distance = (-2.0 / self.distance_scale) * K
+        distance += ((diag / self.distance_scale)[:, np.newaxis]).astype(K.dtype)
+        distance += (training_diag / self.distance_scale).astype(K.dtype)
+        np.maximum(distance, 0.0, out=distance)
+        if self.is_exponential:
+            return np.asarray(np.exp(-distance))
+        return np.maximum(1.0 - distance, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalReliability:
+    """Mean held-out log probability of the true outcomes of the neighbours.
+
+    Standardised on the training samples and clipped to three standard deviations. Without
+    deviation it is zero everywhere.
+    """
+
+    values: Array  # log probability for each training sample
+    weight: Array  # of each training sample, mean one
+    overall: float
+    mean: float
+    deviation: float
+
+    @classmethod
+    def from_training(
+        cls, probability: Array, weight: Array, neighbours: Neighbours
+    ) -> "LocalReliability":
+        """Estimate it from held-out probabilities (n_samples,) of the true outcomes."""
+        values = np.log(np.maximum(probability, _LEAST_PROBABILITY))
+        weight = weight / weight.mean() if weight.any() else np.ones(len(weight))
+        overall = float(np.average(values, weights=weight))
+        raw = cls(values, weight, overall, 0.0, 1.0)._local_mean(neighbours)
+        mean = float(np.average(raw, weights=weight))
+        deviation = float(np.sqrt(np.average((raw - mean) ** 2, weights=weight)))
+        return cls(values, weight, overall, mean, deviation)
+
+    @property
+    def is_flat(self) -> bool:
+        return self.deviation <= 1e-9
+
+    def __call__(self, neighbours: Neighbours) -> Array:
+        """Return the standardised reliability at each sample, of shape (n_samples,)."""
+        if self.is_flat:
+            return np.zeros(len(neighbours.index))
+        z = (self._local_mean(neighbours) - self.mean) / self.deviation
+        return np.clip(z, -_LARGEST_DEVIATION, _LARGEST_DEVIATION)
+
+    def _local_mean(self, neighbours: Neighbours) -> Array:
+        near = neighbours.similarity
+        if near.shape[1] == 0:
+            return np.full(len(near), self.overall)
+        relative = np.divide(near, near[:, :1], out=np.zeros_like(near), where=near[:, :1] > 0)
+        weight = relative * self.weight[neighbours.index]
+        total = (weight * self.values[neighbours.index]).sum(axis=1) + _PSEUDO_COUNT * self.overall
+        return np.asarray(total / (weight.sum(axis=1) + _PSEUDO_COUNT))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +186,11 @@ class TrustedExpert:
         Stored training samples: all that have the view if neighbours are used, else those with a
         coefficient. None if no training sample has the view.
     similarity : KernelSimilarity
-    familiarity : Familiarity or None
-        None if every sample counts as familiar.
+    familiar : float
+        Mean similarity to the nearest training samples from which on a sample is fully familiar; 0
+        if every sample is.
     reliability : tuple of LocalReliability
-        One for each pool, empty if the temperature is the same everywhere.
+        One for each pool, flat if the temperature is the same everywhere.
     n_neighbors : int
     expansion : Expansion or None
         Decision function on low-rank features, if these replace the kernel; the stored samples are
@@ -62,11 +203,11 @@ class TrustedExpert:
     coef: Array
     joint_coef: Array
     intercept: Array
-    stored: Points | None
-    similarity: KernelSimilarity
-    familiarity: Familiarity | None
-    reliability: tuple[LocalReliability, ...]
-    n_neighbors: int
+    stored: Points | None = None
+    similarity: KernelSimilarity = KernelSimilarity(1.0, True)
+    familiar: float = 0.0
+    reliability: tuple[LocalReliability, ...] = ()
+    n_neighbors: int = 0
     expansion: Expansion | None = None
 
     def outputs(self, samples: Samples) -> tuple[Array, Array, Neighbours]:
@@ -82,7 +223,7 @@ class TrustedExpert:
         n, n_tasks = samples.n_samples, len(self.intercept)
         if self.stored is None or n == 0:
             return np.zeros((n, n_tasks)), np.zeros((n, n_tasks)), Neighbours.none(n)
-        needs_neighbours = self.familiarity is not None or bool(self.reliability)
+        needs_neighbours = self.familiar > 0 or not all(r.is_flat for r in self.reliability)
         count = self.n_neighbors if needs_neighbours else 0
         new = Points.make(self.stored.plan, samples.filled, np.ones((n, 1)))
         K = mixing.block(new, self.stored)
@@ -95,50 +236,27 @@ class TrustedExpert:
         decision = sums[:, :n_tasks] + self.intercept
         return decision, sums[:, n_tasks:], Neighbours.nearest(near, count)
 
-    @property
-    def residual(self) -> Array:
-        """Approximation error of the low-rank features, of shape (1,); 0 for the exact kernel."""
-        return np.zeros(1) if self.expansion is None else self.expansion.residual
-
     def familiarity_of(self, neighbours: Neighbours) -> Array:
         """Familiarity of samples with these neighbours, (n_samples,), between 0 and 1."""
-        n = len(neighbours.index)
         if self.stored is None:
-            return np.zeros(n)
-        return np.ones(n) if self.familiarity is None else self.familiarity(neighbours)
-
-    def reliability_of(self, neighbours: Neighbours, n_pools: int) -> Array:
-        """Local reliability for each pool, (n_samples, n_pools)."""
-        if not self.reliability:
-            return np.zeros((len(neighbours.index), n_pools))
-        return np.column_stack([local(neighbours) for local in self.reliability])
+            return np.zeros(len(neighbours.index))
+        if self.familiar <= 0:
+            return np.ones(len(neighbours.index))
+        return np.minimum(1.0, neighbours.mean_similarity / self.familiar)
 
 
-@dataclass(frozen=True, eq=False)
-class TrustedVote(Model):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrustedVote(ExpertVote):
     """``S(y) = r log prior(y) + sum_i w_i B_i(y)`` with bounded evidence ``B_i`` of the kernels.
 
     ``r`` is learned for samples that are familiar to all kernels, and one without any evidence.
     """
 
-    experts: list[TrustedExpert]
-    pools: list[EvidencePool]
+    pools: Sequence[EvidencePool]
     joint_intercept: Array  # (n_tasks,)
-    support: SupportSet
-    objective: float  # sum of the dual objectives of all SVMs
-    n_iter: int
 
-    shares_intercept: ClassVar[bool] = False
     attribute_docs: ClassVar[AttributeDocs] = {
-        "experts_": (
-            "list of TrustedExpert",
-            "One for each kernel: its SVM and the training samples that decide its trust.",
-        ),
-        **Model.attribute_docs,
-        "dual_coef_": (
-            "array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)",
-            "Signed dual coefficients of the experts.",
-        ),
+        **ExpertVote.attribute_docs,
         "intercept_": (
             "array of shape (n_machines,)",
             "Decision without evidence: log frequencies of the classes (two classes: log of their "
@@ -154,29 +272,24 @@ class TrustedVote(Model):
             "Multiplier of the log class frequencies for a sample that is familiar to all kernels. "
             "Without evidence it is one, and for numeric targets it is always one.",
         ),
-        "history_": ("array", "Dual objective, summed over the SVMs."),
     }
 
-    @property
-    def n_tasks(self) -> int:
-        return len(self.joint_intercept)
-
     def decide(self, samples: Samples) -> Array:
-        return self._concatenated(samples, lambda pool, outputs: pool.decide(outputs))
+        return self._pooled(samples, EvidencePool.decide)
 
     def contributions(self, samples: Samples) -> Array:
-        return self._concatenated(samples, lambda pool, outputs: pool.contributions(outputs))
+        return self._pooled(samples, EvidencePool.contributions)
 
     def weights(self, samples: Samples) -> Array:
         return self.trust(samples)
 
     def trust(self, samples: Samples) -> Array:
         """Probability that each kernel is informative, averaged over targets."""
-        return self._mean(samples, lambda pool, outputs: pool.trust(outputs))
+        return self._pooled(samples, EvidencePool.trust, np.mean, 0)
 
     def disagreement(self, samples: Samples) -> Array:
         """Mean disagreement of pairs of kernels, (n_samples,)."""
-        return self._mean(samples, lambda pool, outputs: pool.disagreement(outputs))
+        return self._pooled(samples, EvidencePool.disagreement, np.mean, 0)
 
     def familiarity(self, samples: Samples) -> Array:
         """Similarity to the training samples under each kernel, (n_samples, n_kernels)."""
@@ -189,26 +302,22 @@ class TrustedVote(Model):
             assert isinstance(pool.outcomes, ClassOutcomes), "numeric targets have no classes"
             return pool.outcomes.expand_probabilities(pool.probabilities_alone(outputs))
 
-        return self._concatenated(samples, alone)
+        return self._pooled(samples, alone)
 
-    def _concatenated(
-        self, samples: Samples, compute: Callable[[EvidencePool, ExpertOutputs], Array]
+    def _pooled(
+        self,
+        samples: Samples,
+        compute: Callable[[EvidencePool, ExpertOutputs], Array],
+        combine: Callable[..., Array] = np.concatenate,
+        axis: int = -1,
     ) -> Array:
-        """Results of all pools along the last axis, block by block."""
-        blocks = [
-            np.concatenate([compute(pool, outputs) for pool in self.pools], axis=-1)
-            for outputs in self._blocks(samples)
-        ]
-        return np.concatenate(blocks)
-
-    def _mean(
-        self, samples: Samples, compute: Callable[[EvidencePool, ExpertOutputs], Array]
-    ) -> Array:
-        blocks = [
-            np.mean([compute(pool, outputs) for pool in self.pools], axis=0)
-            for outputs in self._blocks(samples)
-        ]
-        return np.concatenate(blocks)
+        """Results of all pools, combined along an axis, block by block."""
+        return np.concatenate(
+            [
+                combine([compute(pool, outputs) for pool in self.pools], axis=axis)
+                for outputs in self._blocks(samples)
+            ]
+        )
 
     def _blocks(self, samples: Samples) -> Iterator[ExpertOutputs]:
         """Outputs of the experts for blocks of samples of bounded size."""
@@ -218,42 +327,21 @@ class TrustedVote(Model):
         step = int(np.clip(_BLOCK // size, _FEWEST, _MOST))
         for start in range(0, max(samples.n_samples, 1), step):
             rows = np.arange(start, min(start + step, samples.n_samples))
-            yield self.expert_outputs(samples.take(rows))
+            block = samples.take(rows)
+            yield ExpertOutputs.collect(block, self._outputs(block), self.joint_intercept)
 
-    def expert_outputs(self, samples: Samples) -> ExpertOutputs:
-        """Evaluate all experts on one block of samples."""
-        shape = (samples.n_samples, len(self.experts))
-        present = np.ones(shape, bool) if samples.present is None else samples.present
-        outputs = ExpertOutputs.zeros(present, len(self.pools), self.joint_intercept)
-        # Gate of the joint model: the views of a sample have equal weights.
-        gate = 1.0 / np.sqrt(present.sum(axis=1))
+    def _outputs(self, samples: Samples) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Outputs of each expert for the samples that have its view."""
         for i, expert in enumerate(self.experts):
-            rows = samples.rows_seen_by(i)
             decision, contribution, neighbours = expert.outputs(samples.seen_by(i))
-            outputs.decision[rows, i] = decision
-            outputs.contribution[rows, i] = gate[rows, np.newaxis] * contribution
-            outputs.familiarity[rows, i] = expert.familiarity_of(neighbours)
-            outputs.reliability[rows, i] = expert.reliability_of(neighbours, len(self.pools))
-        return outputs
+            reliability = np.column_stack([local(neighbours) for local in expert.reliability])
+            yield decision, contribution, expert.familiarity_of(neighbours), reliability
 
     def attributes(self) -> dict[str, Any]:
-        positions = self.support.positions
-        coef = np.zeros((len(self.experts), self.n_tasks, len(positions)))
-        order = np.argsort(positions)
-        for i, expert in enumerate(self.experts):
-            columns = order[np.searchsorted(positions, expert.support, sorter=order)]
-            coef[i][:, columns] = expert.coef[(expert.coef != 0).any(axis=1)].T
         return {
-            "experts_": self.experts,
-            "kernels_": [expert.kernel for expert in self.experts],
-            "kernel_names_": [expert.name for expert in self.experts],
-            **self.support.attributes(),
-            "dual_coef_": coef[:, 0] if self.n_tasks == 1 else coef,
+            **super().attributes(),
             "intercept_": np.concatenate([pool.outcomes.intercept for pool in self.pools]),
             "weights_": np.mean([pool.weights for pool in self.pools], axis=0),
             "joint_weight_": float(np.mean([pool.joint_weight for pool in self.pools])),
             "prior_weight_": float(np.mean([pool.prior_weight for pool in self.pools])),
-            "kernel_residual_": np.concatenate([expert.residual for expert in self.experts]),
-            "history_": np.array([self.objective]),
-            "n_iter_": self.n_iter,
         }

@@ -1,16 +1,27 @@
-"""Pooling of the experts: bounded evidence, trust, learned weights and the vote."""
+"""Evidence of calibrated experts: outcomes, calibration, bounded evidence, trust and the vote."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
-from lokl._arrays import Array
-from lokl.methods.trusted_vote.calibration import ExpertCalibration
-from lokl.methods.trusted_vote.outcomes import Outcomes
+from lokl._arrays import Array, Samples
 from lokl.optimizers.newton import minimize_in_box
 
+# Prior probability of a class without training weight.
+_NEVER = 1e-12
+# Bins extend beyond the range of the training targets by this fraction of it.
+_MARGIN = 0.1
+# Uniform part of the prior over bins, so that no bin is impossible.
+_UNIFORM = 0.1
+# Gauss-Legendre nodes and weights on the path from the prior to the posterior.
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)
+# Penalties on the shifts of outcomes and on the slope of the log scale.
+_SHIFT_PENALTY, _SLOPE_PENALTY = 0.01, 0.001
+_LOG_SCALE_BOUNDS, _SLOPE_BOUNDS = (-3.0, 5.0), (0.0, 2.0)
 # Least argument of a logarithm.
 _LEAST = 1e-30
 # Ridge penalty that draws the weights of kernels and of the prior to one, and the weight of the
@@ -19,6 +30,331 @@ _PENALTY = 0.005
 # Weight of the unchanged samples relative to one corrupted copy. With a smaller value the
 # probabilities of clean samples become too cautious (at 2, by 3 to 6 percentage points).
 _CLEAN_WEIGHT = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes(ABC):
+    """Mutually exclusive outcomes of a sample.
+
+    Attributes
+    ----------
+    tasks : slice
+        The SVM outputs (classes or targets) that concern these outcomes.
+    prior : array of shape (n_outcomes,)
+        Weighted frequencies in the training samples, all positive.
+    """
+
+    tasks: slice
+    prior: Array
+
+    # Whether calibration may add a constant to the score of each outcome.
+    allows_shift: ClassVar[bool]
+
+    @abstractmethod
+    def truth(self, targets: Array) -> Array:
+        """Return the indices of true outcomes from the targets of all SVMs, (n_samples,)."""
+
+    @abstractmethod
+    def scores(self, decision: Array, error_scale: float) -> Array:
+        """Return unnormalised log probabilities of the outcomes before calibration.
+
+        Parameters
+        ----------
+        decision : array of shape (n_samples, n_tasks)
+        error_scale : float
+            Typical error of the expert; ignored for classes.
+
+        Returns
+        -------
+        scores : array of shape (n_samples, n_outcomes)
+        """
+
+    def error_scale(self, decision: Array, truth: Array, weight: Array) -> float:
+        """Return the weighted root mean squared error of held-out decisions (1 for classes)."""
+        return 1.0
+
+    @property
+    @abstractmethod
+    def intercept(self) -> Array:
+        """Decision in the absence of evidence, of shape (n_tasks,)."""
+
+    @abstractmethod
+    def decide(self, scores: Array) -> Array:
+        """Convert log probabilities (n_samples, n_outcomes) to decisions (n_samples, n_tasks)."""
+
+    @abstractmethod
+    def contributions(self, terms: Array, weights: Array) -> Array:
+        """Divide the decision, less the intercept, among the terms of the log probabilities.
+
+        Parameters
+        ----------
+        terms : array of shape (n_samples, n_terms, n_outcomes)
+            Together with the log prior they add up to the log probabilities.
+        weights : array of shape (n_samples, n_terms)
+            Distribution of the rounding error among the terms; rows sum to one.
+
+        Returns
+        -------
+        contributions : array of shape (n_samples, n_terms, n_tasks)
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ClassOutcomes(Outcomes):
+    """Classes with positive training weight."""
+
+    observed: Array  # indices of these classes
+    n_classes: int
+
+    allows_shift = True
+
+    @classmethod
+    def from_training(cls, targets: Array, weight: Array) -> "ClassOutcomes":
+        """Estimate the prior from the targets of all SVMs and the weights of the samples.
+
+        Parameters
+        ----------
+        targets : array of shape (n_samples, n_tasks)
+            Positive for the class of a sample; one column for two classes.
+        weight : array of shape (n_samples,)
+        """
+        codes, n_classes = cls._codes(targets), max(targets.shape[1], 2)
+        counts = np.bincount(codes, weights=weight, minlength=n_classes)
+        observed = np.flatnonzero(counts > 0)
+        n_tasks = 1 if n_classes == 2 else n_classes
+        return cls(slice(0, n_tasks), counts[observed] / counts.sum(), observed, n_classes)
+
+    @staticmethod
+    def _codes(targets: Array) -> Array:
+        codes = targets[:, 0] > 0 if targets.shape[1] == 1 else targets.argmax(axis=1)
+        return np.asarray(codes, dtype=np.intp)
+
+    def truth(self, targets: Array) -> Array:
+        index = np.zeros(self.n_classes, dtype=np.intp)
+        index[self.observed] = np.arange(len(self.observed))
+        return np.asarray(index[self._codes(targets)])
+
+    def scores(self, decision: Array, error_scale: float) -> Array:
+        both = np.hstack([-decision, decision]) if self.n_classes == 2 else decision
+        return np.asarray(both[:, self.observed])
+
+    @property
+    def intercept(self) -> Array:
+        prior = np.full(self.n_classes, _NEVER)
+        prior[self.observed] = self.prior
+        return self._by_task(np.log(prior))
+
+    def decide(self, scores: Array) -> Array:
+        evidence = self._for_all_classes(scores - np.log(self.prior))
+        return self._by_task(evidence) + self.intercept
+
+    def contributions(self, terms: Array, weights: Array) -> Array:
+        return self._by_task(self._for_all_classes(terms))
+
+    def expand_probabilities(self, probabilities: Array) -> Array:
+        """Insert zeros for classes without training weight; the last axis is over classes."""
+        full = np.zeros((*probabilities.shape[:-1], self.n_classes))
+        full[..., self.observed] = probabilities
+        return full
+
+    def _for_all_classes(self, values: Array) -> Array:
+        """Give classes without training weight the smallest value of the others."""
+        full = np.repeat(values.min(axis=-1, keepdims=True), self.n_classes, axis=-1)
+        full[..., self.observed] = values
+        return full
+
+    def _by_task(self, values: Array) -> Array:
+        """Reduce two classes to one decision, the second class against the first."""
+        return values[..., 1:] - values[..., :1] if self.n_classes == 2 else values
+
+
+@dataclass(frozen=True, eq=False)
+class TargetBins(Outcomes):
+    """Bins of equal width over the range of one target; the decision is the posterior mean."""
+
+    centres: Array
+
+    allows_shift = False
+
+    @classmethod
+    def from_training(cls, target: Array, weight: Array, task: int, n_bins: int) -> "TargetBins":
+        """Divide the range of a target into bins; the prior is a kernel density estimate."""
+        low, high = float(target.min()), float(target.max())
+        span = max(high - low, 1e-6 * max(abs(low), abs(high)), np.finfo(float).tiny * 1e6)
+        centres = np.linspace(low - _MARGIN * span, high + _MARGIN * span, n_bins)
+        mean = np.average(target, weights=weight)
+        deviation = np.sqrt(np.average((target - mean) ** 2, weights=weight))
+        bandwidth = max(deviation * len(target) ** -0.2, centres[1] - centres[0])
+        density = np.exp(-0.5 * ((centres[:, np.newaxis] - target) / bandwidth) ** 2) @ weight
+        prior = (1.0 - _UNIFORM) * density / density.sum() + _UNIFORM / n_bins
+        return cls(slice(task, task + 1), prior, centres)
+
+    @property
+    def width(self) -> float:
+        return float(self.centres[1] - self.centres[0])
+
+    def truth(self, targets: Array) -> Array:
+        index = np.rint((targets[:, self.tasks.start] - self.centres[0]) / self.width)
+        return np.clip(index, 0, len(self.centres) - 1).astype(np.intp)
+
+    def scores(self, decision: Array, error_scale: float) -> Array:
+        return np.asarray(-0.5 * ((self.centres - decision) / error_scale) ** 2)
+
+    def error_scale(self, decision: Array, truth: Array, weight: Array) -> float:
+        error = self.centres[truth] - decision[:, 0]
+        # Bins do not resolve errors below half their width.
+        return max(float(np.sqrt(np.average(error**2, weights=weight))), 0.5 * self.width)
+
+    @property
+    def intercept(self) -> Array:
+        return np.array([self.prior @ self.centres])
+
+    def decide(self, scores: Array) -> Array:
+        return self._mean(softmax(scores, axis=-1))
+
+    def contributions(self, terms: Array, weights: Array) -> Array:
+        """Integrate the effect of each term on the mean from the prior to the posterior.
+
+        Along ``p_s ~ prior exp(s sum_i terms_i)`` the derivative of the mean is the sum over the
+        terms of their covariance with the target. The contribution of a term is the integral of its
+        covariance over ``s`` from 0 to 1.
+        """
+        total, log_prior = terms.sum(axis=1), np.log(self.prior)
+        integral = np.zeros((*terms.shape[:2], 1))
+        for node, node_weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
+            p = softmax(log_prior + 0.5 * (1.0 + node) * total, axis=-1)
+            deviation = p * (self.centres - self._mean(p))
+            integral += 0.5 * node_weight * (terms @ deviation[:, :, np.newaxis])
+        rest = self.decide(log_prior + total) - self.intercept - integral.sum(axis=1)
+        return integral + weights[:, :, np.newaxis] * rest[:, np.newaxis]
+
+    def _mean(self, p: Array) -> Array:
+        return np.asarray(p @ self.centres)[:, np.newaxis]
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertCalibration:
+    """``q(y|x) = softmax_y(exp(alpha + beta z(x)) F_y(x) + d_y)`` with scores ``F``.
+
+    The temperature is local: the more reliable the expert is near a sample (``z``), the more a
+    decision of the same size counts.
+
+    Attributes
+    ----------
+    log_scale : float
+        ``alpha``.
+    slope : float
+        ``beta``; 0 for one temperature everywhere.
+    shift : array of shape (n_outcomes,)
+        ``d``.
+    error_scale : float
+        Typical error of the expert, by which scores are divided.
+    """
+
+    log_scale: float
+    slope: float
+    shift: Array
+    error_scale: float
+
+    def probabilities(
+        self, outcomes: Outcomes, decision: Array, reliability: Array | None = None
+    ) -> Array:
+        """Compute the probabilities of the outcomes.
+
+        Parameters
+        ----------
+        outcomes : Outcomes
+        decision : array of shape (n_samples, n_tasks)
+        reliability : array of shape (n_samples,), optional
+            Local reliability ``z``; None is zero.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_outcomes)
+        """
+        local = 0.0 if reliability is None else self.slope * reliability[:, np.newaxis]
+        scores = outcomes.scores(decision[:, outcomes.tasks], self.error_scale)
+        return np.asarray(softmax(np.exp(self.log_scale + local) * scores + self.shift, axis=-1))
+
+
+def calibrate(
+    outcomes: Outcomes,
+    decision: Array,
+    truth: Array,
+    weight: Array,
+    reliability: Array | None = None,
+    start: ExpertCalibration | None = None,
+) -> ExpertCalibration:
+    """Fit a calibration to held-out decisions by penalised maximum likelihood.
+
+    Parameters
+    ----------
+    outcomes : Outcomes
+    decision : array of shape (n_samples, n_tasks)
+    truth : array of int of shape (n_samples,)
+        Index of the true outcome.
+    weight : array of shape (n_samples,)
+    reliability : array of shape (n_samples,), optional
+        Local reliability; None fits one temperature for all samples.
+    start : ExpertCalibration, optional
+        Starting point.
+    """
+    decision, n_outcomes = decision[:, outcomes.tasks], len(outcomes.prior)
+    total = float(weight.sum())
+    if total <= 0:
+        return ExpertCalibration(0.0, 0.0, np.zeros(n_outcomes), 1.0)
+    scale = outcomes.error_scale(decision, truth, weight) if start is None else start.error_scale
+    scores = outcomes.scores(decision, scale)
+    loss = _CalibrationLoss(scores, truth, weight / total, reliability, outcomes.allows_shift)
+    n_shifts = n_outcomes if outcomes.allows_shift else 0
+    initial = np.zeros(2 + n_shifts)
+    if start is not None:
+        initial = np.concatenate([[start.log_scale, start.slope], start.shift[:n_shifts]])
+    slopes = (0.0, 0.0) if reliability is None else _SLOPE_BOUNDS
+    lower = np.concatenate([[_LOG_SCALE_BOUNDS[0], slopes[0]], np.full(n_shifts, -np.inf)])
+    upper = np.concatenate([[_LOG_SCALE_BOUNDS[1], slopes[1]], np.full(n_shifts, np.inf)])
+    solution = minimize_in_box(loss, initial, lower, upper)
+    shift = solution[2:] if n_shifts else np.zeros(n_outcomes)
+    return ExpertCalibration(float(solution[0]), float(solution[1]), shift, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _CalibrationLoss:
+    """Penalised mean negative log likelihood as a function of ``(alpha, beta, d_1, ...)``."""
+
+    scores: Array
+    truth: Array
+    weight: Array  # of each sample, summing to one
+    reliability: Array | None
+    has_shifts: bool
+
+    def __call__(self, x: Array) -> tuple[float, Array, Array]:
+        """Return value, gradient and a positive semidefinite approximation of the Hessian."""
+        z = np.zeros(len(self.truth)) if self.reliability is None else self.reliability
+        scaled = np.exp(x[0] + x[1] * z)[:, np.newaxis] * self.scores
+        p = softmax(scaled + x[2:] if self.has_shifts else scaled, axis=-1)
+        rows, weight = np.arange(len(p)), self.weight
+        right = np.maximum(p[rows, self.truth], np.finfo(float).tiny)
+        value = -weight @ np.log(right) + 0.5 * _SLOPE_PENALTY * x[1] ** 2
+        value += 0.5 * _SHIFT_PENALTY * float(x[2:] @ x[2:])
+        # Derivatives with respect to the log scale of each sample.
+        mean = (p * scaled).sum(axis=1)
+        slope = mean - scaled[rows, self.truth]
+        centred = scaled - mean[:, np.newaxis]
+        spread = weight * (p * centred**2).sum(axis=1)
+        factors = np.stack([np.ones_like(z), z])
+        gradient, curvature = np.zeros_like(x), np.zeros((len(x), len(x)))
+        gradient[:2] = factors @ (weight * slope)
+        curvature[:2, :2] = (factors * spread) @ factors.T
+        if self.has_shifts:
+            expected = weight @ p
+            weighted = weight[:, np.newaxis] * p
+            gradient[2:] = expected - np.bincount(self.truth, weight, minlength=p.shape[1])
+            curvature[:2, 2:] = factors @ (weighted * centred)
+            curvature[2:, :2] = curvature[:2, 2:].T
+            curvature[2:, 2:] = np.diag(expected) - weighted.T @ p
+        penalty = np.concatenate([[0.0, _SLOPE_PENALTY], np.full(len(x) - 2, _SHIFT_PENALTY)])
+        return float(value), gradient + penalty * x, curvature + np.diag(penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,37 +385,32 @@ class ExpertOutputs:
     reliability: Array
 
     @classmethod
-    def zeros(cls, present: Array, n_pools: int, intercept: Array) -> "ExpertOutputs":
-        """Return outputs of zero for samples with the given views.
+    def collect(
+        cls, samples: Samples, parts: Iterable[Sequence[Array]], intercept: Array
+    ) -> "ExpertOutputs":
+        """Collect the outputs of single kernels for samples that have their view.
 
         Parameters
         ----------
-        present : array of bool of shape (n_samples, n_kernels)
-        n_pools : int
+        samples : Samples
+        parts : iterable of (decision, contribution, familiarity, reliability)
+            Of shape (n_seen, n_tasks) twice, (n_seen,) and (n_seen, n_pools), one for each kernel.
+            Contributions to the joint model are those before the gate.
         intercept : array of shape (n_tasks,) or (n_samples, n_tasks)
         """
-        n, m = present.shape
-        n_tasks = intercept.shape[-1]
-        return cls(
-            np.zeros((n, m, n_tasks)),
-            np.zeros((n, m, n_tasks)),
-            np.broadcast_to(intercept, (n, n_tasks)),
-            np.zeros((n, m)),
-            present,
-            np.zeros((n, m, n_pools)),
-        )
+        columns = [samples.by_kernel(values) for values in zip(*parts, strict=True)]
+        decision, contribution, familiarity, reliability = columns
+        present = np.ones(familiarity.shape, bool) if samples.present is None else samples.present
+        # Gate of the joint model: the views of a sample have equal weights.
+        contribution *= (1.0 / np.sqrt(present.sum(axis=1)))[:, np.newaxis, np.newaxis]
+        intercept = np.broadcast_to(intercept, (len(decision), decision.shape[2]))
+        return cls(decision, contribution, intercept, familiarity, present, reliability)
 
     def with_views_from(self, donors: Array) -> "ExpertOutputs":
         """Exchange views between samples; donors (n_samples, n_kernels) are sample indices."""
         kernels = np.arange(donors.shape[1])
-        return replace(
-            self,
-            decision=self.decision[donors, kernels],
-            contribution=self.contribution[donors, kernels],
-            familiarity=self.familiarity[donors, kernels],
-            present=self.present[donors, kernels],
-            reliability=self.reliability[donors, kernels],
-        )
+        names = ("decision", "contribution", "familiarity", "present", "reliability")
+        return replace(self, **{name: getattr(self, name)[donors, kernels] for name in names})
 
     def joint_decision(self, trust: Array) -> Array:
         """Decisions of the joint model with each kernel weighted by its trust.
