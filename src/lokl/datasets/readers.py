@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse as sp
@@ -123,6 +123,15 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
     return pandas.Series(floats, values.index, name=values.name), words
 
 
+def cell_name(label: str, *rows: int, column: str | None = None) -> str:
+    """Return the name of cells in messages, such as "t.csv, rows 2 and 4, column b"."""
+    parts = [label]
+    if rows:
+        parts.append(f"row{'s' if len(rows) > 1 else ''} {' and '.join(map(str, rows))}")
+    return ", ".join(parts if column is None else [*parts, f"column {column}"])
+
+
+@dataclass(eq=False)
 class TableFile:
     """A file of samples in rows, with named columns.
 
@@ -151,25 +160,23 @@ class TableFile:
         Columns of each view, if the file itself has several.
     """
 
-    format_name = ""
-    first_row = 1
-    target: str | None = None
-    views: Mapping[str, list[str]] = {}
+    path: Path
+    label: str = ""
+    na: Sequence[str] = ()
+    text_columns: Sequence[str] = ()
+    delimiter: str = ""
+    format_name: ClassVar[str] = ""
+    first_row: ClassVar[int] = 1
+    target: ClassVar[str | None] = None
+    views: ClassVar[Mapping[str, list[str]]] = {}
 
-    def __init__(
-        self,
-        path: Path,
-        label: str = "",
-        *,
-        na: Sequence[str] | None = (),
-        text_columns: Sequence[str] = (),
-        delimiter: str = "",
-    ):
-        self.path = path
-        self.label = label or str(path)
-        self.na = tuple(na or ())
-        self.text_columns = text_columns
-        self.delimiter = delimiter or _DELIMITERS.get(split_endings(path)[1], "")
+    def __post_init__(self) -> None:
+        self.label = self.label or str(self.path)
+        self.delimiter = self.delimiter or _DELIMITERS.get(split_endings(self.path)[1], "")
+
+    def error(self, text: str, *rows: int, column: str | None = None) -> DatasetError:
+        """Return an error about the file, some of its rows, or a cell."""
+        return DatasetError(f"{cell_name(self.label, *rows, column=column)}: {text}")
 
     @cached_property
     def frame(self) -> Any:
@@ -203,7 +210,7 @@ class TableFile:
         columns, target = self.select(target, columns, self.columns)
         wanted = columns if target is None else [*columns, target]
         if self.n_rows == 0:
-            raise DatasetError(f"{self.label} has no rows")
+            raise self.error("no rows")
         X = np.empty((self.n_rows, len(columns)), dtype=dtype)
         rows_per_block = max(1, block_size // (_BYTES_PER_VALUE * len(self.columns)))
         targets, start = [], 0
@@ -213,11 +220,9 @@ class TableFile:
                 X[start:stop, j], words = as_numbers(block[name])
                 if len(words):
                     value = block[name].iloc[words[0]]
-                    raise DatasetError(
-                        f"{self.label}, row {self.first_row + start + words[0]}, column {name}: "
-                        f"{value!r} is not a number; leave the cell empty, pass na=[{value!r}], or "
-                        "select other columns"
-                    )
+                    remedy = f"leave the cell empty, pass na=[{value!r}], or select other columns"
+                    row = self.first_row + start + int(words[0])
+                    raise self.error(f"{value!r} is not a number; {remedy}", row, column=name)
             if target is not None:
                 targets.append(np.asarray(block[target]))
             start = stop
@@ -247,27 +252,23 @@ class DelimitedText(TableFile):
     def columns(self) -> list[str]:
         with open_binary(self.path) as stream:
             if b"\0" in stream.read(4096):
-                raise DatasetError(f"{self.label} is not text; {_endings_hint()}")
+                raise self.error(f"not text; {_endings_hint()}")
         with self._opened() as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
             rows = csv.reader(text, delimiter=self.delimiter)
             header = next((row for row in rows if row), [])
         if not "".join(header).strip():
-            raise DatasetError(f"{self.label} is empty; its first row must name the columns")
+            raise self.error("the file is empty; its first row must name the columns")
         for other, shown in _DELIMITER_NAMES.items():
             if len(header) == 1 and other != self.delimiter and other in header[0]:
                 current = _DELIMITER_NAMES.get(self.delimiter, repr(self.delimiter))
-                raise DatasetError(
-                    f"{self.label}: cells seem to be separated by {shown}, not by {current}; see "
-                    "--delimiter"
-                )
+                seems = f"cells seem to be separated by {shown}, not by {current}"
+                raise self.error(f"{seems}; see --delimiter")
         for position, name in enumerate(header, 1):
             if not name.strip():
-                raise DatasetError(
-                    f"{self.label}, row 1: column {position} has no name; add it to the header"
-                )
+                raise self.error(f"column {position} has no name; add it to the header", 1)
             if name in header[: position - 1]:
-                raise DatasetError(f"{self.label}: duplicate column name {name!r}; rename one")
+                raise self.error(f"duplicate column name {name!r}; rename one")
         return header
 
     @contextmanager
@@ -279,9 +280,10 @@ class DelimitedText(TableFile):
         except UnicodeDecodeError as reason:
             with open_binary(self.path) as stream:
                 row = _first_invalid(stream, bytes.decode)
-            raise DatasetError(
-                f"{self.label}, row {row}: not in UTF-8 (byte {reason.object[reason.start]:#x}); "
-                "save the file in UTF-8, for example with: iconv -f latin1 -t utf8"
+            raise self.error(
+                f"not in UTF-8 (byte {reason.object[reason.start]:#x}); save the file in UTF-8, "
+                "for example with: iconv -f latin1 -t utf8",
+                row,
             ) from reason
 
     def _chunks(self, n_rows: int | None, **options: Any) -> Iterator[Any]:
@@ -306,18 +308,18 @@ class DelimitedText(TableFile):
                 )
                 yield from [chunks] if n_rows is None else chunks
             except parser_errors as reason:
-                raise DatasetError(self._parser_message(str(reason))) from reason
+                raise self._parser_error(str(reason)) from reason
 
-    def _parser_message(self, message: str) -> str:
+    def _parser_error(self, message: str) -> DatasetError:
         match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
         if match:
-            return f"{self.label}, row {match[2]}: {match[3]} cells, but the header has {match[1]}"
+            return self.error(f"{match[3]} cells, but the header has {match[1]}", int(match[2]))
         if "Length of header" in message:
-            return (
-                f"{self.label}: rows have more cells than the header, {len(self.columns)}; name "
-                "all columns in it, including the column of ids"
+            remedy = "name all columns in it, including the column of ids"
+            return self.error(
+                f"rows have more cells than the header, {len(self.columns)}; {remedy}"
             )
-        return f"{self.label} cannot be read as a table: {' '.join(message.split())}"
+        return self.error(f"cannot be read as a table: {' '.join(message.split())}")
 
     @cached_property
     def frame(self) -> Any:
@@ -345,9 +347,7 @@ class ParquetTable(TableFile):
             with parquet.ParquetFile(self.path) as file:
                 yield file
         except (need("pyarrow", "reading Parquet").ArrowException, OSError) as reason:
-            raise DatasetError(
-                f"{self.label} is not a Parquet file, or is damaged ({one_line(reason)})"
-            ) from reason
+            raise self.error(f"not a Parquet file, or damaged ({one_line(reason)})") from reason
 
     @cached_property
     def columns(self) -> list[str]:
@@ -382,20 +382,14 @@ class NumpyArchive(TableFile):
             with np.load(self.path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
         except (ValueError, zipfile.BadZipFile, EOFError) as reason:
-            raise DatasetError(
-                f"{self.label} is not an .npz file of plain arrays ({one_line(reason)})"
-            ) from reason
+            raise self.error(f"not an .npz file of plain arrays ({one_line(reason)})") from reason
         lengths = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
         if len(set(lengths.values())) != 1:
             shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-            raise DatasetError(
-                f"{self.label}: its arrays are of different length ({shown or 'none at all'})"
-            )
+            raise self.error(f"its arrays are of different length ({shown or 'none at all'})")
         for name, array in arrays.items():
             if array.ndim > 2:
-                raise DatasetError(
-                    f"{self.label}: array {name} has {array.ndim} axes; a table has two"
-                )
+                raise self.error(f"array {name} has {array.ndim} axes; a table has two")
         return arrays
 
     def _columns_of(self, name: str) -> list[str]:
@@ -466,10 +460,8 @@ class LibsvmText(TableFile):
 
         rows, n_rows = stack_rows(parts(), shape, sparse, dtype)
         if n_rows != shape[0]:
-            raise DatasetError(
-                f"{self.label} has {n_rows} rows instead of {shape[0]}; it is damaged or another "
-                "version"
-            )
+            what = "the file is damaged or another version"
+            raise self.error(f"{n_rows} rows instead of {shape[0]}; {what}")
         return Bunch(data=rows, target=np.concatenate(labels), feature_names=None)
 
     def _parsed(self, dtype: Any, block_size: int) -> Iterator[tuple[Any, Array]]:

@@ -11,7 +11,14 @@ import numpy as np
 from lokl._frames import need_pandas
 from lokl._text import shorten_list
 from lokl.datasets import available, load
-from lokl.datasets.readers import as_numbers, dense_frame, one_line, open_table, split_endings
+from lokl.datasets.readers import (
+    as_numbers,
+    cell_name,
+    dense_frame,
+    one_line,
+    open_table,
+    split_endings,
+)
 
 NUMERIC, CATEGORICAL = "numeric", "categorical"
 KINDS = (NUMERIC, CATEGORICAL)
@@ -65,9 +72,7 @@ class TableSource:
             Positions of the rows in the data frame.
         column : str, optional
         """
-        rows = " and ".join(str(self.row(position)) for position in positions)
-        of_column = "" if column is None else f", column {column}"
-        return f"{self.label}, row{'s' if len(positions) > 1 else ''} {rows}{of_column}"
+        return cell_name(self.label, *map(self.row, positions), column=column)
 
     def require(self, column: str, option: str) -> str:
         """Return the name of a column, or raise `TableError` if the column does not exist."""
@@ -105,7 +110,7 @@ def read_source(
             return _data_set(given)
         if path.is_dir():
             raise TableError(f"{given} is a folder; name a file in it")
-        file = open_table(path, given, na=na, text_columns=text_columns, delimiter=delimiter)
+        file = open_table(path, given, na=na or (), text_columns=text_columns, delimiter=delimiter)
         frame, name = file.frame.rename(columns=str), split_endings(path)[0]
         source = TableSource(name, given, frame, file.first_row, file.target, file.views)
     except OSError as reason:
