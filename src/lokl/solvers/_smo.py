@@ -224,7 +224,8 @@ def select(state, box, rank, span, size, chosen):
     ----------
     state, box : tuples
     rank : array of int8 of shape (n,)
-        2 for free samples of the last set, 1 for others of it that moved.
+        Of the last set: 3 for free samples that moved, 2 for other free ones, 1 for others that
+        moved.
     span : tuple of float
         Largest gain, smallest loss, and the smallest violation that counts.
     size : int
@@ -240,7 +241,7 @@ def select(state, box, rank, span, size, chosen):
         chosen[j] = False
     # The pair with the largest gain must fit in addition to the kept samples.
     most = size // 2 if size >= 4 else 0
-    for wanted in (2, 1):
+    for wanted in (3, 2, 1):
         for j in range(n):
             if rank[j] == wanted and count < most:
                 chosen[j] = True
@@ -319,7 +320,7 @@ def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps)
     for a in range(count):
         j, u = index[a], values[a]
         free = lower[a] < u < upper[a] and u != 0.0
-        rank[j] = 2 if free else (1 if u != coef[j] else 0)
+        rank[j] = (2 if free else 0) + (1 if u != coef[j] else 0)
     return steps, curvature, _move(state, box[3], index, values, moves)
 
 
