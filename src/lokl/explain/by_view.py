@@ -1,5 +1,6 @@
 """Explaining predictions by removing views: each view alone, and all views but one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,7 +66,7 @@ def explain(
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
     queried = _Queried.of(model, X, views)
     n = len(queried.predictions)
-    found = queried.explained() if queried.has_views else _without_views(queried)
+    found = queried.explained() if queried.views else _without_views(queried)
     first = model.steps[0][1] if hasattr(model, "steps") else model
     return Explanation(
         ids=sample_ids(X, ids, n),
@@ -137,18 +138,18 @@ class _Queried:
         outside = views is not None or seen is Z
         return cls(outer, seen, inner, Z, own, *((outer, seen) if outside else (inner, Z)))
 
-    @property
-    def has_views(self) -> bool:
-        return bool(self.views)
-
     @cached_property
     def classes(self) -> Array | None:
         return np.asarray(self.outer.classes_) if is_classifier(self.outer) else None
 
     @cached_property
     def predictions(self) -> Array:
-        predictions = np.asarray(self.outer.predict(self.X))
-        return predictions if predictions.ndim == 1 else predictions[:, 0]
+        return _first_target(self.outer.predict(self.X))
+
+    @cached_property
+    def codes(self) -> Array:
+        """Predicted class codes, or values, of shape (n_samples,)."""
+        return class_codes(self.predictions, self.classes)
 
     @cached_property
     def probabilities(self) -> Array | None:
@@ -176,91 +177,96 @@ class _Queried:
 
     def explained(self) -> dict[str, Any]:
         """Return all that needs views, by the names of the fields of an explanation."""
-        contributions = np.asarray(self.inner.contributions(self.Z), dtype=float)
-        contributions = by_view(contributions, self.views, np.sum)
         weights = weights_by_view(self.inner, self.Z, self.views)
-        trust = familiarity = None
-        if hasattr(self.inner, "trust"):
-            trust = by_view(np.asarray(self.inner.trust(self.Z)), self.views, np.max)
-            trust = np.where(self.presence, trust, 0.0)
-        if hasattr(self.inner, "familiarity"):
-            familiarity = np.asarray(self.inner.familiarity(self.Z), dtype=float)
-            familiarity = by_view(familiarity, self.views, np.max)
+        contributions = self._measured("contributions", np.sum)
+        trust = self._measured("trust", np.max)
         return {
             "views": [view.name for view in self.views],
             "presence": self.presence,
             "weights": np.where(self.presence, weights, 0.0),
-            "trust": trust,
-            "familiarity": familiarity,
-            **(
-                self._values(contributions)
-                if self.classes is None
-                else self._classes(contributions, self.classes)
-            ),
+            "trust": None if trust is None else np.where(self.presence, trust, 0.0),
+            "familiarity": self._measured("familiarity", np.max),
+            **self._outcomes(contributions),
         }
 
-    def _classes(self, contributions: Array, classes: Array) -> dict[str, Any]:
+    def _measured(self, name: str, merge: Any) -> Any:
+        """Return values of kernels that the estimator computes, merged by view; None if not."""
+        if not hasattr(self.inner, name):
+            return None
+        values = np.asarray(getattr(self.inner, name)(self.Z), dtype=float)
+        return by_view(values, self.views, merge)
+
+    def _outcomes(self, contributions: Array) -> dict[str, Any]:
+        """Return contributions to the outcome, and what single views predict.
+
+        Parameters
+        ----------
+        contributions : array of shape (n_samples, n_views) or (n_samples, n_outputs, n_views)
+        """
+        nothing = np.full(self.usable.shape, np.nan)
+        if self.classes is None:
+            contributions = contributions if contributions.ndim == 2 else contributions[:, 0]
+            return {
+                "contributions": contributions,
+                "base_values": self.codes - contributions.sum(axis=1),
+                "alone": np.where(self.usable, self._alone(nothing)[0], np.nan),
+                "alone_probabilities": nothing,
+                "disagreement": self._disagreement(None),
+            }
         decision = np.asarray(self.inner.decision_function(self.Z), dtype=float)
         if decision.ndim == 1:
             decision = np.column_stack([-decision, decision]) / 2
             contributions = np.stack([-contributions, contributions], axis=1) / 2
-        rows, first = np.arange(len(decision)), class_codes(self.predictions, classes)
-        others = decision.copy()
-        others[rows, first] = -np.inf
+        rows, others = np.arange(len(decision)), decision.copy()
+        others[rows, self.codes] = -np.inf
         second = others.argmax(axis=1)
-        against = contributions[rows, first] - contributions[rows, second]
-        codes, probabilities = self._alone(contributions)
-        sure, chance = np.ones_like(self.usable), np.full(self.usable.shape, np.nan)
+        against = contributions[rows, self.codes] - contributions[rows, second]
+        margin = decision[rows, self.codes] - decision[rows, second]
+        codes, probabilities = self._alone(contributions.argmax(axis=1))
+        sure, chance = np.ones_like(self.usable), nothing
         if probabilities is None:
-            probabilities = np.eye(len(classes))[codes]
+            probabilities = np.eye(len(self.classes))[codes]
         else:
             ranked = np.sort(probabilities, axis=2)
             sure = ranked[:, :, -1] >= _SURE * ranked[:, :, -2]
             chance = np.take_along_axis(probabilities, codes[:, :, np.newaxis], axis=2)[:, :, 0]
-        alone = classes.astype(object)[codes]
-        alone[~self.usable] = None
-        decisive = self._decisive(decision, contributions, first)
+        decisive = self._decisive(decision, contributions)
         return {
             "contributions": against,
-            "base_values": decision[rows, first] - decision[rows, second] - against.sum(axis=1),
-            "runner_up": classes[second],
-            "alone": alone,
+            "base_values": margin - against.sum(axis=1),
+            "runner_up": self.classes[second],
+            "alone": np.where(self.usable, self.classes.astype(object)[codes], np.array(None)),
             "alone_probabilities": np.where(self.usable, chance, np.nan),
             "decisive": decisive,
             "status": _status(codes, sure & self.usable, decisive),
             "disagreement": self._disagreement(probabilities),
         }
 
-    def _alone(self, contributions: Array) -> tuple[Array, Array | None]:
-        """Return the class of each view alone, and probabilities of all classes if there are any.
+    def _alone(self, codes: Array) -> tuple[Array, Array | None]:
+        """Return predictions of each view alone, and probabilities of all classes if there are any.
 
         Parameters
         ----------
-        contributions : array of shape (n_samples, n_classes, n_views)
+        codes : array of shape (n_samples, n_views)
+            Class codes, or values, of models that cannot do without their views. It is changed.
 
         Returns
         -------
-        codes : int array of shape (n_samples, n_views)
+        codes : array of shape (n_samples, n_views)
         probabilities : array of shape (n_samples, n_views, n_classes) or None
         """
         if len(self.views) == 1:
-            probabilities = self.probabilities
-            own = None if probabilities is None else probabilities[:, np.newaxis]
-            return class_codes(self.predictions, self.classes)[:, np.newaxis], own
-        if hasattr(self.inner, "predict_proba_alone") and all(
-            len(v.kernels) == 1 for v in self.views
-        ):
+            whole = self.probabilities
+            return self.codes[:, np.newaxis], None if whole is None else whole[:, np.newaxis]
+        single = all(len(view.kernels) == 1 for view in self.views)
+        if single and hasattr(self.inner, "predict_proba_alone"):
             by_kernel = np.asarray(self.inner.predict_proba_alone(self.Z))
             return by_kernel.argmax(axis=2), by_kernel
-        codes: Array = contributions.argmax(axis=1)
         probabilities = None
-        for v in range(len(self.views) if self.removable else 0):
-            rows = np.flatnonzero(self.usable[:, v])
-            if not len(rows):
-                continue
-            keep = np.arange(len(self.views)) == v
-            codes[rows, v] = class_codes(self._predicted(rows, keep), self.classes)
-            found = self._predicted(rows, keep, _probabilities)
+        for v, rows in self._rows_by_view(self.usable) if self.removable else ():
+            samples = hide_views(self.samples, rows, self.views, np.arange(len(self.views)) == v)
+            codes[rows, v] = self._predicted(samples)
+            found = capture_warnings(_probabilities, self.probe, samples)[0]
             if found is not None:
                 if probabilities is None:
                     # Views without a value of their own do not count.
@@ -269,40 +275,27 @@ class _Queried:
                 probabilities[rows, v] = found
         return codes, probabilities
 
-    def _decisive(self, decision: Array, contributions: Array, predicted: Array) -> Array:
+    def _decisive(self, decision: Array, contributions: Array) -> Array:
         """Return whether the predicted class changes without each view, (n_samples, n_views)."""
         decisive = np.zeros(self.usable.shape, dtype=bool)
-        enough = self.usable.sum(axis=1) > 1
-        for v in range(len(self.views)):
-            rows = np.flatnonzero(self.usable[:, v] & enough)
-            if not len(rows):
-                continue
+        for v, rows in self._rows_by_view(self.usable & (self.usable.sum(axis=1) > 1)[:, None]):
             if self.removable:
                 keep = np.arange(len(self.views)) != v
-                codes = class_codes(self._predicted(rows, keep), self.classes)
+                codes = self._predicted(hide_views(self.samples, rows, self.views, keep))
             else:
                 codes = (decision - contributions[:, :, v])[rows].argmax(axis=1)
-            decisive[rows, v] = codes != predicted[rows]
+            decisive[rows, v] = codes != self.codes[rows]
         return decisive
 
-    def _values(self, contributions: Array) -> dict[str, Any]:
-        contributions = contributions if contributions.ndim == 2 else contributions[:, 0]
-        predictions = self.predictions.astype(float)
-        alone = np.full(self.usable.shape, np.nan)
-        if len(self.views) == 1:
-            alone = np.where(self.usable, predictions[:, np.newaxis], np.nan)
-        for v in range(len(self.views) if self.removable else 0):
-            rows = np.flatnonzero(self.usable[:, v])
-            if len(rows):
-                values = self._predicted(rows, np.arange(len(self.views)) == v)
-                alone[rows, v] = np.asarray(values, dtype=float).reshape(len(rows), -1)[:, 0]
-        return {
-            "contributions": contributions,
-            "base_values": predictions - contributions.sum(axis=1),
-            "alone": alone,
-            "alone_probabilities": np.full(alone.shape, np.nan),
-            "disagreement": self._disagreement(None),
-        }
+    def _rows_by_view(self, usable: Array) -> Iterator[tuple[int, Array]]:
+        """Yield each view that some samples can use, and these samples."""
+        found = ((v, np.flatnonzero(usable[:, v])) for v in range(len(self.views)))
+        return ((v, rows) for v, rows in found if len(rows))
+
+    def _predicted(self, samples: Any) -> Array:
+        """Return predicted class codes, or values, of samples with hidden views."""
+        predictions = capture_warnings(self.probe.predict, samples)[0]
+        return class_codes(_first_target(predictions), self.classes)
 
     def _disagreement(self, probabilities: Array | None) -> Array:
         """Return the disagreement that the model measures, else that of probabilities."""
@@ -312,12 +305,10 @@ class _Queried:
             return np.full(len(self.usable), np.nan)
         return np.asarray(pairwise_disagreement(probabilities, self.usable.astype(float)))
 
-    def _predicted(self, rows: Array, keep: Array, function: Any = None) -> Any:
-        """Return predictions for rows in which all views but those of `keep` are hidden."""
-        samples = hide_views(self.samples, rows, self.views, keep)
-        if function is None:
-            return capture_warnings(self.probe.predict, samples)[0]
-        return capture_warnings(function, self.probe, samples)[0]
+
+def _first_target(predictions: Any) -> Array:
+    predictions = np.asarray(predictions)
+    return predictions if predictions.ndim == 1 else predictions[:, 0]
 
 
 def hide_views(X: Any, rows: Array, views: list[KernelView], keep: Array) -> Any:

@@ -27,7 +27,7 @@ from lokl.explain.results import (
 )
 from lokl.explain.views import KernelView, last_step, transformed, views_on
 from lokl.kernels import Kernel
-from lokl.kernels.columns import column_names, present_rows, scale_columns, take_columns
+from lokl.kernels.columns import column_names, present_rows, take_columns
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 
@@ -235,13 +235,19 @@ class _SubsetScoring:
 def _zero_columns(X: Any, columns: list[int]) -> Any:
     if not columns:
         return X
+    zeros = sparse.csr_array((X.shape[0], len(columns))) if is_sparse(X) else 0.0
+    return _with_columns(X, np.array(columns), zeros)
+
+
+def _with_columns(X: Any, columns: Array, values: Any) -> Any:
+    """Return samples with other values in some columns."""
     if is_sparse(X):
-        factors = np.ones(X.shape[1])
-        factors[columns] = 0.0
-        return scale_columns(X, factors.tolist())
-    values = np.array(X, dtype=float)
-    values[:, columns] = 0.0
-    return type(X)(values, index=X.index, columns=X.columns) if hasattr(X, "iloc") else values
+        rest = np.setdiff1d(np.arange(X.shape[1]), columns)
+        both = sparse.hstack([values, X[:, rest]], format="csr")
+        return both[:, np.argsort(np.concatenate([columns, rest]))]
+    changed = np.array(X, dtype=float)
+    changed[:, columns] = values
+    return type(X)(changed, index=X.index, columns=X.columns) if hasattr(X, "iloc") else changed
 
 
 def subsets_tried(n_views: int) -> list[tuple[int, ...]]:
@@ -260,25 +266,22 @@ def _subset_name(subset: tuple[int, ...], names: list[str]) -> str:
 
 
 def _tables(title: str, names: list[str], scores: dict[tuple[int, ...], _SubsetScore]) -> ViewValue:
-    every = range(len(names))
+    every, found = range(len(names)), list(scores.values())
     alone = [scores[(view,)] for view in every]
     without = [scores[tuple(other for other in every if other != view)] for view in every]
-    by_view = {
-        **interval_columns("alone", [own.score for own in alone]),
-        **interval_columns("loss", [own.loss for own in without]),
-        "samples": np.array([own.samples for own in alone]),
-    }
-    by_subset = {
-        **interval_columns("score", [own.score for own in scores.values()]),
-        **interval_columns("loss", [own.loss for own in scores.values()]),
-        "samples": np.array([own.samples for own in scores.values()]),
-    }
     subsets = tuple(_subset_name(subset, names) for subset in scores)
+    by_view, by_subset = _columns("alone", alone, without), _columns("score", found, found)
     return ViewValue(
         SummaryTable(f"Value of each view: {title}", "view", tuple(names), by_view),
         SummaryTable(f"Sets of views: {title}", "views", subsets, by_subset),
-        dict(zip(subsets, (own.scores for own in scores.values()), strict=True)),
+        {name: own.scores for name, own in zip(subsets, found, strict=True)},
     )
+
+
+def _columns(name: str, sets: list[_SubsetScore], losses: list[_SubsetScore]) -> dict[str, Array]:
+    scores = interval_columns(name, [own.score for own in sets])
+    scores |= interval_columns("loss", [own.loss for own in losses])
+    return {**scores, "samples": np.array([own.samples for own in sets])}
 
 
 def view_importance(
@@ -367,10 +370,4 @@ def _exchanged(X: Any, columns: Array, order: Array) -> Any:
     # The ranks of some entries of a random order are a random order of these entries.
     source = np.arange(X.shape[0])
     source[has] = has[np.argsort(np.argsort(order[has]))]
-    if is_sparse(X):
-        rest = np.setdiff1d(np.arange(X.shape[1]), columns)
-        both = sparse.hstack([own[source], X[:, rest]], format="csr")
-        return both[:, np.argsort(np.concatenate([columns, rest]))]
-    moved = np.array(X)
-    moved[:, columns] = np.asarray(own)[source]
-    return type(X)(moved, index=X.index, columns=X.columns) if hasattr(X, "iloc") else moved
+    return _with_columns(X, columns, own[source] if is_sparse(own) else np.asarray(own)[source])

@@ -212,12 +212,13 @@ class _Frame:
 def calibration_plot(
     bins: Sequence[CalibrationBin], stated: Sequence[float], n_classes: int
 ) -> str:
-    """Draw the share of correct predictions by stated probability, with the diagonal."""
+    """Draw the share of correct predictions by stated probability; empty without bins."""
+    if not bins:
+        return ""
     low = 0.0 if n_classes > 2 else 0.5
     titles, up = ("stated probability, %", "right, %"), Axis(0.0, 1.0, 0.25)
     frame = _Frame(Axis(low, 1.0, 0.25), up, titles, (100.0, 100.0))
-    tallest = max(stated, default=0.0) or 1.0
-    width = 1.0 / len(stated) if stated else 1.0
+    tallest, width = max(stated), 1.0 / len(stated)
     parts = []
     for k, share in enumerate(stated):
         if share > 0 and (k + 1) * width > low:
@@ -238,7 +239,9 @@ def risk_plot(
     title: str,
     factor: float,
 ) -> str:
-    """Draw the risk of the most confident predictions against their share."""
+    """Draw the risk of the most confident predictions against their share; empty without any."""
+    if not marks:
+        return ""
     ends = [value for _, value in curve[len(curve) // 20 :]]
     ends += [end for _, value in marks for end in (value.mean, value.high)]
     up = Axis.over([0.0, *ends], 4, whole=True)

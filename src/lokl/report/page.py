@@ -13,28 +13,9 @@ from lokl._arrays import Array
 from lokl._exports import need
 from lokl._files import replace_file
 from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation, class_codes
-from lokl.report import sections
+from lokl.report import figures, formatting, sections
 from lokl.report.content import Report, SampleMap
-from lokl.report.figures import (
-    COLOURS,
-    LEVELS,
-    MAP_WIDTH,
-    MOST_ROWS,
-    SYMBOLS,
-    class_styles,
-    colour_of,
-    number,
-    symbol,
-)
-from lokl.report.formatting import (
-    Formatter,
-    count,
-    format_any,
-    format_percent,
-    format_probability,
-    format_seconds,
-    short,
-)
+from lokl.report.formatting import Formatter
 from lokl.report.reliability import reliability
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
@@ -42,6 +23,20 @@ _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js"
 _DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 # Steps of packed shares, and of packed values over their range.
 _SHARE_STEPS, _VALUE_STEPS = 1000, 40_000
+# Functions and constants of the templates.
+_TEMPLATE_NAMES = {
+    "any_text": formatting.format_any,
+    "colour_of": figures.colour_of,
+    "count": formatting.count,
+    "map_width": figures.MAP_WIDTH,
+    "number": figures.number,
+    "percent": formatting.format_percent,
+    "probability": formatting.format_probability,
+    "seconds": formatting.format_seconds,
+    "short": formatting.short,
+    "symbol": figures.symbol,
+    "symbols": figures.SYMBOLS,
+}
 # Neighbours of a sample that are listed.
 _NEIGHBOURS = 3
 
@@ -71,7 +66,7 @@ def render(report: Report) -> str:
             leaderboard=sections.leaderboard_section(report, formatter),
             views=sections.views_section(report, formatter),
             reliability=sections.reliability_section(report, found),
-            style="".join(map(_template_file, _STYLES)) + class_styles(len(report.classes)),
+            style="".join(map(_template_file, _STYLES)) + figures.class_styles(len(report.classes)),
             script=script,
             digest=digest,
             data=_safe_json(_page_data(report, explanation, formatter, samples)),
@@ -95,19 +90,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {
-        "any_text": format_any,
-        "colour_of": colour_of,
-        "count": count,
-        "map_width": MAP_WIDTH,
-        "number": number,
-        "percent": format_percent,
-        "probability": format_probability,
-        "seconds": format_seconds,
-        "short": short,
-        "symbol": symbol,
-        "symbols": SYMBOLS,
-    }
+    environment.globals |= _TEMPLATE_NAMES
     return environment
 
 
@@ -137,10 +120,10 @@ def _page_data(
         "weightName": samples["trust_name"],
         "valuePlaces": formatter.value_places,
         "contributionPlaces": formatter.contribution_places,
-        "levels": LEVELS,
-        "colours": COLOURS,
-        "symbols": len(SYMBOLS),
-        "mostRows": MOST_ROWS,
+        "levels": figures.LEVELS,
+        "colours": figures.COLOURS,
+        "symbols": len(figures.SYMBOLS),
+        "mostRows": figures.MOST_ROWS,
         "disagree": DISAGREE,
         "familiar": FAMILIAR,
         "columns": _packed_columns(explanation, report.sample_map, samples),

@@ -10,20 +10,8 @@ import numpy as np
 from lokl._arrays import Array, evenly_spaced
 from lokl.explain.explanation import DISAGREE, Explanation, plain_value
 from lokl.explain.results import Interval
+from lokl.report import figures
 from lokl.report.content import LeaderboardEntry, Report, SampleMap
-from lokl.report.figures import (
-    MOST_SYMBOLS,
-    Axis,
-    calibration_plot,
-    leading_view,
-    map_layout,
-    map_order,
-    parity_plot,
-    risk_plot,
-    strip,
-    strip_head,
-    trust_map,
-)
 from lokl.report.formatting import (
     Formatter,
     Scale,
@@ -78,8 +66,8 @@ class Column:
             lowest = _lowest_drawn(self.values)
             ends = [max(end, lowest) for end in ends]
         self.places = scale.places(self.values)
-        self.axis = Axis.over([*ends, *also], 4)
-        self.head = strip_head(self.axis, scale.factor)
+        self.axis = figures.Axis.over([*ends, *also], 4)
+        self.head = figures.strip_head(self.axis, scale.factor)
 
     def _clipped(self, value: Interval) -> Interval:
         low, high = np.clip(value[1:], *self.bounds).tolist()
@@ -95,7 +83,7 @@ class Column:
 
     def picture(self, value: Interval | None, css: str = "") -> str:
         """Return the interval as a figure."""
-        return strip(self.axis, value and self._clipped(value), css, self.mark)
+        return figures.strip(self.axis, value and self._clipped(value), css, self.mark)
 
 
 def _lowest_drawn(values: Sequence[Interval]) -> float:
@@ -172,24 +160,26 @@ def samples_section(
     """Return the figures of all samples, the samples worth a look, and the card of the first."""
     assert report.sample_map is not None
     classes = report.classes
-    at, height = map_layout(np.asarray(report.sample_map.positions, dtype=float))
+    at, height = figures.map_layout(np.asarray(report.sample_map.positions, dtype=float))
     grouped = bool(classes) and bool(explanation.known.any())
     shapes = np.zeros(len(explanation), dtype=int)
     if classes:
         shapes = explanation.truth_codes if grouped else explanation.predicted_codes
-    lead, order = leading_view(explanation), map_order(explanation, grouped)
+    lead, order = figures.leading_view(explanation), figures.map_order(explanation, grouped)
     ranked, interest = rank_by_interest(explanation)
-    varies = _varies(explanation)
+    varies, trust = _varies(explanation), None
+    if varies:
+        trust = figures.trust_map(explanation, classes if grouped else (), order)
     return {
         "at": at,
         "height": height,
         "shapes": shapes,
         "lead": lead,
-        "drawn": evenly_spaced(len(explanation), MOST_SYMBOLS),
+        "drawn": evenly_spaced(len(explanation), figures.MOST_SYMBOLS),
         "grouped": grouped,
         "order": order,
         "varies": varies,
-        "trust": trust_map(explanation, classes if grouped else (), order) if varies else None,
+        "trust": trust,
         "trust_name": "weight" if explanation.trust is None else "trust",
         "compared": _has_disagreement(explanation),
         "listed": [
@@ -289,11 +279,9 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
     return {
         "found": found,
         "score": Column([found.score], scale),
-        "calibration": calibration_plot(found.calibration, found.stated, n_classes)
-        if found.calibration
-        else "",
-        "parity": "" if n_classes else parity_plot(*values),
-        "risk": risk_plot(found.curve, found.risk, risk_name, scale.factor) if found.risk else "",
+        "calibration": figures.calibration_plot(found.calibration, found.stated, n_classes),
+        "parity": "" if n_classes else figures.parity_plot(*values),
+        "risk": figures.risk_plot(found.curve, found.risk, risk_name, scale.factor),
         "risks": Column([value for _, value in found.risk], scale, [0.0]),
         "patterns": Column([score for _, _, score in found.patterns], scale, mark=found.score.mean),
         "confusion": confusion.tolist(),
