@@ -146,6 +146,7 @@ def test_values_by_view():
         assert found.is_regression
         assert found.probabilities is found.decisive is found.status is None
         assert np.isnan(found.alone[~found.presence]).all()
+        assert np.isnan(found.alone_probabilities).all()
         for view in range(3):
             rows = found.presence[:, view]
             np.testing.assert_allclose(found.alone[rows, view], model.predict(only([view])[rows]))

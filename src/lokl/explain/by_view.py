@@ -209,7 +209,7 @@ class _Queried:
             return {
                 "contributions": contributions,
                 "base_values": self.codes - contributions.sum(axis=1),
-                "alone": np.where(self.usable, self._alone(nothing)[0], np.nan),
+                "alone": np.where(self.usable, self._alone(nothing.copy())[0], np.nan),
                 "alone_probabilities": nothing,
                 "disagreement": self._disagreement(None),
             }
