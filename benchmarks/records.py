@@ -38,7 +38,7 @@ class Records(run_folder.Records):
 
     def has(self, **wanted: Any) -> bool:
         """Return whether this work is finished."""
-        return self.get(self.key_of({**wanted, **self.setting})) is not None
+        return self.key_of({**wanted, **self.setting}) in self._records
 
     @property
     def found(self) -> list[dict[str, Any]]:

@@ -25,10 +25,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def csv_text(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a table as CSV: floats have six significant digits, None is an empty cell."""
+    """Return a table as CSV: floats have six significant digits, None and NaN are empty cells."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
-        writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row)
+        cells = (None if value != value else value for value in row)
+        writer.writerow(f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells)
     return stream.getvalue()

@@ -124,15 +124,10 @@ def test_experts_have_a_mean_support_beside_their_union():
     assert "| 35.00 |" in make_table("table4", shown).markdown()
 
 
-def test_records_from_before_there_were_readings_are_read(tmp_path):
+def test_an_unknown_reading_is_rejected(tmp_path):
     path = tmp_path / "records.jsonl"
-    old = record("SwMKL", 0.7, "lokl")
-    del old["reading"]
-    path.write_text(json.dumps(old) + "\n")
-    (read,) = RecordFile(path)
-    assert read["reading"] == "lokl"
-    path.write_text(json.dumps({**old, "reading": "magic"}) + "\n")
-    with pytest.raises(ValueError, match=r"'magic'.*paper, lokl"):
+    path.write_text(json.dumps(record("SwMKL", 0.7, "magic")) + "\n")
+    with pytest.raises(ValueError, match=r"line 1 .*'paper', 'lokl', got 'magic'"):
         RecordFile(path)
 
 

@@ -87,7 +87,7 @@ def test_cells_can_be_chosen():
         ({"table": "table2", "readings": ["ours"]}, "unknown reading 'ours'; choose one of"),
         ({"table": "table2", "selection": "test"}, "unknown selection 'test'"),
         ({"table": "table2", "solver": "libsvn"}, "unknown solver 'libsvn'; did you mean 'libsvm'"),
-        ({"table": "table2", "gammas": [0.5, 0.3]}, "gamma 0.3 .* 0.0625, 0.125"),
+        ({"table": "table2", "gammas": [0.5, 0.3]}, "gamma '0.3'.*0.0625, 0.125"),
     ],
 )
 def test_names_that_are_not_known(arguments, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lokl.study.candidates import candidates_for
-from lokl.study.comparison import make_experiment
+from lokl.study.experiment import Experiment
 from lokl.study.results import Results
 from lokl.tables import read_table
 
@@ -49,13 +49,14 @@ def read(paths, target="class", **options):
 
 def experiment_of(table, names=(), folds=3, repeats=1, seed=0):
     """Experiment of a table, without a folder."""
-    return make_experiment(table, candidates_for(table, names), folds, repeats, seed)
+    return Experiment(table, candidates_for(table, names), folds=folds, repeats=repeats, seed=seed)
 
 
 def made_up(experiment, table, scores, **more):
     """Results in which candidates have these scores, and the values of `more` in their records."""
     records = []
     n_views = len(table.views)
+    first, second = experiment.target.classes[:2]
     for name, values in scores.items():
         for split, score in enumerate(values):
             rows = experiment.splits[split][1]
@@ -66,18 +67,18 @@ def made_up(experiment, table, scores, **more):
                 "error": None,
                 "score": score,
                 "seconds": 0.1,
-                "inner": score,
+                "inner score": score,
                 "settings": "",
-                "warnings": {},
+                "warnings": [],
                 "support": 0.5,
-                "predicted": experiment.target.encode(experiment.samples.y[rows]).tolist(),
+                "predictions": experiment.samples.y[rows].tolist(),
                 "probabilities": [[0.98, 0.01, 0.01]] * n,
                 "weights": [[0.5] * n_views] * n,
                 "trust": None,
                 "contributions": [[1.0] * n_views] * n,
                 "base_values": [0.0] * n,
-                "runner_up": [1] * n,
-                "alone": [[0] * n_views] * n,
+                "runner_up": [second] * n,
+                "alone": [[first] * n_views] * n,
                 "alone_probabilities": [[0.9] * n_views] * n,
                 "decisive": [[False] * n_views] * n,
                 "status": ["agree"] * n,
@@ -87,4 +88,4 @@ def made_up(experiment, table, scores, **more):
                 "ablation": {view: [score, score - 0.01 * split] for view in table.views},
             }
             records.append({**record, **more.get(name, {})})
-    return Results.of(experiment, table, records)
+    return Results(experiment, records)

@@ -12,7 +12,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 
 from lokl import UniformMKLClassifier
 from lokl.search.columns import ColumnScaler
-from lokl.study.candidates import BASELINE, OURS, VIEW, candidates_for, make_folds
+from lokl.search.cross_validation import make_folds
+from lokl.study.candidates import BASELINE, OURS, VIEW, candidates_for
 from lokl.study.experiment import CandidateSplit, to_array, to_lists
 from lokl.tables import TableError
 
@@ -33,7 +34,7 @@ def test_every_sample_is_left_out_once_and_groups_stay_together(seed, count, n, 
     rng = np.random.RandomState(seed)
     y = rng.normal(size=n) if numbers else rng.randint(3, size=n)
     groups = np.array([f"g{k // 2}" for k in range(n)]) if grouped else None
-    splits = make_folds(y, groups, numbers, count, seed)
+    splits = make_folds(count, y, classification=not numbers, groups=groups, rng=rng)
     assert sorted(np.concatenate([left for _, left in splits])) == list(range(n))
     for kept, left in splits:
         assert not set(kept) & set(left)
@@ -46,10 +47,14 @@ def test_every_sample_is_left_out_once_and_groups_stay_together(seed, count, n, 
             assert max(counts) - min(counts) <= 1
 
 
-def test_repeats_of_groups_divide_them_anew():
+@pytest.mark.parametrize("classification", [True, False])
+def test_repeats_of_groups_divide_them_anew(classification):
     groups = np.repeat(np.arange(20), 2).astype(str)
     y = np.tile([0, 1], 20)
-    first, second = (make_folds(y, groups, False, 5, seed) for seed in (0, 1000))
+    rng = np.random.RandomState(0)
+    first, second = (
+        make_folds(5, y, classification=classification, groups=groups, rng=rng) for _ in range(2)
+    )
     assert any(set(a[1]) != set(b[1]) for a, b in zip(first, second, strict=True))
 
 
@@ -90,19 +95,19 @@ def test_a_record_of_ours_agrees_with_itself(paths):
     experiment = experiment_of(read(paths), ["trusted vote"])
     record = experiment.run(CandidateSplit("trusted vote", 1))
     assert record["error"] is None, record
-    truth = experiment.target.encode(experiment.samples.y[experiment.splits[1][1]])
+    truth = experiment.samples.y[experiment.splits[1][1]]
     chances = np.array(record["probabilities"])
     chances /= chances.sum(axis=1, keepdims=True)
-    assert record["score"] == accuracy_score(truth, record["predicted"])
-    assert record["balanced accuracy"] == balanced_accuracy_score(truth, record["predicted"])
-    assert record["log loss"] == pytest.approx(log_loss(truth, chances, labels=[0, 1, 2]), rel=1e-4)
+    assert record["score"] == accuracy_score(truth, record["predictions"])
+    assert record["balanced accuracy"] == balanced_accuracy_score(truth, record["predictions"])
+    assert record["log loss"] == pytest.approx(log_loss(truth, chances), rel=1e-4)
     present = np.array(record["presence"])
     lacking = experiment.samples.take(experiment.splits[1][1]).frame[["d", "e"]].isna().all(axis=1)
     np.testing.assert_array_equal(present, np.column_stack([np.ones(len(lacking), bool), ~lacking]))
-    trust, alone = np.array(record["trust"]), np.array(record["alone"])
+    trust, alone = np.array(record["trust"]), np.array(record["alone"], dtype=object)
     assert (trust[~present] == 0).all()
-    assert (alone[~present] == -1).all()
-    assert (alone[present] >= 0).all()
+    assert set(alone[~present]) == {None}
+    assert set(alone[present]) <= set(experiment.target.classes)
     # The decision for the predicted class against the runner-up, in its parts.
     ranked = np.sort(chances, axis=1)
     total = np.array(record["base_values"]) + np.array(record["contributions"]).sum(axis=1)
@@ -133,7 +138,7 @@ def test_a_removed_view_is_not_used(paths):
     assert record["ablation"]["right"] == [record["score"], expected]
     # Samples with only the left view are not scored without it.
     has = test.frame[["d", "e"]].notna().all(axis=1).to_numpy()
-    said = np.array(record["predicted"])[has] == experiment.target.encode(test.y)[has]
+    said = np.array(record["predictions"])[has] == test.y[has]
     assert record["ablation"]["left"][0] == pytest.approx(said.mean())
 
 
@@ -158,7 +163,7 @@ def test_numbers_are_judged_by_r_squared(paths):
     for name in experiment.candidates:
         record = experiment.run(CandidateSplit(name, 0))
         assert record["error"] is None, record
-        assert record["score"] == pytest.approx(r2_score(truth, record["predicted"]), abs=1e-4)
+        assert record["score"] == pytest.approx(r2_score(truth, record["predictions"]), abs=1e-4)
         assert record["probabilities"] is None
 
 

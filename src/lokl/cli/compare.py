@@ -54,8 +54,7 @@ def compare(
     Example: lokl compare blood.csv pulse.csv --on patient --target clinic.csv:ill -o run
     """
     with one_line_errors():
-        from lokl.study import Comparison
-        from lokl.study.outputs import check_ready
+        from lokl.study.comparison import Comparison, check_ready
 
         check_ready()
         settings, folder, _ = read_settings(**given)
@@ -139,7 +138,6 @@ def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any
     outputs : StudyOutputs
     """
     from lokl.datasets.loader import progress_bar
-    from lokl.study.outputs import finish
 
     _show_table_sizes(comparison.table)
     with resumable(comparison, f"of {len(comparison.cells)} fits"), comparison.open():
@@ -147,7 +145,7 @@ def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any
         with progress_bar() as progress:
             task = progress.add_task("fitting", total=len(comparison.missing) + 1)
             comparison.run(jobs, lambda record: progress.advance(task), time_limit)
-            return finish(comparison, lambda step: progress.update(task, description=step))
+            return comparison.finish(lambda step: progress.update(task, description=step))
 
 
 def _show_table_sizes(table: Any) -> None:
@@ -203,27 +201,26 @@ def _leaderboard(results: Any) -> Iterator[Text]:
     fitted = [row for row in results.leaderboard if not row.failed]
     texts = {}
     for row in fitted:
-        mean, low, high = map(results.format_score, row.interval)
+        mean, low, high = map(results.format_score, row.score)
         texts[row.name] = f"{mean:>6} ({low} - {high})"
     wide = max(map(len, texts.values()))
     unit = " %" if results.classes else ""
     head = f" {results.score_name}{unit}, held out (95 % interval)"
     yield Text(f"{head:<{_CANDIDATE + wide + _LINE + 6}}seconds", "bold")
     # The line would be too short for the other candidates if it began at a constant prediction.
-    shown = [row.interval for row in fitted if row.name not in CONSTANT_BASELINES]
-    ends = shown or [row.interval for row in fitted]
+    shown = [row.score for row in fitted if row.name not in CONSTANT_BASELINES]
+    ends = shown or [row.score for row in fitted]
     limits = min(low for _, low, _ in ends), max(high for _, _, high in ends)
     for row in results.leaderboard:
         name = f" {shortened(row.name, _CANDIDATE):<{_CANDIDATE}}"
         if row.failed:
-            yield Text(shortened(f"{name} {row.error}", WIDTH), "dim")
+            yield Text(shortened(f"{name} {row.note}", WIDTH), "dim")
             continue
-        chosen = row is results.chosen
-        mark = " ← chosen" if chosen else ""
+        mark = " ← chosen" if row.chosen else ""
         seconds = f"{row.seconds:.2g}" if row.seconds < 9.95 else f"{row.seconds:.0f}"
-        drawn = _interval_line(row.interval, limits)
+        drawn = _interval_line(row.score, limits)
         line = f"{name} {texts[row.name]:<{wide}} {drawn} {seconds:>7}{mark}"
-        yield Text(line, "bold green" if chosen else "" if row.role == "ours" else "dim")
+        yield Text(line, "bold green" if row.chosen else "" if row.role == "ours" else "dim")
 
 
 def _interval_line(interval: tuple[float, float, float], limits: tuple[float, float]) -> str:
@@ -256,8 +253,8 @@ def _view_table(results: Any) -> Iterator[Text]:
     for scores in sorted(results.view_scores, key=lambda own: -(own.alone or (0.0,))[0]):
         alone = "" if scores.alone is None else results.format_score(scores.alone[0])
         loss = "" if scores.loss is None else results.format_score(scores.loss[0], "+")
-        name = f" {shortened(scores.view, _VIEW):<{_VIEW}}"
-        line = f"{name}{alone:>8}{loss:>20}   {trusted.get(scores.view, '')}"
+        name = f" {shortened(scores.name, _VIEW):<{_VIEW}}"
+        line = f"{name}{alone:>8}{loss:>20}   {trusted.get(scores.name, '')}"
         yield Text(shortened(line, WIDTH))
     yield Text()
 

@@ -167,7 +167,7 @@ def explain(
         explanation = None if sample is None else explain_sample(fitted, table, sample)
         if output is not None:
             from lokl.report import write
-            from lokl.study.outputs import model_report
+            from lokl.study.comparison import model_report
 
             again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
             write(model_report(fitted, table, model.name, again), output)

@@ -3,11 +3,9 @@
 A table of the paper is a set of cells, which :func:`make_cells` lists.
 """
 
-import json
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import product
@@ -17,12 +15,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from lokl._environment import Peak
-from lokl._threads import single_threaded
+from lokl._parameters import check_choice
 from lokl.base.fit_cache import fit_cost_path
 from lokl.datasets import load
 from lokl.paper.methods import (
     DICTIONARIES,
-    FIRST_READING,
     GAMMAS,
     METHOD_NAMES,
     READINGS,
@@ -30,11 +27,11 @@ from lokl.paper.methods import (
     build,
 )
 from lokl.paper.published import SETS
-from lokl.study.run_folder import Record, Records, failed_record
+from lokl.study.run_folder import Record, Records, RunCell
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(RunCell):
     """Inputs of one fit; equal cells give equal results.
 
     Attributes
@@ -71,20 +68,7 @@ class Cell:
     C: float = 1.0
     seed: int = 0
     rows: int | None = None
-    reading: str = FIRST_READING
-
-    @property
-    def key(self) -> str:
-        """Text that is equal for equal cells."""
-        return json.dumps(vars(self), sort_keys=True)
-
-    @classmethod
-    def of(cls, record: Record) -> "Cell":
-        """Return the cell that a record belongs to."""
-        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
-
-
-_TEXT, _NUMBER, _NOTHING = (str,), (int, float), (type(None),)
+    reading: str = "lokl"
 
 
 class RecordFile(Records):
@@ -95,41 +79,19 @@ class RecordFile(Records):
     path : Path or str
     """
 
-    required: ClassVar[Mapping[str, tuple[type, ...]]] = {
-        **dict.fromkeys(("data", "method", "dictionary", "selection", "solver", "reading"), _TEXT),
-        **dict.fromkeys(("split", "C", "seed"), _NUMBER),
-        **dict.fromkeys(("gamma", "rows"), _NUMBER + _NOTHING),
-        "error": _TEXT + _NOTHING,
-    }
-    measured: ClassVar[Mapping[str, tuple[type, ...]]] = dict.fromkeys(
-        ("accuracy", "support", "fit_seconds"), _NUMBER
+    cell_type = Cell
+    value_types: ClassVar[Mapping[str, Any]] = dict.fromkeys(
+        ("accuracy", "support", "fit_seconds"), float
     )
-
-    def key_of(self, record: Record) -> str:
-        return Cell.of(record).key
 
     def check(self, record: Any) -> None:
         super().check(record)
-        if record["reading"] not in READINGS:
-            raise ValueError(
-                f"reading is {record['reading']!r:.40}, which is none of {', '.join(READINGS)}"
-            )
-
-    def upgraded(self, record: Any) -> Any:
-        # Records without a reading are from the time when there was only one.
-        return {"reading": FIRST_READING, **record} if isinstance(record, dict) else record
+        check_choice("reading", record["reading"], tuple(READINGS))
 
 
 def run_cell(cell: Cell) -> Record:
     """Fit and score a cell in one thread; the record of a cell that fails has the error."""
-    try:
-        with single_threaded(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            measured = _measure(cell)
-    except Exception as reason:
-        return failed_record(cell, f"{type(reason).__name__}: {reason}")
-    names = sorted({type(w.message).__name__ for w in caught})
-    return {**asdict(cell), **measured, "warnings": names, "error": None}
+    return cell.measured(_measure)
 
 
 def _measure(cell: Cell) -> dict[str, Any]:
@@ -329,38 +291,27 @@ def make_cells(
         for name in _split_names("method", given, METHOD_NAMES)
     ]
     chosen = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or ()]
-    _check_gammas(gammas or ())
+    for gamma in gammas or ():
+        nearest("gamma", f"{gamma:g}", [f"{width:g}" for width in GAMMAS])
     widths = gammas or (GAMMAS[::4] if quick else GAMMAS)
     selection = nearest("selection", selection, _SELECTIONS)
-    rows = _QUICK_ROWS if quick else None
-    first = Cell("", "", "", None, selection, solver, seed=seed, rows=rows)
+    common: dict[str, Any] = {"selection": selection, "solver": solver, "seed": seed}
+    common["rows"] = _QUICK_ROWS if quick else None
     cells = []
     for name, word in product(paper_names(sets), readings):
         reading = nearest("reading", word, READINGS)
         shown = dict.fromkeys(READINGS[reading].methods(columns, solver))
         count = repeats or (_QUICK_REPEATS if quick else SETS[name].repeats)
         for method, dictionary in product(shown, chosen or [READINGS[reading].dictionary]):
-            cell = replace(first, data=SETS[name].name, method=method, dictionary=dictionary)
-            cells += _repeated(replace(cell, reading=reading), widths, count)
+            cell = Cell(SETS[name].name, method, dictionary, None, reading=reading, **common)
+            fixed = dictionary in WITHOUT_GAMMA
+            if fixed:
+                cell = replace(cell, selection="paper")
+            # Nested selection chooses the width in each split.
+            to_try = [None] if fixed or selection == "nested" else widths
+            splits = product(to_try, range(count))
+            cells += [replace(cell, gamma=gamma, split=split) for gamma, split in splits]
     return cells
-
-
-def _repeated(cell: Cell, widths: Iterable[float], count: int) -> list[Cell]:
-    """Return a cell for every width and split, or for every split if no width is chosen before."""
-    gammas: Iterable[float | None] = widths
-    if cell.dictionary in WITHOUT_GAMMA:
-        cell = replace(cell, selection="paper")
-        gammas = [None]
-    elif cell.selection == "nested":
-        gammas = [None]
-    return [replace(cell, gamma=gamma, split=s) for gamma, s in product(gammas, range(count))]
-
-
-def _check_gammas(gammas: Iterable[float]) -> None:
-    for gamma in gammas:
-        if gamma not in GAMMAS:
-            grid = ", ".join(f"{known:g}" for known in GAMMAS)
-            raise ValueError(f"gamma {gamma:g} is not in the paper's grid; choose among {grid}")
 
 
 def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> list[Cell]:

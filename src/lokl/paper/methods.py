@@ -55,9 +55,6 @@ READINGS = {
         "quadratic, Gaussian", {"UNIFORM": "UNIFORM, trace"}, variants={"UNIFORM": ("UNIFORM",)}
     ),
 }
-# Records made before there were several readings belong to this one.
-FIRST_READING = "lokl"
-
 
 # The paper states no dictionary. Figure 1 names quadratic and Gaussian kernels; the tables agree
 # best with a linear and a Gaussian kernel without normalisation.

@@ -67,14 +67,7 @@ def _processor() -> str:
 
 
 def run(
-    cells: Sequence[Cell],
-    records: RecordFile,
-    *,
-    jobs: int | None = None,
-    backend: str = "processes",
-    on_record: Callable[[Record], None] | None = None,
-    work: Work = run_cell,
-    deadline: Deadline | None = None,
+    cells: Sequence[Cell], records: RecordFile, *, work: Work = run_cell, **settings: Any
 ) -> list[Record]:
     """Run the cells that are not finished yet, and return all records of the cells.
 
@@ -82,22 +75,17 @@ def run(
     ----------
     cells : sequence of Cell
     records : RecordFile
-    jobs : int or None, default=None
-        Number of processes. None is one, -1 all cores or all workers of a cluster.
-    backend : str, default="processes"
-        ``"processes"`` of this machine; ``"dask"``, a Dask cluster on this machine for the time
-        of the run; or the address of a Dask scheduler, whose workers need lokl and the data.
-    on_record : callable, optional
-        Called with every new record.
     work : callable, default=run_cell
         Takes a cell and returns its record.
-    deadline : Deadline, optional
-        No cell is started after it.
+    **settings
+        ``jobs`` (number of processes: None is one, -1 all cores or all workers of a cluster),
+        ``backend`` ("processes" of this machine, "dask" for a Dask cluster on this machine, or the
+        address of a Dask scheduler, whose workers need lokl and the data), ``on_record`` (called
+        with every new record) and ``deadline`` (no cell is started after it).
     """
-    settings: dict[str, Any] = {"jobs": jobs, "backend": backend, "deadline": deadline}
     # The cells of one split of a data set are consecutive, because a worker caches the last split.
     by_split = sorted(cells, key=lambda cell: (cell.data, cell.split))
-    run_cells(by_split, records, work, on_record=on_record, **settings)
+    run_cells(by_split, records, work, **settings)
     return records.of(cells)
 
 
@@ -265,7 +253,7 @@ class Reproduction:
 
     def count_missing(self, part: str) -> int:
         """Return the number of cells of a table that are not finished."""
-        return sum(cell not in self.records for cell in dict.fromkeys(self.cells[part]))
+        return len(self.records.missing(self.cells[part]))
 
     def run(
         self,

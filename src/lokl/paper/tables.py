@@ -1,15 +1,15 @@
 """Tables of the paper: means of the records alongside the published numbers."""
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
+from lokl._text import csv_text
 from lokl.paper.cells import TABLES, nearest
 from lokl.paper.methods import READINGS
 from lokl.paper.published import OVERLAPPING_TIMES, PUBLISHED, SETS, breaks_bold_rule, is_ahead
+from lokl.study.run_folder import Record
 
 
 @dataclass(frozen=True)
@@ -93,29 +93,24 @@ class PaperTable:
 
     def agreement(self) -> list[Agreement]:
         """Count the results near the published ones for each reading."""
-        found = []
+        counts = []
         for reading in dict.fromkeys(entry.reading for entry in self.entries):
             counted = [e for e in self.entries if e.reading == reading and e.counted]
-            within = [e.within for e in counted if e.published is not None]
+            # A failed result is not near.
+            within = [e.within or 3 for e in counted if e.published is not None]
             if within:
-                found.append(Agreement(reading, len(within), _near(within, 1), _near(within, 2)))
-        return found
+                near = (sum(steps <= most for steps in within) for most in (1, 2))
+                counts.append(Agreement(reading, len(within), *near))
+        return counts
 
     def csv(self) -> str:
         """Return the table as CSV."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, list(Entry.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(entry) for entry in self.entries)
-        return stream.getvalue()
+        rows = [asdict(entry).values() for entry in self.entries]
+        return csv_text(Entry.__dataclass_fields__, rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as plain values."""
         return {**asdict(self), "agreement": [asdict(agreement) for agreement in self.agreement()]}
-
-
-def _near(within: list[int | None], most: int) -> int:
-    return sum(steps is not None and steps <= most for steps in within)
 
 
 # Most published means have one decimal.
@@ -132,41 +127,41 @@ LEGEND = (
 )
 
 
+def _text(value: float | None, spec: str = "g") -> str:
+    return "-" if value is None else format(value, spec)
+
+
 def _row(entry: Entry) -> dict[str, Shown]:
     ours = "failed" if entry.mean is None else f"{entry.mean:.2f} ({entry.spread:.2f})"
-    theirs = seconds = "-"
+    theirs = _text(entry.published)
     if entry.published is not None:
-        theirs = f"{entry.published:g} ({entry.published_spread:g})"
-    if entry.published_seconds is not None:
-        seconds = f"{entry.published_seconds:g}"
-    difference = "-" if entry.difference is None else f"{entry.difference:+.2f}"
-    splits = str(entry.splits) + (f", {entry.failures} failed" if entry.failures else "")
+        theirs += f" ({entry.published_spread:g})"
+    rule, rule_seconds = ("†" if b else "" for b in (entry.breaks_rule, entry.breaks_rule_seconds))
     # Small fits use memory that the process already has.
-    memory = "< 1" if (entry.fit_memory or 0.0) < 1 else f"{entry.fit_memory:.0f}"
-    breaks, breaks_seconds = entry.breaks_rule, entry.breaks_rule_seconds
+    is_small = entry.fit_memory is not None and entry.fit_memory < 1
     return {
         "set": Shown(entry.set),
         "method": Shown(entry.method),
         "reading": Shown(entry.reading),
         "ours": Shown(ours, entry.bold),
-        "published": Shown(theirs, entry.published_bold, "†" if breaks else ""),
-        "difference": Shown(difference, mark=_FAR.get(entry.within, "")),
-        "each expert": Shown(
-            "-" if entry.expert_support is None else f"{entry.expert_support:.2f}"
+        "published": Shown(theirs, entry.published_bold, rule),
+        "difference": Shown(_text(entry.difference, "+.2f"), mark=_FAR.get(entry.within, "")),
+        "each expert": Shown(_text(entry.expert_support, ".2f")),
+        "fit s": Shown(_text(entry.fit_seconds, ".3g")),
+        "published s": Shown(
+            _text(entry.published_seconds), entry.published_bold_seconds, rule_seconds
         ),
-        "fit s": Shown("-" if entry.fit_seconds is None else f"{entry.fit_seconds:.3g}"),
-        "published s": Shown(seconds, entry.published_bold_seconds, "†" if breaks_seconds else ""),
-        "fit MB": Shown("-" if entry.fit_memory is None else memory),
+        "fit MB": Shown("< 1" if is_small else _text(entry.fit_memory, ".0f")),
         "kernels": Shown(entry.dictionary or "-"),
-        "gamma": Shown("-" if entry.gamma is None else f"{entry.gamma:g}"),
-        "splits": Shown(splits),
+        "gamma": Shown(_text(entry.gamma)),
+        "splits": Shown(f"{entry.splits}{f', {entry.failures} failed' if entry.failures else ''}"),
     }
 
 
 COLUMNS = tuple(_row(Entry("", "")))
 
 
-def make_table(table: str, records: Iterable[dict[str, Any]], ties: str = "smallest") -> PaperTable:
+def make_table(table: str, records: Iterable[Record], ties: str = "smallest") -> PaperTable:
     """Summarise the records of a table's cells.
 
     Parameters
@@ -179,89 +174,89 @@ def make_table(table: str, records: Iterable[dict[str, Any]], ties: str = "small
     """
     spec = TABLES[nearest("table", table, TABLES)]
     largest = nearest("choice of ties", ties, TIES) == "largest"
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    titles = {value.name: name for name, value in SETS.items()}
+    groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
-        name = titles.get(record["data"], record["data"])
-        groups.setdefault((name, record["method"], record["reading"]), []).append(record)
-    entries = []
-    for (name, method, reading), group in groups.items():
-        entry = _with_published(table, Entry(name, method, reading), group[0]["solver"])
-        entries.append(_with_means(entry, spec.quantity, group, largest))
+        key = (record["data"], record["method"], record["reading"])
+        groups.setdefault(key, []).append(record)
+    entries = [_entry(table, *key, group, largest) for key, group in groups.items()]
     return PaperTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
 
 
-def _with_published(table: str, entry: Entry, solver: str) -> Entry:
-    """Add the published value; variants of a method share its published value."""
-    base = entry.method.split(",")[0]
-    published = PUBLISHED[table].get(entry.set, {}).get(base)
-    if published is None:
-        return entry
-    return replace(
-        entry,
-        counted=READINGS[entry.reading].method(base, solver) == entry.method,
-        published=published.mean,
-        published_spread=published.spread,
-        published_seconds=published.seconds,
-        published_bold=published.bold,
-        published_bold_seconds=published.bold_seconds,
-        breaks_rule=breaks_bold_rule(table, entry.set, base),
-        breaks_rule_seconds=(table, entry.set, base) in OVERLAPPING_TIMES,
-    )
+# Names of data sets in the paper, by their names here.
+_TITLES: dict[str | None, str] = {value.name: name for name, value in SETS.items()}
 
 
-def _with_means(entry: Entry, quantity: str, group: list[dict[str, Any]], largest: bool) -> Entry:
-    """Add means over the splits of the best setting."""
-    settings: dict[Any, list[dict[str, Any]]] = {}
+def _entry(
+    table: str, data: str, method: str, reading: str, group: list[Record], largest: bool
+) -> Entry:
+    """Return means over the splits of the best setting, next to the published value."""
+    # Variants of a method share its published value.
+    name, base = _TITLES.get(data, data), method.split(",")[0]
+    fields: dict[str, Any] = {}
+    published = PUBLISHED[table].get(name, {}).get(base)
+    if published is not None:
+        printed = {f"published_{field}": value for field, value in vars(published).items()}
+        fields = {
+            "published": printed.pop("published_mean"),
+            **printed,
+            "counted": READINGS[reading].method(base, group[0]["solver"]) == method,
+            "breaks_rule": breaks_bold_rule(table, name, base),
+            "breaks_rule_seconds": (table, name, base) in OVERLAPPING_TIMES,
+        }
+    fields["failures"] = sum(record["error"] is not None for record in group)
+    best = _best_setting(group, largest)
+    if best:
+        values = [100.0 * record[TABLES[table].quantity] for record in best]
+        experts = [v for r in best if (v := r.get("expert_support")) is not None]
+        memory = [m for r in best if (m := r.get("fit_memory")) is not None]
+        fields |= {
+            "mean": fmean(values),
+            "spread": stdev(values) if len(values) > 1 else 0.0,
+            "accuracy": 100.0 * fmean(record["accuracy"] for record in best),
+            "expert_support": 100.0 * fmean(experts) if experts else None,
+            "fit_seconds": fmean(record["fit_seconds"] for record in best),
+            "fit_memory": max(memory, default=None),
+            "dictionary": best[0]["dictionary"],
+            "gamma": best[0]["gamma"],
+            "splits": len(best),
+        }
+        if published is not None:
+            difference = fields["difference"] = fields["mean"] - published.mean
+            steps = (k for k in (1, 2) if abs(difference) <= k * published.spread + _ROUNDING)
+            fields["within"] = next(steps, 3)
+    return Entry(name, method, reading, **fields)
+
+
+def _best_setting(group: list[Record], largest: bool) -> list[Record]:
+    """Return the records of the setting with the best mean accuracy on the test parts.
+
+    This is how the paper chooses. A setting with fewer splits is not finished, and its mean may be
+    luck.
+    """
+    settings: dict[Any, list[Record]] = {}
     for record in group:
         if record["error"] is None:
             settings.setdefault((record["dictionary"], record["gamma"]), []).append(record)
-    entry = replace(entry, failures=sum(record["error"] is not None for record in group))
-    if not settings:
-        return entry
-    # As in the paper: the setting with the best mean accuracy on the test parts. A setting with
-    # fewer splits is not finished, and its mean may be luck.
-    most = max(len(splits) for splits in settings.values())
-    sign = 1.0 if largest else -1.0
-    (dictionary, gamma), best = max(
-        (item for item in settings.items() if len(item[1]) == most),
-        key=lambda item: (fmean(r["accuracy"] for r in item[1]), sign * (item[0][1] or 0.0)),
-    )
-    values = [100.0 * record[quantity] for record in best]
-    mean = fmean(values)
-    difference = None if entry.published is None else mean - entry.published
-    experts = [v for r in best if (v := r.get("expert_support")) is not None]
-    return replace(
-        entry,
-        mean=mean,
-        spread=stdev(values) if len(values) > 1 else 0.0,
-        difference=difference,
-        within=None if difference is None else _deviations(difference, entry.published_spread),
-        accuracy=100.0 * fmean(record["accuracy"] for record in best),
-        expert_support=100.0 * fmean(experts) if experts else None,
-        fit_seconds=fmean(record["fit_seconds"] for record in best),
-        fit_memory=max((m for r in best if (m := r.get("fit_memory")) is not None), default=None),
-        dictionary=dictionary,
-        gamma=gamma,
-        splits=len(best),
-    )
 
+    def rank(records: list[Record]) -> tuple[float, ...]:
+        gamma = records[0]["gamma"] or 0.0
+        accuracy = fmean(record["accuracy"] for record in records)
+        return len(records), accuracy, gamma if largest else -gamma
 
-def _deviations(difference: float, spread: float | None) -> int:
-    """Return 1 or 2 if a difference is within that many published deviations, else 3."""
-    far = (count for count in (1, 2) if abs(difference) <= count * (spread or 0.0) + _ROUNDING)
-    return next(far, 3)
+    return max(settings.values(), key=rank, default=[])
 
 
 def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
     """Set bold by the paper's rule: ahead of all others of the reading by both deviations."""
     marked = []
     for entry in entries:
-        same = [e for e in entries if (e.set, e.reading) == (entry.set, entry.reading)]
-        rivals = [e for e in same if e is not entry]
-        others = [(e.mean, e.spread or 0.0) for e in rivals if e.mean is not None]
-        if entry.mean is not None and others:
-            bold = is_ahead(entry.mean, entry.spread or 0.0, others, lower)
-            entry = replace(entry, bold=bold)
-        marked.append(entry)
+        others = [
+            (e.mean, e.spread or 0.0)
+            for e in entries
+            if (e.set, e.reading) == (entry.set, entry.reading)
+            and e is not entry
+            and e.mean is not None
+        ]
+        ahead = entry.mean is not None and is_ahead(entry.mean, entry.spread or 0.0, others, lower)
+        marked.append(replace(entry, bold=bool(others) and ahead))
     return marked

@@ -49,7 +49,7 @@ def make_folds(
     groups : array-like of shape (n_samples,), optional
         Samples of a group are in the same fold.
     rng : RandomState, optional
-        Shuffles the samples if `cv` is an int, except groups of regressions.
+        Shuffles the samples, or the groups, if `cv` is an int.
     """
     X = np.zeros((len(y), 1))
     if not isinstance(cv, Integral):
@@ -59,27 +59,24 @@ def make_folds(
     n_groups = 0 if groups is None else len(np.unique(np.asarray(groups)))
     if n_groups == 1:
         raise ValueError("groups has 1 group; folds that keep groups together need two or more")
-    if classification:
+    if classification and groups is None:
         order = np.arange(len(y)) if rng is None else rng.permutation(len(y))
-        shuffled = None if groups is None else np.asarray(groups)[order]
-        folds = _stratified_folds(int(cv), y[order], shuffled)
+        folds = _stratified_folds(int(cv), y[order])
         return [(np.sort(order[train]), np.sort(order[test])) for train, test in folds]
-    if groups is not None:
-        return as_indices(GroupKFold(min(int(cv), n_groups)).split(X, y, groups))
+    kind: Any = KFold
     # A score needs two samples.
     n_folds = min(int(cv), max(2, len(y) // 2))
-    seed = None if rng is None else rng.randint(2**31 - 1)
-    splitter = KFold(n_folds, shuffle=rng is not None, random_state=seed)
-    return as_indices(splitter.split(X, y))
-
-
-def _stratified_folds(n_folds: int, y: Array, groups: Any) -> list[Fold]:
-    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if groups is not None:
-        n_folds = min(n_folds, len(np.unique(groups)))
-        is_small = counts.min() < n_folds
-        splitter = GroupKFold(n_folds) if is_small else StratifiedGroupKFold(n_folds)
-        return list(splitter.split(np.zeros((len(y), 1)), y, groups))
+        n_folds = min(int(cv), n_groups)
+        is_small = not classification or np.unique(y, return_counts=True)[1].min() < n_folds
+        kind = GroupKFold if is_small else StratifiedGroupKFold
+    seed = None if rng is None else rng.randint(2**31 - 1)
+    splitter = kind(n_folds, shuffle=rng is not None, random_state=seed)
+    return as_indices(splitter.split(X, y, groups))
+
+
+def _stratified_folds(n_folds: int, y: Array) -> list[Fold]:
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     # scikit-learn rejects classes with fewer samples than folds if all classes are that small.
     n_folds = min(n_folds, len(y))
     fold = np.empty(len(y), dtype=int)

@@ -3,9 +3,9 @@
 Every candidate chooses its settings inside the samples that it is trained on.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedGroupKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -30,7 +30,7 @@ from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.base.targets import target_spread
 from lokl.search import KernelSearchCV, cross_validation
-from lokl.search.auto_search import CENTRED, Kernels, ViewKernels, adjacent_views, draw_rows
+from lokl.search.auto_search import CENTRED, Kernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
 from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
@@ -54,6 +54,7 @@ CONSTANT_BASELINES = ("majority class", "mean")
 # Names that stand for several candidates.
 _ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
 _UNIFORM = next(method for method in METHODS if method.learns == "nothing")
+_VOTE = next(method for method in METHODS if method.name == VOTE)
 
 # With more samples than the limit, settings are chosen on a random subset.
 TUNING_LIMIT, TUNING_ROWS = 4_000, 3_000
@@ -120,10 +121,33 @@ class TableSamples:
         rng = np.random.RandomState(self.seed)
         return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
 
-    def folds(self, n_folds: int, rows: Array) -> list[Fold]:
-        """Return folds of a subset of the samples, as indices into `rows`."""
-        groups = None if self.groups is None else self.groups[rows]
-        return make_folds(self.y[rows], groups, self.is_regression, n_folds, self.seed)
+    def folds(self, n_folds: int, rows: Array | None = None, seed: int | None = None) -> list[Fold]:
+        """Divide samples at random into stratified folds that keep groups together.
+
+        There are fewer folds if there are fewer groups, or if a fold of a regression would have one
+        sample, whose R squared is undefined.
+
+        Parameters
+        ----------
+        n_folds : int
+        rows : array of int, optional
+            A subset of the samples; all of them if not given.
+        seed : int, optional
+            The seed of the samples if not given.
+
+        Returns
+        -------
+        folds : list of (train, test)
+            Sorted indices into `rows`.
+        """
+        samples = self if rows is None else self.take(rows)
+        return cross_validation.make_folds(
+            n_folds,
+            samples.y,
+            classification=not self.is_regression,
+            groups=samples.groups,
+            rng=np.random.RandomState(self.seed if seed is None else seed),
+        )
 
 
 def all_samples(table: Table, seed: int, time_limit: float | None = None) -> TableSamples:
@@ -137,29 +161,6 @@ def all_samples(table: Table, seed: int, time_limit: float | None = None) -> Tab
         seed,
         time_limit,
     )
-
-
-def make_folds(
-    y: Array, groups: Array | None, is_regression: bool, n_folds: int, seed: int
-) -> list[Fold]:
-    """Divide samples at random into stratified folds that keep groups together.
-
-    There are fewer folds if there are fewer groups, or if a fold of a regression would have one
-    sample, whose R squared is undefined.
-
-    Returns
-    -------
-    folds : list of (train, test)
-        Sorted row indices.
-    """
-    if groups is None:
-        rng = np.random.RandomState(seed)
-        return cross_validation.make_folds(n_folds, y, classification=not is_regression, rng=rng)
-    # The folds of the search do not shuffle groups, and repeats would be equal.
-    n_folds = min(n_folds, len(np.unique(groups)))
-    rare = is_regression or np.unique(y, return_counts=True)[1].min() < n_folds
-    splitter: Any = GroupKFold if rare else StratifiedGroupKFold
-    return list(splitter(n_folds, shuffle=True, random_state=seed).split(y, y, groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +182,8 @@ class FittedCandidate:
     settings: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyCandidate(ABC):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudyCandidate:
     """One candidate of a comparison.
 
     Attributes
@@ -190,6 +191,8 @@ class StudyCandidate(ABC):
     name : str
         As tables show it.
     role : {"ours", "view", "baseline"}
+    fit : callable
+        Takes `TableSamples`, chooses settings, and returns a `FittedCandidate`.
     complexity : int
         0 for a fixed mix of kernels, 1 for learned weights, 2 for weights that differ between
         samples, 3 if everything is chosen. The simplest of equally good candidates is chosen.
@@ -199,108 +202,98 @@ class StudyCandidate(ABC):
 
     name: str
     role: str
+    fit: Callable[[TableSamples], FittedCandidate]
     complexity: int = 0
-    aliases: frozenset[str] = frozenset()
-
-    @abstractmethod
-    def fit(self, samples: TableSamples) -> FittedCandidate:
-        """Choose settings and train on samples."""
+    aliases: Set[str] = frozenset()
 
 
-class AutoCandidate(StudyCandidate):
-    """AutoMKL, which chooses everything."""
-
-    def fit(self, samples: TableSamples) -> FittedCandidate:
-        auto = automatic_for(
-            samples.columns, samples.is_regression, samples.seed, samples.time_limit
-        )
-        model = Pipeline([("preparation", clone(samples.preparation)), ("model", auto)])
-        model.fit(samples.frame, samples.y, model__groups=samples.groups)
-        cost = auto.best_estimator_[-1].get_params(deep=False).get("C")
-        settings = f"{auto.best_method_}; {_describe(cost, auto.kernel_names_ or ())}"
-        return FittedCandidate(model, float(auto.best_score_), settings)
+def _fit_auto(samples: TableSamples) -> FittedCandidate:
+    """Fit AutoMKL, which chooses everything."""
+    auto = automatic_for(samples.columns, samples.is_regression, samples.seed, samples.time_limit)
+    model = Pipeline([("preparation", clone(samples.preparation)), ("model", auto)])
+    model.fit(samples.frame, samples.y, model__groups=samples.groups)
+    cost = auto.best_estimator_[-1].get_params(deep=False).get("C")
+    settings = f"{auto.best_method_}; {_describe(cost, auto.kernel_names_ or ())}"
+    return FittedCandidate(model, float(auto.best_score_), settings)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TunedMethod(StudyCandidate):
-    """A method with widths of kernels and C chosen by cross-validation.
+def _fit_method(samples: TableSamples, method: Method, view: str | None = None) -> FittedCandidate:
+    """Fit a method with widths of kernels and C chosen by cross-validation.
 
-    Attributes
+    Parameters
     ----------
+    samples : TableSamples
     method : Method
-    view : str or None
-        The only view that is used; None uses all of them.
+    view : str, optional
+        The only view that is used; all of them if not given.
     """
-
-    method: Method
-    view: str | None = None
-
-    def fit(self, samples: TableSamples) -> FittedCandidate:
-        preparation, X = samples.prepared()
-        columns = samples.columns
-        if self.view is not None:
-            columns = {self.view: columns[self.view]}
-        unit = target_spread(samples.y) if samples.is_regression else 1.0
-        # As arrays: every clone of the pipeline would copy a list number by number.
-        scale = ColumnScaler([np.array(indices) for indices in columns.values()])
-        pipeline = Pipeline([("scale", scale), ("model", self._estimator(samples, unit))])
-        kernels, costs = self._grid(columns)
-        rows = samples.tuning_rows()
-        all_rows = len(rows) == len(X)
-        search_class: Any = KernelSearchCV
-        search = search_class(
-            pipeline,
-            {"model__kernels": kernels, "model__C": [unit * 2.0**power for power in costs]},
-            cv=samples.folds(_TUNING_FOLDS if self._learns_nothing else _FEW_FOLDS, rows),
-            refit=all_rows,
-            error_score="raise",
-            n_jobs=1,
-        ).fit(X[rows], samples.y[rows])
-        best = search.best_params_
-        last = [("model", search)] if all_rows else _fit_to_all(pipeline, best, X, samples)
-        return FittedCandidate(
-            Pipeline([("preparation", preparation), *last]),
-            float(search.best_score_),
-            _describe(best["model__C"], best["model__kernels"]),
-        )
-
-    def _estimator(self, samples: TableSamples, unit: float) -> Any:
-        settings: dict[str, Any] = {"random_state": samples.seed}
-        if samples.is_regression:
-            settings |= {"epsilon": _EPSILON * unit, "tol": _TOLERANCE * unit}
-        return estimator_class(self.method.stem, samples.is_regression)(**settings)
-
-    @property
-    def _learns_nothing(self) -> bool:
-        return self.method.learns == "nothing"
-
-    def _grid(self, columns: Mapping[str, Sequence[int]]) -> tuple[list[Kernels], Sequence[int]]:
-        """Return kernels and costs to try: fewer for methods that learn more than an SVM."""
-        widths = [len(indices) for indices in columns.values()]
-        views = adjacent_views(list(columns), widths, [True] * len(widths))
-        many = self._learns_nothing
-        if self.view is not None:
-            (view,) = views
-            return [*(view.rbf(power) for power in _SINGLE_VIEW_WIDTHS), view.linear()], _COSTS
-        if len(views) == 1:
-            return _single_table_kernels(views[0], many), _COSTS if many else _FEW_COSTS
-        if not many:
-            return [_merged(view.rbf(power) for view in views) for power in _FEW_WIDTHS], _FEW_COSTS
-        mixes = [_merged(view.rbf(power) for view in views) for power in _WIDTHS]
-        linear = _merged(view.linear() for view in views)
-        both = _merged({**view.linear(), **view.rbf(0)} for view in views)
-        return [*mixes, linear, both], _COSTS
+    preparation, X = samples.prepared()
+    columns = samples.columns if view is None else {view: samples.columns[view]}
+    unit = target_spread(samples.y) if samples.is_regression else 1.0
+    settings: dict[str, Any] = {"random_state": samples.seed}
+    if samples.is_regression:
+        settings |= {"epsilon": _EPSILON * unit, "tol": _TOLERANCE * unit}
+    estimator = estimator_class(method.stem, samples.is_regression)(**settings)
+    # As arrays: every clone of the pipeline would copy a list number by number.
+    scale = ColumnScaler([np.array(indices) for indices in columns.values()])
+    pipeline = Pipeline([("scale", scale), ("model", estimator)])
+    # Methods that learn more than an SVM have fewer kernels, costs and folds to choose from.
+    simple = method.learns == "nothing"
+    kernels = _kernels_to_try(columns, simple, alone=view is not None)
+    costs = [unit * 2.0**power for power in (_COSTS if simple else _FEW_COSTS)]
+    rows = samples.tuning_rows()
+    all_rows = len(rows) == len(X)
+    search_class: Any = KernelSearchCV
+    search = search_class(
+        pipeline,
+        {"model__kernels": kernels, "model__C": costs},
+        cv=samples.folds(_TUNING_FOLDS if simple else _FEW_FOLDS, rows),
+        refit=all_rows,
+        error_score="raise",
+        n_jobs=1,
+    ).fit(X[rows], samples.y[rows])
+    best = search.best_params_
+    last = [("model", search)] if all_rows else _fit_to_all(pipeline, best, X, samples)
+    return FittedCandidate(
+        Pipeline([("preparation", preparation), *last]),
+        float(search.best_score_),
+        _describe(best["model__C"], best["model__kernels"]),
+    )
 
 
-def _single_table_kernels(view: ViewKernels, many: bool) -> list[Kernels]:
-    if not many:
-        return [view.dictionary(CENTRED)]
-    return [
-        {**view.linear(), **view.quadratic(), **view.rbf(power)} for power in _SINGLE_VIEW_WIDTHS
-    ]
+def _kernels_to_try(
+    columns: Mapping[str, Sequence[int]], simple: bool, *, alone: bool
+) -> list[Kernels]:
+    """Return sets of kernels to choose from.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence of int
+        Columns of each view.
+    simple : bool
+        Whether the method is only an SVM, so that there is time for more sets.
+    alone : bool
+        Whether one view of several is used alone, so that its best single kernel is wanted.
+    """
+    widths = [len(indices) for indices in columns.values()]
+    views = adjacent_views(list(columns), widths, [True] * len(widths))
+    first = views[0]
+    if alone:
+        return [*(first.rbf(power) for power in _SINGLE_VIEW_WIDTHS), first.linear()]
+    if len(views) == 1:
+        if not simple:
+            return [first.dictionary(CENTRED)]
+        fixed = {**first.linear(), **first.quadratic()}
+        return [{**fixed, **first.rbf(power)} for power in _SINGLE_VIEW_WIDTHS]
+    if not simple:
+        return [_merged(view.rbf(power) for view in views) for power in _FEW_WIDTHS]
+    mixes = [_merged(view.rbf(power) for view in views) for power in _WIDTHS]
+    linear = _merged(view.linear() for view in views)
+    both = _merged({**view.linear(), **view.rbf(0)} for view in views)
+    return [*mixes, linear, both]
 
 
-def _merged(parts: Iterator[Kernels]) -> Kernels:
+def _merged(parts: Iterable[Kernels]) -> Kernels:
     return {name: kernel for kernels in parts for name, kernel in kernels.items()}
 
 
@@ -324,29 +317,18 @@ def _describe(cost: float | None, kernels: Any) -> str:
     return shown if cost is None else f"C {cost:.4g}; {shown}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SingleView(StudyCandidate):
-    """An SVM on one view; samples without the view get the majority class, or the mean.
-
-    Attributes
-    ----------
-    view : str
-    """
-
-    view: str
-
-    def fit(self, samples: TableSamples) -> FittedCandidate:
-        columns = list(samples.preparation.views[self.view])
-        present = samples.frame[columns].notna().any(axis=1).to_numpy()
-        method = TunedMethod(name=self.name, role=self.role, method=_UNIFORM, view=self.view)
-        fitted = method.fit(samples.take(np.flatnonzero(present)))
-        fallback = _prior(samples).fit(samples.frame, samples.y)
-        # Expected score of the fallback; R squared of the mean is 0.
-        prior_score = 0.0 if samples.is_regression else float(fallback.class_prior_.max())
-        share = float(present.mean())
-        inner_score = share * (fitted.inner_score or 0.0) + (1.0 - share) * prior_score
-        model = WithViewFallback(fitted.model, columns, fallback)
-        return FittedCandidate(model, inner_score, fitted.settings)
+def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
+    """Fit an SVM on one view; samples without the view get the majority class, or the mean."""
+    columns = list(samples.preparation.views[view])
+    present = samples.frame[columns].notna().any(axis=1).to_numpy()
+    fitted = _fit_method(samples.take(np.flatnonzero(present)), _UNIFORM, view)
+    fallback = _constant(samples)[0].fit(samples.frame, samples.y)
+    # Expected score of the fallback; R squared of the mean is 0.
+    prior_score = 0.0 if samples.is_regression else float(fallback.class_prior_.max())
+    share = float(present.mean())
+    inner_score = share * (fitted.inner_score or 0.0) + (1.0 - share) * prior_score
+    model = WithViewFallback(fitted.model, columns, fallback)
+    return FittedCandidate(model, inner_score, fitted.settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,52 +367,42 @@ class WithViewFallback:
         return np.asarray(frame[self.columns].notna().any(axis=1))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Baseline(StudyCandidate):
-    """A model of scikit-learn.
+# Returns an estimator of scikit-learn and the grid to search, for samples with a number of columns.
+_Make = Callable[[TableSamples, int], tuple[Any, dict[str, Any]]]
 
-    Attributes
+
+def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCandidate:
+    """Fit a model of scikit-learn.
+
+    Parameters
     ----------
+    samples : TableSamples
     make : callable
-        Takes samples and their number of columns, and returns an estimator and the grid to search,
-        empty for none.
+        Returns an estimator, and the grid to search; an empty grid for no search.
     impute : bool
         Whether columns are scaled and missing values replaced by means.
     """
-
-    make: Callable[[TableSamples, int], tuple[Any, dict[str, Any]]]
-    impute: bool = True
-
-    def fit(self, samples: TableSamples) -> FittedCandidate:
-        preparation, X = samples.prepared()
-        steps: list[Any] = [("preparation", preparation)]
-        if self.impute:
-            scale = ColumnScaler(unit=False)
-            X = scale.fit_transform(X)
-            steps.append(("scale", scale))
-        estimator, grid = self.make(samples, X.shape[1])
-        inner_score, settings = None, ""
-        if grid:
-            rows = samples.tuning_rows()
-            folds = samples.folds(_FEW_FOLDS, rows)
-            search = GridSearchCV(estimator, grid, cv=folds, refit=False)
-            search.fit(X[rows], samples.y[rows])
-            estimator = clone(estimator).set_params(**search.best_params_)
-            inner_score = float(search.best_score_)
-            settings = "; ".join(
-                f"{name.rpartition('__')[2]} {value:.4g}"
-                for name, value in search.best_params_.items()
-            )
-        estimator.fit(X, samples.y)
-        return FittedCandidate(Pipeline([*steps, ("model", estimator)]), inner_score, settings)
+    preparation, X = samples.prepared()
+    steps: list[Any] = [("preparation", preparation)]
+    if impute:
+        scale = ColumnScaler(unit=False)
+        X = scale.fit_transform(X)
+        steps.append(("scale", scale))
+    estimator, grid = make(samples, X.shape[1])
+    inner_score, best = None, {}
+    if grid:
+        rows = samples.tuning_rows()
+        search = GridSearchCV(estimator, grid, cv=samples.folds(_FEW_FOLDS, rows), refit=False)
+        search.fit(X[rows], samples.y[rows])
+        inner_score, best = float(search.best_score_), search.best_params_
+        estimator.set_params(**best)
+    settings = "; ".join(f"{name.rpartition('__')[2]} {best[name]:.4g}" for name in best)
+    model = Pipeline([*steps, ("model", estimator.fit(X, samples.y))])
+    return FittedCandidate(model, inner_score, settings)
 
 
-def _prior(samples: TableSamples) -> Any:
-    return DummyRegressor() if samples.is_regression else DummyClassifier(strategy="prior")
-
-
-def _constant(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
-    return _prior(samples), {}
+def _constant(samples: TableSamples, n_columns: int = 0) -> tuple[Any, dict[str, Any]]:
+    return DummyRegressor() if samples.is_regression else DummyClassifier(strategy="prior"), {}
 
 
 def _linear(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
@@ -460,6 +432,16 @@ def _boosting(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any
     return trees(early_stopping=stops, n_iter_no_change=_PATIENCE, random_state=samples.seed), {}
 
 
+# Names for classes and for regression, how to make it, whether columns are imputed, and aliases.
+_BASELINES: list[tuple[tuple[str, str], _Make, bool, set[str]]] = [
+    (CONSTANT_BASELINES, _constant, True, {"guess", "majority"}),
+    (("logistic regression", "ridge regression"), _linear, True, {"linear", "ridge", "logistic"}),
+    (("SVC", "SVR"), _svm, True, {"svm", "svc", "svr"}),
+    (("random forest", "random forest"), _forest, False, {"forest"}),
+    (("gradient boosting", "gradient boosting"), _boosting, False, {"boosting"}),
+]
+
+
 def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandidate]:
     """Return the candidates with these names, or the default ones.
 
@@ -470,41 +452,24 @@ def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandida
         Names or aliases; each may be a list with commas.
     """
     default = list(_default_candidates(table))
-    if not names:
-        return default
-    chosen: dict[str, StudyCandidate] = {}
-    for name in (part.strip() for value in names for part in value.split(",")):
-        for candidate in _named(name, default, table):
-            chosen.setdefault(candidate.name, candidate)
-    return list(chosen.values())
+    parts = [part.strip() for value in names for part in value.split(",")]
+    chosen = [candidate for part in parts for candidate in _named(part, default, table)]
+    # A candidate that is named twice is compared once.
+    return list({candidate.name: candidate for candidate in chosen}.values()) or default
 
 
 def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
-    regression, several = table.is_regression, len(table.views) > 1
-    yield AutoCandidate(name=AUTO, role=OURS, complexity=3, aliases=frozenset({"auto"}))
-    if several:
-        yield _tuned(next(method for method in METHODS if method.name == VOTE))
-    yield _tuned(_UNIFORM)
-    if several:
-        for view in table.views:
-            yield SingleView(
-                name=single_view_name(view), role=VIEW, view=view, aliases=frozenset({view})
-            )
-    for name, make, impute, aliases in (
-        (CONSTANT_BASELINES[regression], _constant, True, {"guess", "majority"}),
-        (
-            "ridge regression" if regression else "logistic regression",
-            _linear,
-            True,
-            {"linear", "ridge", "logistic"},
-        ),
-        ("SVR" if regression else "SVC", _svm, True, {"svm", "svc", "svr"}),
-        ("random forest", _forest, False, {"forest"}),
-        ("gradient boosting", _boosting, False, {"boosting"}),
-    ):
-        yield Baseline(
-            name=name, role=BASELINE, aliases=frozenset(aliases), make=make, impute=impute
-        )
+    several = len(table.views) > 1
+    yield StudyCandidate(name=AUTO, role=OURS, fit=_fit_auto, complexity=3, aliases={"auto"})
+    for method in (_VOTE, _UNIFORM) if several else (_UNIFORM,):
+        yield _tuned(method)
+    for view in table.views if several else ():
+        fit = partial(_fit_single_view, view=view)
+        yield StudyCandidate(name=single_view_name(view), role=VIEW, fit=fit, aliases={view})
+    for both, make, impute, aliases in _BASELINES:
+        fit = partial(_fit_baseline, make=make, impute=impute)
+        name = both[table.is_regression]
+        yield StudyCandidate(name=name, role=BASELINE, fit=fit, aliases=aliases)
 
 
 def single_view_name(view: str) -> str:
@@ -512,39 +477,54 @@ def single_view_name(view: str) -> str:
     return f"{view} alone"
 
 
-def _tuned(method: Method) -> TunedMethod:
-    uniform = method is _UNIFORM
-    return TunedMethod(
-        name=MIX if uniform else method.name,
+def _tuned(method: Method) -> StudyCandidate:
+    simple = method is _UNIFORM
+    return StudyCandidate(
+        name=MIX if simple else method.name,
         role=OURS,
-        complexity=0 if uniform else 2 if method.can("localized") else 1,
-        aliases=frozenset(names_of(method)),
-        method=method,
+        fit=partial(_fit_method, method=method),
+        complexity=0 if simple else 2 if method.can("localized") else 1,
+        aliases=names_of(method),
     )
 
 
 def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[StudyCandidate]:
+    """Return the candidates that a name stands for, which may be all of a role."""
     wanted = plain_name(name)
     roles = {_ALL_VIEWS: VIEW, _ALL_BASELINES: BASELINE}
     if wanted in roles:
         return [candidate for candidate in default if candidate.role == roles[wanted]]
     for candidate in default:
-        if wanted in {plain_name(candidate.name), *map(plain_name, candidate.aliases)}:
+        if wanted in {plain_name(alias) for alias in (candidate.name, *candidate.aliases)}:
             return [candidate]
     for method in METHODS:
         if wanted in names_of(method):
             # Raises if the method is for classification only.
             estimator_class(method.stem, table.is_regression)
             return [_tuned(method)]
-    names = [*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES]
-    others = [method.name for method in METHODS if method.name not in names]
-    raise TableError(f"unknown candidate {name!r}; choose among {', '.join([*names, *others])}")
+    known = dict.fromkeys([*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES])
+    known |= dict.fromkeys(method.name for method in METHODS)
+    raise TableError(f"unknown candidate {name!r}; choose among {', '.join(known)}")
 
 
 def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None = None) -> Any:
     """Fit a candidate to all samples of a table, with the same result on every machine.
 
     Warnings of the fit are dropped: they are among the findings of the comparison.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+        Name of a candidate.
+    seed : int
+    time_limit : float, optional
+        Seconds, for candidates that can stop early.
+
+    Returns
+    -------
+    model : Pipeline
+        Takes data frames.
     """
     (candidate,) = candidates_for(table, [name])
     with single_threaded():

@@ -1,7 +1,8 @@
-"""A comparison in a folder: its settings, its cells, and their records."""
+"""A comparison in a folder: its cells and their records, its results, and its report."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,36 +10,108 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._deadline import Deadline
+from lokl._environment import system, versions
+from lokl._exports import need
 from lokl._files import check_writable, replace_file
-from lokl.study.candidates import StudyCandidate, all_samples, candidates_for, make_folds
-from lokl.study.experiment import CandidateSplit, Experiment, PredictionTarget
-from lokl.study.results import Results
-from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
-from lokl.study.settings import CONFIG, Settings, stored_identity
+from lokl.persistence import load, save
+from lokl.report import (
+    Finding,
+    Interval,
+    Report,
+    SourceFile,
+    ViewSubset,
+    report_from_model,
+    sample_map,
+    write,
+)
+from lokl.report.from_model import count_duplicates, known_alignment
+from lokl.study.candidates import StudyCandidate, candidates_for, fit_candidate
+from lokl.study.experiment import CandidateSplit, Experiment
+from lokl.study.findings import findings
+from lokl.study.results import (
+    Results,
+    predictions_csv,
+    results_csv,
+)
+from lokl.study.run_folder import Record, Records, RunCell, open_run_folder, run_cells
+from lokl.study.settings import CONFIG, Settings, sha256, stored_identity, stored_model
 from lokl.tables import Table, TableError
 from lokl.tables.learning import groups_of, target_of
 
-CELLS = "cells.jsonl"
-# Distance of the seeds of repeats, so that comparisons with neighbouring seeds share no split.
-_SEED_STEP = 1_000
+# Files in the folder of a comparison, besides its settings.
+CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
+MODEL, REPORT = "model.lokl", "report.html"
 
 
 class CellRecords(Records):
     """Records of the cells of a comparison."""
 
-    required: ClassVar[Mapping[str, tuple[type, ...]]] = {
-        "candidate": (str,),
-        "split": (int,),
-        "error": (str, type(None)),
+    cell_type = CandidateSplit
+    value_types: ClassVar[Mapping[str, Any]] = {
+        "score": float,
+        "seconds": float,
+        "predictions": list,
     }
-    measured: ClassVar[Mapping[str, tuple[type, ...]]] = {
-        "score": (float, int),
-        "seconds": (float, int),
-        "predicted": (list,),
-    }
+    error_type = TableError
 
-    def key_of(self, record: Record) -> str:
-        return CandidateSplit(record["candidate"], record["split"]).key
+
+@dataclass(frozen=True, eq=False)
+class StudyOutputs:
+    """Results of a finished comparison, and its files.
+
+    Attributes
+    ----------
+    results : Results
+    findings : list of Finding
+    model : Pipeline or None
+        The chosen model, fitted to all samples.
+    files : dict of str to Path
+    """
+
+    results: Results
+    findings: list[Finding]
+    model: Any
+    files: dict[str, Path]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        results, chosen = self.results, self.results.chosen
+        trusted = results.trusted_where()
+        return {
+            "score": results.score_name,
+            "samples": len(results.table.ids),
+            "classes": results.classes,
+            "folds": len(results.splits),
+            "chosen": None if chosen is None else chosen.name,
+            "candidates": [
+                {
+                    "name": row.name,
+                    "role": row.role,
+                    **_interval_values("score", row.score),
+                    "seconds": row.seconds,
+                    "support": row.support,
+                    "error": row.note or None,
+                }
+                for row in results.leaderboard
+            ],
+            "views": [
+                {
+                    "name": scores.name,
+                    **_interval_values("alone", scores.alone),
+                    **_interval_values("loss when removed", scores.loss),
+                    "trusted where": trusted.get(scores.name),
+                }
+                for scores in results.view_scores
+            ],
+            "views disagree": results.disagreeing(),
+            "findings": [vars(finding) for finding in self.findings],
+            "files": {name: str(path) for name, path in self.files.items()},
+        }
+
+
+def _interval_values(name: str, interval: Interval | None) -> dict[str, float | None]:
+    ends = (None, None, None) if interval is None else interval
+    return dict(zip((name, f"{name} low", f"{name} high"), ends, strict=True))
 
 
 class Comparison:
@@ -60,7 +133,7 @@ class Comparison:
         self.table: Table = settings.read()
         self.candidates: list[StudyCandidate] = candidates_for(self.table, settings.methods)
         self._check_sizes()
-        self.records = self._read_records()
+        self.records = CellRecords(self.folder / CELLS)
 
     def _check_folder(self) -> None:
         """Raise unless the folder is new, empty, or contains this comparison."""
@@ -79,12 +152,6 @@ class Comparison:
                     f"{_shown(stored.get(name))} there, {_shown(value)} here); name another folder "
                     "with --output, or remove this one"
                 )
-
-    def _read_records(self) -> CellRecords:
-        try:
-            return CellRecords(self.folder / CELLS)
-        except ValueError as reason:
-            raise TableError(str(reason)) from reason
 
     def _check_sizes(self) -> None:
         settings, y = self.settings, target_of(self.table)
@@ -108,8 +175,12 @@ class Comparison:
     def experiment(self) -> Experiment:
         """Samples, splits and candidates that all cells share."""
         settings = self.settings
-        return make_experiment(
-            self.table, self.candidates, settings.folds, settings.repeats, settings.seed
+        return Experiment(
+            self.table,
+            self.candidates,
+            folds=settings.folds,
+            repeats=settings.repeats,
+            seed=settings.seed,
         )
 
     @property
@@ -119,9 +190,9 @@ class Comparison:
         return [CandidateSplit(own.name, split) for split in splits for own in self.candidates]
 
     @property
-    def missing(self) -> list[CandidateSplit]:
+    def missing(self) -> list[RunCell]:
         """Cells that are not finished."""
-        return [cell for cell in self.cells if cell not in self.records]
+        return self.records.missing(self.cells)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -134,7 +205,7 @@ class Comparison:
             else:
                 # Again: a run that has just ended may have written here.
                 self._check_folder()
-            self.records = self._read_records()
+            self.records = CellRecords(self.folder / CELLS)
             try:
                 yield
             finally:
@@ -159,40 +230,197 @@ class Comparison:
         time_limit : float, optional
             Seconds after which no cell is started.
         """
-        limit = Deadline(time_limit)
-        run_cells(
-            self.cells,
-            self.records,
-            self.experiment.run,
-            jobs=jobs,
-            on_record=on_record,
-            deadline=limit,
-        )
+        settings: dict[str, Any] = {"on_record": on_record, "deadline": Deadline(time_limit)}
+        run_cells(self.cells, self.records, self.experiment.run, jobs=jobs, **settings)
 
     def results(self) -> Results:
         """Return the results of all finished splits."""
-        return Results.of(self.experiment, self.table, self.records.of(self.cells))
+        return Results(self.experiment, self.records.of(self.cells))
 
+    def finish(self, on_step: Callable[[str], None] = lambda step: None) -> StudyOutputs:
+        """Fit the chosen candidate to all samples, and write all files; the folder is open.
 
-def make_experiment(
-    table: Table, candidates: Sequence[StudyCandidate], folds: int, repeats: int, seed: int
-) -> Experiment:
-    """Return the experiment of candidates on random splits of a table."""
-    samples = all_samples(table, seed)
-    target = PredictionTarget([])
-    if not samples.is_regression:
-        classes = np.unique(samples.y).tolist()
-        positive = None if table.positive is None else [*map(str, classes)].index(table.positive)
-        target = PredictionTarget(classes, positive)
-    splits, labels = [], []
-    for repeat in range(repeats):
-        repeat_seed = seed + _SEED_STEP * repeat
-        found = make_folds(samples.y, samples.groups, samples.is_regression, folds, repeat_seed)
-        splits += found
-        labels += [(repeat, fold) for fold in range(len(found))]
-    return Experiment(samples, target, splits, labels, {own.name: own for own in candidates})
+        Parameters
+        ----------
+        on_step : callable, optional
+            Called with a description of the next step.
+        """
+        results, folder = self.results(), self.folder
+        if len(results.splits) < 2:
+            raise TableError(
+                f"{len(results.splits)} of {len(self.experiment.splits)} folds are finished, too "
+                "few to compare; raise --time-limit: the same command resumes"
+            )
+        chosen, model, stored = results.chosen, None, None
+        if chosen is not None:
+            on_step(f"fitting {chosen.name} to all samples")
+            model = self._final_model(chosen.name)
+            stored = (chosen.name, sha256(folder / MODEL))
+            replace_file(folder / PREDICTIONS, predictions_csv(results).encode())
+        on_step("writing the report")
+        found = findings(results)
+        replace_file(folder / RESULTS, results_csv(results).encode())
+        replace_file(folder / CONFIG, self.settings.to_toml(folder, stored).encode())
+        write(study_report(results, self.settings, found, model, folder), folder / REPORT)
+        names = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
+        files = {name: folder / name for name in names if (folder / name).exists()}
+        return StudyOutputs(results, found, model, files)
+
+    def _final_model(self, name: str) -> Any:
+        """Return the model in the folder if it is this candidate, else fit and save it."""
+        path = self.folder / MODEL
+        if path.exists() and stored_model(self.folder / CONFIG) == (name, sha256(path)):
+            return load(path)
+        model = fit_candidate(self.table, name, self.settings.seed)
+        save(model, path)
+        return model
 
 
 def _shown(value: Any) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_ready() -> None:
+    """Raise an ImportError if a library is missing that is needed after minutes of work."""
+    need("skops.io", "lokl compare")
+    need("jinja2", "lokl compare")
+
+
+def study_report(
+    results: Results, settings: Settings, found: list[Finding], model: Any, folder: Path
+) -> Report:
+    """Return the content of the report about a comparison.
+
+    Parameters
+    ----------
+    results : Results
+    settings : Settings
+    found : list of Finding
+    model : Pipeline or None
+        The chosen model, fitted to all samples.
+    folder : Path
+        Folder of the comparison.
+    """
+    frame = results.table.frame
+    explanation = None if model is None else results.held_out()
+    similar = alignment = None
+    if explanation is not None:
+        training = (frame, results.experiment.samples.y, results.table.ids)
+        similar = sample_map(model, frame, explanation, training=training)
+        alignment = known_alignment(model, frame, explanation)
+    what = "table" if len(results.table.views) > 1 else "model"
+    return Report(
+        title=f"{results.table.target.name}: which {what} to trust",
+        # With a chosen model, the page makes its verdict from the leaderboard.
+        verdict="" if results.chosen else _without_a_model(results),
+        score_name=results.score_name,
+        classes=[str(label) for label in results.classes],
+        views=list(results.view_scores),
+        leaderboard=list(results.leaderboard),
+        findings=found,
+        subsets=_subsets(results),
+        explanation=explanation,
+        sample_map=similar,
+        audit=_audit(results, settings),
+        command=f"lokl compare {folder / CONFIG}",
+        alignment=alignment,
+        sources=_sources(results, settings),
+    )
+
+
+def _without_a_model(results: Results) -> str:
+    best = results.leaderboard[0]
+    score = (
+        f"{results.score_name} {results.format_score(best.mean)}{results.experiment.target.unit}"
+    )
+    return (
+        "No model of lokl was compared, so none is chosen. The best candidate, "
+        f"{best.name}, reaches {score}."
+    )
+
+
+def _subsets(results: Results) -> list[ViewSubset]:
+    """Return scores of each view alone, of all views but one, and of all views."""
+    views = results.view_scores
+    if results.chosen is None or results.chosen.score is None or len(views) < 2:
+        return []
+    names = tuple(view.name for view in views)
+    subsets = [ViewSubset((view.name,), view.alone) for view in views if view.alone]
+    # With two views, all but one is the other one, which is there already.
+    for view in views if len(views) > 2 else ():
+        if view.without:
+            others = tuple(name for name in names if name != view.name)
+            subsets.append(ViewSubset(others, view.without))
+    return [*subsets, ViewSubset(names, results.chosen.score)]
+
+
+def _sources(results: Results, settings: Settings) -> list[SourceFile]:
+    """Return the input files; a file with nothing but the target has no size."""
+    files = {
+        Path(path).name: SourceFile(Path(path).name, *size)
+        for path, size in results.table.files.items()
+    }
+    checksums = settings.checksums()
+    return [
+        replace(files.get(name, SourceFile(name)), sha256=checksums.get(name, ""))
+        for name in dict.fromkeys([*files, *checksums])
+    ]
+
+
+def _audit(results: Results, settings: Settings) -> dict[str, Any]:
+    table, experiment, frame = results.table, results.experiment, results.table.frame
+    groups = f", {table.groups.name} kept together" if table.groups is not None else ""
+    copies = sum(
+        count_duplicates(frame.iloc[train], frame.iloc[test])
+        for (train, test), (repeat, _) in zip(experiment.splits, experiment.labels, strict=True)
+        if repeat == 0
+    )
+    return {
+        "samples": str(len(frame)),
+        "target": str(table.target.name),
+        "folds": f"{settings.folds}, {settings.repeats} times{groups}",
+        "duplicates across the split": f"{copies} of {len(frame)}",
+        "settings of each model": "chosen inside the training samples",
+        "chosen": "the simplest model of lokl within one standard error of the best one",
+        "predictions": "of models that were not trained on the sample, from the first repeat",
+        "seconds": "processor time of one fit, including the choice of settings",
+        "seed": str(settings.seed),
+        "versions": {name: value for name, value in versions().items() if value},
+        "system": system(),
+    }
+
+
+def model_report(model: Any, table: Table, name: str, command: str = "") -> Report:
+    """Return the content of a report about a fitted model.
+
+    Parameters
+    ----------
+    model : Pipeline
+        Fitted to tables.
+    table : Table
+        Samples; known targets are compared with the predictions.
+    name : str
+        Name of the model.
+    command : str
+        The command that makes the report again.
+    """
+    target = table.target
+    if target is not None:
+        target = target.to_numpy() if target.dtype.kind == "f" else target.astype(object).to_numpy()
+    report = report_from_model(
+        model,
+        table.frame,
+        target,
+        ids=table.ids,
+        title=f"{name} on {len(table.ids)} samples",
+        audit={
+            "file": name,
+            "samples": len(table.ids),
+            "predictions": "of the model itself; scores of samples that it was trained on are too "
+            "optimistic",
+            "system": system(),
+        },
+    )
+    sources = [SourceFile(Path(file).name, *size) for file, size in table.files.items()]
+    return replace(report, command=command, sources=sources)

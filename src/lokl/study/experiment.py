@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,26 +13,28 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
-from lokl._threads import single_threaded
-from lokl._warnings import capture_warnings
 from lokl.base.model import unwrap
 from lokl.explain import explain
 from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import OURS, FittedCandidate, StudyCandidate, TableSamples
-from lokl.study.run_folder import Record, failed_record
+from lokl.study.candidates import OURS, StudyCandidate, TableSamples, all_samples
+from lokl.study.run_folder import Record, RunCell
+from lokl.tables import Table
 
 # Decimals of recorded values; no table shows more.
 _DECIMALS = 6
-# Fields of an explanation that are recorded.
+# Distance of the seeds of repeats, so that comparisons with neighbouring seeds share no split.
+_SEED_STEP = 1_000
+# Fields of an explanation that are recorded, those with classes first.
+CLASS_FIELDS = ("predictions", "alone", "runner_up")
 EXPLANATION_FIELDS = (
+    *CLASS_FIELDS,
+    "probabilities",
     "presence",
     "weights",
     "trust",
     "contributions",
     "base_values",
-    "runner_up",
-    "alone",
     "alone_probabilities",
     "decisive",
     "status",
@@ -43,11 +45,8 @@ EXPLANATION_FIELDS = (
 
 def to_lists(values: Array | None) -> Any:
     """Return an array as nested lists for JSON: floats are rounded, None stands for NaN."""
-    if values is None:
-        return None
-    values = np.asarray(values)
-    if values.dtype.kind != "f":
-        return values.tolist()
+    if values is None or values.dtype.kind != "f":
+        return None if values is None else values.tolist()
     lists = np.round(values, _DECIMALS).astype(object)
     lists[~np.isfinite(values)] = None
     return lists.tolist()
@@ -67,12 +66,17 @@ class PredictionTarget:
     ----------
     classes : list
         Sorted; empty for regression.
-    positive : int or None
-        Code of the positive class, if one was named.
+    positive : str or None
+        The positive class as text, if one was named.
     """
 
     classes: list[Any]
-    positive: int | None = None
+    positive: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """Unit of formatted scores."""
+        return " %" if self.classes else ""
 
     @property
     def score_name(self) -> str:
@@ -83,30 +87,16 @@ class PredictionTarget:
         factor, decimals = (100, 1) if self.classes else (1, 3)
         return f"{factor * value:{sign}.{decimals}f}"
 
-    def format_interval(self, interval: tuple[float, float, float]) -> str:
-        """Return a mean score and its interval as text."""
-        mean, low, high = map(self.format_score, interval)
-        return f"{mean}{' %' if self.classes else ''} ({low} to {high})"
-
-    def encode(self, labels: Any) -> Array:
-        """Return codes of classes, or values as floats."""
-        if not self.classes:
-            return np.asarray(labels, dtype=float)
-        codes = {label: code for code, label in enumerate(self.classes)}
-        return np.array([codes[label] for label in np.asarray(labels).tolist()], dtype=int)
-
-    def decode(self, codes: Any) -> list[Any]:
-        """Return classes of codes, or values."""
-        return [self.classes[int(k)] if self.classes else float(k) for k in codes]
-
-    def scores(self, truth: Array, predicted: Array, probabilities: Array | None) -> dict[str, Any]:
+    def scores(
+        self, truth: Array, predictions: Array, probabilities: Array | None = None
+    ) -> dict[str, Any]:
         """Return scores of predictions by name; candidates are compared by ``score``.
 
         Parameters
         ----------
-        truth, predicted : arrays of shape (n_samples,)
-            Codes of classes, or values.
-        probabilities : array of shape (n_samples, n_classes), or None
+        truth, predictions : arrays of shape (n_samples,)
+            Classes or values.
+        probabilities : array of shape (n_samples, n_classes), optional
 
         Returns
         -------
@@ -115,20 +105,19 @@ class PredictionTarget:
         """
         if not self.classes:
             return {
-                "score": float(r2_score(truth, predicted)) if len(truth) > 1 else None,
-                "absolute error": float(mean_absolute_error(truth, predicted)),
+                "score": float(r2_score(truth, predictions)) if len(truth) > 1 else None,
+                "absolute error": float(mean_absolute_error(truth, predictions)),
             }
-        right = truth == predicted
+        right = truth == predictions
         scores: dict[str, Any] = {"score": float(np.mean(right))}
         with warnings.catch_warnings():
             # A predicted class that is not in the truth is wrong, which the score counts.
             warnings.simplefilter("ignore", UserWarning)
-            scores["balanced accuracy"] = float(balanced_accuracy_score(truth, predicted))
+            scores["balanced accuracy"] = float(balanced_accuracy_score(truth, predictions))
         if probabilities is not None:
-            codes = range(len(self.classes))
-            scores["log loss"] = float(log_loss(truth, probabilities, labels=codes))
+            scores["log loss"] = float(log_loss(truth, probabilities, labels=self.classes))
         if self.positive is not None:
-            positive = truth == self.positive
+            positive = truth.astype(str) == self.positive
             for name, rows in (("sensitivity", positive), ("specificity", ~positive)):
                 scores[name] = float(right[rows].mean()) if rows.any() else None
         return scores
@@ -138,7 +127,7 @@ def view_ablation(
     model: Pipeline,
     train: TableSamples,
     test: TableSamples,
-    predicted: Array,
+    predictions: Array,
     target: PredictionTarget,
 ) -> dict[str, list[float]]:
     """Score a model with and without each view, on test samples that have another view.
@@ -150,8 +139,8 @@ def view_ablation(
     model : Pipeline
         Fitted to `train`; its first step prepares tables.
     train, test : TableSamples
-    predicted : array of shape (n_test,)
-        Predictions of the model, encoded.
+    predictions : array of shape (n_test,)
+        Predictions of the model.
     target : PredictionTarget
 
     Returns
@@ -161,7 +150,6 @@ def view_ablation(
     """
     learner, _ = unwrap(model)
     X, X_test = model[0].transform(train.frame), model[0].transform(test.frame)
-    truth = target.encode(test.y)
     scores = {}
     for view in train.columns:
         columns = [c for name, own in train.columns.items() if name != view for c in own]
@@ -170,10 +158,10 @@ def view_ablation(
         if smaller is None or not tested.any() or len(np.unique(train.y[rows])) < 2:
             continue
         smaller.fit(X[rows][:, columns], train.y[rows])
-        without = target.encode(smaller.predict(X_test[tested][:, columns]))
+        without = smaller.predict(X_test[tested][:, columns])
         pair = [
-            target.scores(truth[tested], codes, None)["score"]
-            for codes in (predicted[tested], without)
+            target.scores(test.y[tested], answers)["score"]
+            for answers in (predictions[tested], without)
         ]
         if None not in pair:
             scores[view] = pair
@@ -197,21 +185,23 @@ def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | No
 
 
 @dataclass(frozen=True)
-class CandidateSplit:
+class CandidateSplit(RunCell):
     """A cell of a comparison: the name of a candidate, and the index of a split."""
 
     candidate: str
     split: int
 
-    @property
-    def key(self) -> str:
-        """Text that is equal for equal cells."""
-        return f"{self.split} {self.candidate}"
 
-
-@dataclass(frozen=True, eq=False)
 class Experiment:
     """Samples, splits and candidates that all cells share.
+
+    Parameters
+    ----------
+    table : Table
+    candidates : sequence of StudyCandidate
+    folds, repeats : int
+        Folds of the cross-validation, and how often it is repeated.
+    seed : int
 
     Attributes
     ----------
@@ -224,74 +214,69 @@ class Experiment:
     candidates : dict of str to StudyCandidate
     """
 
-    samples: TableSamples
-    target: PredictionTarget
-    splits: list[Fold]
-    labels: list[tuple[int, int]]
-    candidates: Mapping[str, StudyCandidate]
+    def __init__(
+        self,
+        table: Table,
+        candidates: Sequence[StudyCandidate],
+        *,
+        folds: int,
+        repeats: int,
+        seed: int,
+    ):
+        self.table = table
+        self.samples = all_samples(table, seed)
+        classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
+        self.target = PredictionTarget(classes, table.positive)
+        self.candidates = {candidate.name: candidate for candidate in candidates}
+        self.splits: list[Fold] = []
+        self.labels: list[tuple[int, int]] = []
+        for repeat in range(repeats):
+            of_repeat = self.samples.folds(folds, seed=seed + _SEED_STEP * repeat)
+            self.splits += of_repeat
+            self.labels += [(repeat, fold) for fold in range(len(of_repeat))]
 
     def run(self, cell: CandidateSplit) -> Record:
         """Fit and score a cell in one thread; the record of a cell that fails has the error."""
-        try:
-            with (
-                single_threaded(),
-                threadpool_limits(1),
-                warnings.catch_warnings(record=True) as caught,
-            ):
-                warnings.simplefilter("always")
-                measured, notices = capture_warnings(self._measure, cell)
-        except Exception as reason:
-            return failed_record(cell, f"{type(reason).__name__}: {' '.join(str(reason).split())}")
-        texts = {kind: notice.text for kind, notice in notices.items()}
-        texts |= {w.category.__name__: " ".join(str(w.message).split()) for w in caught}
-        return {**vars(cell), **measured, "warnings": texts, "error": None}
+        # Baselines of scikit-learn have threads of their own.
+        with threadpool_limits(1):
+            return cell.measured(self._measure)
 
-    def _measure(self, cell: CandidateSplit) -> dict[str, Any]:
+    def _measure(self, cell: CandidateSplit) -> Record:
         candidate = self.candidates[cell.candidate]
         train, test = (self.samples.take(rows) for rows in self.splits[cell.split])
         # Processor time: other cells may be running at the same time.
         begun = time.process_time()
         fitted = candidate.fit(train)
         seconds = time.process_time() - begun
-        predicted, probabilities = self._predict(fitted, test)
-        measured = self.target.scores(self.target.encode(test.y), predicted, probabilities)
+        predictions, probabilities = self._predict(fitted.model, test)
+        measured = self.target.scores(test.y, predictions, probabilities)
         if measured["score"] is None:
             raise ValueError("R squared of a fold with one sample is undefined; use fewer folds")
         if candidate.role == OURS:
-            measured |= self._explain(fitted, test)
+            explanation = explain(fitted.model, test.frame)
+            measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
             support = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
             measured["support"] = None if support is None else round(float(support), _DECIMALS)
             if len(train.columns) > 1:
                 measured["ablation"] = view_ablation(
-                    fitted.model, train, test, predicted, self.target
+                    fitted.model, train, test, predictions, self.target
                 )
         return {
             **measured,
             "seconds": round(seconds, 4),
-            "inner": fitted.inner_score,
+            "inner score": fitted.inner_score,
             "settings": fitted.settings,
-            "predicted": to_lists(predicted),
+            "predictions": to_lists(predictions),
             "probabilities": to_lists(probabilities),
         }
 
-    def _predict(self, fitted: FittedCandidate, test: TableSamples) -> tuple[Array, Array | None]:
-        """Return encoded predictions, and probabilities of all classes if the model has them."""
-        model, target = fitted.model, self.target
-        predicted = target.encode(model.predict(test.frame))
-        if not target.classes or not hasattr(model, "predict_proba"):
-            return predicted, None
-        probabilities = np.zeros((len(predicted), len(target.classes)))
-        probabilities[:, target.encode(model.classes_)] = model.predict_proba(test.frame)
-        return predicted, probabilities
-
-    def _explain(self, fitted: FittedCandidate, test: TableSamples) -> dict[str, Any]:
-        """Return the explanation of test samples, with codes instead of classes."""
-        explanation = explain(fitted.model, test.frame)
-        fields = {name: getattr(explanation, name) for name in EXPLANATION_FIELDS}
-        if self.target.classes:
-            # A fold may have seen fewer classes than there are.
-            codes = self.target.encode(fitted.model.classes_)
-            alone = explanation.alone_codes
-            fields["alone"] = np.where(alone >= 0, codes[alone], -1)
-            fields["runner_up"] = codes[explanation.runner_up_codes]
-        return {name: to_lists(values) for name, values in fields.items()}
+    def _predict(self, model: Any, test: TableSamples) -> tuple[Array, Array | None]:
+        """Return predictions, and probabilities of all classes if the model has them."""
+        predictions = np.asarray(model.predict(test.frame)).astype(test.y.dtype)
+        if not self.target.classes or not hasattr(model, "predict_proba"):
+            return predictions, None
+        # A fold may have seen fewer classes than there are.
+        probabilities = np.zeros((len(predictions), len(self.target.classes)))
+        seen = np.searchsorted(np.unique(self.samples.y), model.classes_)
+        probabilities[:, seen] = model.predict_proba(test.frame)
+        return predictions, probabilities

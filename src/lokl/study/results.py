@@ -1,8 +1,8 @@
 """Results of a comparison: scores with intervals, the chosen model, and the value of views."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +12,13 @@ from lokl._arrays import Array
 from lokl._text import csv_text
 from lokl.explain.explanation import DISAGREE, Explanation
 from lokl.explain.results import corrected_error, corrected_interval
+from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import OURS, VIEW, StudyCandidate, single_view_name
-from lokl.study.experiment import EXPLANATION_FIELDS, Experiment, to_array
+from lokl.study.candidates import BASELINE, OURS, VIEW, single_view_name
+from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, Experiment, to_array
 from lokl.study.run_folder import Record
-from lokl.tables import Table
 
 BEST_VIEW = "best view"
-ScoreInterval = tuple[float, float, float]
 # Mean trust from which on a view counts as trusted; for weights, the share of equal weights.
 _TRUSTED, _NEARLY_EQUAL = 0.5, 0.9
 # Weights that differ by less between samples count as constant.
@@ -27,92 +26,70 @@ _CONSTANT = 1e-3
 _THIRDS = ["low values", "middle values", "high values"]
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateResult:
-    """Scores of a candidate over all splits.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CandidateResult(LeaderboardEntry):
+    """A row of the leaderboard, with the scores of all splits.
 
     Attributes
     ----------
-    name, role : str
+    role : {"ours", "view", "baseline"}
     complexity : int
     scores : array of shape (n_splits,)
-        Empty if the candidate failed.
-    interval : (mean, low, high)
-    seconds : float
-        Mean processor time of a fit, including the choice of settings.
-    support : float or None
-        Mean fraction of support samples.
-    error : str
-        Why it failed.
+        Empty if the candidate failed; `note` then has the reason.
     """
 
-    name: str
     role: str
     complexity: int
     scores: Array
-    interval: ScoreInterval
-    seconds: float
-    support: float | None = None
-    error: str = ""
 
     @property
     def failed(self) -> bool:
-        return not len(self.scores)
+        return self.score is None
 
     @property
     def mean(self) -> float:
-        return self.interval[0]
+        return np.nan if self.score is None else self.score.mean
 
 
 @dataclass(frozen=True, eq=False)
-class ViewScores:
+class ViewScores(ViewSummary):
     """Value of a view to the chosen model.
 
     Attributes
     ----------
-    view : str
-    alone : (mean, low, high) or None
-        Score of a model of this view only.
-    loss : (mean, low, high) or None
-        Loss of the score when the view is removed; negative if the model is better without it.
-    without : (mean, low, high) or None
+    without : Interval or None
         Score without the view.
     """
 
-    view: str
-    alone: ScoreInterval | None
-    loss: ScoreInterval | None
-    without: ScoreInterval | None
+    without: Interval | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that a comparison has found.
+    """Scores, value of views and explanations from the records of a comparison.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    records : iterable of dict
+        Records of finished and failed cells.
 
     Attributes
     ----------
-    experiment : Experiment
     table : Table
     records : dict of (candidate, split) to record
     splits : list of int
         Splits that all candidates have finished.
     """
 
-    experiment: Experiment
-    table: Table
-    records: Mapping[tuple[str, int], Record]
-    splits: list[int]
-
-    @classmethod
-    def of(cls, experiment: Experiment, table: Table, records: Iterable[Record]) -> "Results":
-        """Return the results of records."""
-        by_cell = {(record["candidate"], record["split"]): record for record in records}
-        splits = [
+    def __init__(self, experiment: Experiment, records: Iterable[Record]):
+        self.experiment = experiment
+        self.table = experiment.table
+        self.records = {(record["candidate"], record["split"]): record for record in records}
+        self.splits = [
             split
             for split in range(len(experiment.splits))
-            if all((name, split) in by_cell for name in experiment.candidates)
+            if all((name, split) in self.records for name in experiment.candidates)
         ]
-        return cls(experiment, table, by_cell, splits)
 
     @property
     def classes(self) -> list[Any]:
@@ -129,28 +106,73 @@ class Results:
 
     @cached_property
     def leaderboard(self) -> list[CandidateResult]:
-        """All candidates, best first, failed ones last."""
-        found = [self._result(candidate) for candidate in self.experiment.candidates.values()]
-        best = self._best_view()
-        found += [best] if best is not None else []
-        return sorted(found, key=lambda row: (row.failed, -row.mean, row.complexity))
+        """All candidates and the best view, best first, failed ones last.
+
+        The simplest candidate of lokl within one standard error of the best one is chosen.
+        """
+        rows = sorted(self._rows(), key=lambda row: (row.failed, -row.mean, row.complexity))
+        ours = [row for row in rows if row.role == OURS and not row.failed]
+        if not ours:
+            return rows
+        bound = ours[0].mean - corrected_error(ours[0].scores, self._folds)
+        near = [row for row in ours if row.mean >= bound]
+        chosen = min(near, key=lambda row: (row.complexity, -row.mean))
+        return [
+            replace(
+                row,
+                chosen=row is chosen,
+                behind=None if row.failed or row is chosen else self.difference(chosen, row),
+            )
+            for row in rows
+        ]
+
+    def _rows(self) -> list[CandidateResult]:
+        rows = [
+            self._result(one.name, one.role, one.complexity, self._records_of(one.name))
+            for one in self.experiment.candidates.values()
+        ]
+        views = [row for row in rows if row.role == VIEW]
+        if len(views) > 1 and not any(row.failed for row in views):
+            # In each split, the view with the best score inside the training samples.
+            by_split = zip(*(self._records_of(row.name) for row in views), strict=True)
+            best = [max(records, key=lambda r: r["inner score"]) for records in by_split]
+            seconds = sum(row.seconds for row in views)
+            rows.append(replace(self._result(BEST_VIEW, VIEW, 0, best), seconds=seconds))
+        return rows
+
+    def _records_of(self, name: str) -> list[Record]:
+        return [self.records[name, split] for split in self.splits]
+
+    def _result(
+        self, name: str, role: str, complexity: int, records: list[Record]
+    ) -> CandidateResult:
+        """Return the scores of records, one for each finished split."""
+        errors = [record["error"] for record in records if record["error"] is not None]
+        failed = bool(errors) or not records
+        scores = np.array([] if failed else [record["score"] for record in records])
+        supports: list[Any] = [record.get("support") for record in records]
+        return CandidateResult(
+            name,
+            None if failed else self._score_interval(scores),
+            0.0 if failed else float(np.mean([record["seconds"] for record in records])),
+            None if failed or None in supports else float(np.mean(supports)),
+            baseline=role == BASELINE,
+            note=f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else "",
+            role=role,
+            complexity=complexity,
+            scores=scores,
+        )
 
     def result(self, name: str) -> CandidateResult:
         """Return a candidate by its name."""
         return next(row for row in self.leaderboard if row.name == name)
 
-    @cached_property
+    @property
     def chosen(self) -> CandidateResult | None:
-        """The simplest candidate of lokl within one standard error of the best one."""
-        ours = [row for row in self.leaderboard if row.role == OURS and not row.failed]
-        if not ours:
-            return None
-        bound = ours[0].mean - corrected_error(ours[0].scores, self._folds)
-        return min(
-            (row for row in ours if row.mean >= bound), key=lambda row: (row.complexity, -row.mean)
-        )
+        """The chosen candidate, None if no model of lokl was compared."""
+        return next((row for row in self.leaderboard if row.chosen), None)
 
-    def difference(self, first: CandidateResult, second: CandidateResult) -> ScoreInterval:
+    def difference(self, first: CandidateResult, second: CandidateResult) -> Interval:
         """Return how much better the first candidate is, with the interval."""
         return corrected_interval(first.scores - second.scores, self._folds)
 
@@ -163,103 +185,78 @@ class Results:
     def _folds(self) -> list[Fold]:
         return [self.experiment.splits[split] for split in self.splits]
 
-    def _score_interval(self, scores: Array) -> ScoreInterval:
+    def _score_interval(self, scores: Array) -> Interval:
         """Return the mean score and its interval, which ends at the limits of scores."""
         mean, low, high = corrected_interval(scores, self._folds)
-        return mean, max(low, 0.0 if self.classes else -np.inf), min(high, 1.0)
-
-    def _result(self, candidate: StudyCandidate) -> CandidateResult:
-        records = [self.records[candidate.name, split] for split in self.splits]
-        errors = [record["error"] for record in records if record["error"] is not None]
-        common = (candidate.name, candidate.role, candidate.complexity)
-        if errors or not records:
-            text = f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else ""
-            return CandidateResult(*common, np.array([]), (np.nan,) * 3, 0.0, None, text)
-        scores = np.array([record["score"] for record in records])
-        supports: list[Any] = [record.get("support") for record in records]
-        return CandidateResult(
-            *common,
-            scores,
-            self._score_interval(scores),
-            float(np.mean([record["seconds"] for record in records])),
-            None if None in supports else float(np.mean(supports)),
-        )
-
-    def _best_view(self) -> CandidateResult | None:
-        """Return the result of choosing the view with the best inner score in each split."""
-        candidates = [c for c in self.experiment.candidates.values() if c.role == VIEW]
-        rows = [self._result(candidate) for candidate in candidates]
-        if len(rows) < 2 or any(row.failed for row in rows):
-            return None
-        chosen = [
-            max((self.records[row.name, split] for row in rows), key=lambda record: record["inner"])
-            for split in self.splits
-        ]
-        scores = np.array([record["score"] for record in chosen])
-        seconds = sum(row.seconds for row in rows)
-        return CandidateResult(BEST_VIEW, VIEW, 0, scores, self._score_interval(scores), seconds)
+        return Interval(mean, max(low, 0.0 if self.classes else -np.inf), min(high, 1.0))
 
     @property
     def view_scores(self) -> list[ViewScores]:
         """Value of each view to the chosen model."""
-        alone = {row.name: row.interval for row in self.leaderboard if not row.failed}
-        found = []
-        for view in self.table.views:
+        alone = {row.name: row.score for row in self.leaderboard}
+        missing, n_samples = self.table.n_missing(), len(self.table.ids)
+        records = [] if self.chosen is None else self._records_of(self.chosen.name)
+        rows = []
+        for view, columns in self.table.views.items():
             loss = without = None
-            if self.chosen is not None:
-                pairs = [
-                    self.records[self.chosen.name, split].get("ablation", {}).get(view)
-                    for split in self.splits
-                ]
-                if pairs and None not in pairs:
-                    complete, reduced = np.array(pairs, dtype=float).T
-                    loss = corrected_interval(complete - reduced, self._folds)
-                    without = self._score_interval(reduced)
-            found.append(ViewScores(view, alone.get(single_view_name(view)), loss, without))
-        return found
+            pairs = [record.get("ablation", {}).get(view) for record in records]
+            if pairs and None not in pairs:
+                complete, reduced = np.array(pairs, dtype=float).T
+                loss = corrected_interval(complete - reduced, self._folds)
+                without = self._score_interval(reduced)
+            share, single = missing.get(view, 0) / n_samples, alone.get(single_view_name(view))
+            rows.append(ViewScores(view, len(columns), single, loss, share, without))
+        return rows
 
     def held_out(self, repeat: int = 0) -> Explanation | None:
         """Return the explanation of held-out samples by the chosen candidate.
 
         None if nothing is chosen, or if not all splits of the repeat are finished.
         """
-        labels = self.experiment.labels
-        splits = [split for split, label in enumerate(labels) if label[0] == repeat]
-        if self.chosen is None or not splits or any(split not in self.splits for split in splits):
-            return None
-        order = np.concatenate([self.experiment.splits[split][1] for split in splits])
+        splits = [k for k, label in enumerate(self.experiment.labels) if label[0] == repeat]
+        is_finished = bool(splits) and set(splits) <= set(self.splits)
+        return self.explanation_of(splits) if is_finished and self.chosen is not None else None
+
+    def explanation_of(self, splits: Sequence[int]) -> Explanation:
+        """Return the explanation of the test samples of some splits by the chosen candidate.
+
+        Parameters
+        ----------
+        splits : sequence of int
+            Finished splits of one repeat.
+
+        Returns
+        -------
+        explanation : Explanation
+            Of the test samples, in the order of the table.
+        """
+        if self.chosen is None:
+            raise ValueError("no candidate is chosen")
+        records = [self.records[self.chosen.name, split] for split in splits]
+        rows = np.concatenate([self.experiment.splits[split][1] for split in splits])
+        order = np.argsort(rows)
+        classes = np.array(self.classes, dtype=object) if self.classes else None
         fields: dict[str, Any] = {}
-        for name in (*EXPLANATION_FIELDS, "predicted", "probabilities"):
-            lists = [self.records[self.chosen.name, split][name] for split in splits]
-            if None in lists:
-                fields[name] = None
-                continue
-            values = np.concatenate([to_array(part) for part in lists])
-            fields[name] = np.empty((len(order), *values.shape[1:]), dtype=values.dtype)
-            fields[name][order] = values
+        for name in EXPLANATION_FIELDS:
+            values = [value for record in records for value in record[name] or ()]
+            is_class = classes is not None and name in CLASS_FIELDS
+            array = np.array(values, dtype=object) if is_class else to_array(values)
+            fields[name] = array[order] if values else None
         if fields["probabilities"] is not None:
             # Recorded probabilities are rounded.
             fields["probabilities"] /= fields["probabilities"].sum(axis=1, keepdims=True)
-        classes, predictions = None, fields.pop("predicted")
-        if self.classes:
-            classes = np.array(self.classes, dtype=object)
-            # The last entry stands for the code -1 of views without a prediction.
-            labels_or_none = np.array([*classes, None], dtype=object)
-            predictions, fields["runner_up"] = classes[predictions], classes[fields["runner_up"]]
-            fields["alone"] = labels_or_none[fields["alone"]]
         return Explanation(
-            ids=self.table.ids,
+            ids=[self.table.ids[row] for row in rows[order]],
             views=list(self.table.views),
             classes=classes,
-            predictions=predictions,
-            truth=np.asarray(self.experiment.samples.y),
+            truth=self.experiment.samples.y[rows[order]],
             **fields,
         )
 
     def warning_counts(self, name: str) -> Counter[str]:
         """Return the number of splits with a warning of a candidate's fit, by kind."""
-        records = [self.records[name, split] for split in self.splits]
-        return Counter(kind for record in records for kind in record.get("warnings", {}))
+        records = self._records_of(name)
+        return Counter(kind for record in records for kind in record.get("warnings", ()))
 
     def trusted_where(self) -> dict[str, str]:
         """Return the classes, or thirds of the values, for which each view is trusted."""
@@ -272,21 +269,23 @@ class Results:
             limit = _NEARLY_EQUAL / len(explanation.views)
             if complete.any() and np.ptp(trust[complete], axis=0).max() < _CONSTANT:
                 return dict.fromkeys(explanation.views, "the same for all")
-        y = self.experiment.samples.y
-        names, codes = list(map(str, self.classes)), self.experiment.target.encode(y)
+        names, codes = list(map(str, self.classes)), explanation.truth_codes
         if not names:
+            y = self.experiment.samples.y
             names, codes = _THIRDS, np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]), right=True)
-        found = {}
+        everywhere = "all classes" if self.classes else "everywhere"
+        texts = {}
         for v, view in enumerate(explanation.views):
             present = explanation.presence[:, v]
-            trusted = []
-            for code, name in enumerate(names):
-                values = trust[present & (codes == code), v]
-                if len(values) and values.mean() >= limit:
-                    trusted.append(name)
-            everywhere = "all classes" if self.classes else "everywhere"
-            found[view] = everywhere if len(trusted) == len(names) else ", ".join(trusted)
-        return {view: text or "little" for view, text in found.items()}
+            means = {
+                name: trust[present & (codes == code), v].mean()
+                for code, name in enumerate(names)
+                if (present & (codes == code)).any()
+            }
+            trusted = [name for name, mean in means.items() if mean >= limit]
+            shown = everywhere if len(trusted) == len(names) else ", ".join(trusted)
+            texts[view] = shown or "little"
+        return texts
 
     def disagreeing(self) -> list[str]:
         """Return ids of samples whose views predict different classes, worst first."""
@@ -308,50 +307,37 @@ _EXTRA_SCORES = ("balanced accuracy", "log loss", "sensitivity", "specificity", 
 def results_csv(results: Results) -> str:
     """Return a CSV table with a row for each candidate and fold."""
     experiment = results.experiment
-    finished = [record for record in results.records.values() if record["error"] is None]
-    extra = [name for name in _EXTRA_SCORES if any(name in record for record in finished)]
-    head = ["candidate", "role", "repeat", "fold", "samples", "score", *extra]
+    recorded = {name for record in results.records.values() for name in record}
+    head = ["candidate", "role", "repeat", "fold", "samples", "score"]
+    head += [name for name in _EXTRA_SCORES if name in recorded]
     head += ["seconds", "support", "inner score", "settings", "error"]
-    fields = ("score", *extra, "seconds", "support", "inner", "settings", "error")
     rows = []
     for candidate in experiment.candidates.values():
         for split, (repeat, fold) in enumerate(experiment.labels):
             record = results.records.get((candidate.name, split))
             if record is not None:
-                n_test = len(experiment.splits[split][1])
-                row = [candidate.name, candidate.role, repeat + 1, fold + 1, n_test]
-                rows.append([*row, *(record.get(field) for field in fields)])
+                row = {"role": candidate.role, "repeat": repeat + 1, "fold": fold + 1, **record}
+                row["samples"] = len(experiment.splits[split][1])
+                rows.append([row.get(name) for name in head])
     return csv_text(head, rows)
 
 
 def predictions_csv(results: Results) -> str:
     """Return a CSV table of held-out predictions of the chosen model, by repeat and sample."""
-    chosen = results.chosen
-    if chosen is None:
-        return ""
-    experiment, views, classes = results.experiment, list(results.table.views), results.classes
-    records = {split: results.records[chosen.name, split] for split in results.splits}
-    head = ["id", "repeat", "fold", str(results.table.target.name), "prediction"]
-    head += [f"probability {label}" for label in classes]
-    trusts = all(record["trust"] is not None for record in records.values())
-    kind, field = ("trust", "trust") if trusts else ("weight", "weights")
-    several = len(views) > 1
-    if several:
-        head += [f"{kind} {view}" for view in views] + ["disagreement"]
-        head += ["status"] if classes else []
-
-    def rows() -> Iterator[tuple[tuple[int, int], list[Any]]]:
-        for split, record in records.items():
-            repeat, fold = experiment.labels[split]
-            predicted = experiment.target.decode(record["predicted"])
-            unknown = [[None] * len(classes)] * len(predicted)
-            probabilities = record["probabilities"] or unknown
-            for k, row in enumerate(experiment.splits[split][1]):
-                line = [results.table.ids[row], repeat + 1, fold + 1]
-                line += [experiment.samples.y[row], predicted[k], *probabilities[k]]
-                if several:
-                    line += [*record[field][k], record["disagreement"][k]]
-                    line += [record["status"][k]] if classes else []
-                yield (repeat, row), line
-
-    return csv_text(head, [line for _, line in sorted(rows(), key=lambda item: item[0])])
+    splits, labels = results.experiment.splits, results.experiment.labels
+    head: list[str] = []
+    rows: list[tuple[Any, ...]] = []
+    for repeat in sorted({labels[split][0] for split in results.splits}):
+        finished = [split for split in results.splits if labels[split][0] == repeat]
+        explanation = results.explanation_of(finished)
+        folds = {row: labels[split][1] + 1 for split in finished for row in splits[split][1]}
+        columns = {
+            "id": explanation.ids,
+            "repeat": [repeat + 1] * len(explanation),
+            "fold": [folds[row] for row in sorted(folds)],
+            str(results.table.target.name): explanation.truth,
+            **explanation.table(details=False),
+        }
+        head = list(columns)
+        rows += zip(*columns.values(), strict=True)
+    return csv_text(head, rows)

@@ -1,8 +1,7 @@
 """Folder of a long run: one run at a time, records that survive it, and worker processes.
 
 A run is a list of cells, each of which yields one record. Comparisons (`lokl.study`) and the
-experiments of the paper (`lokl.paper`) share everything here. Cells are frozen dataclasses of plain
-values with a text `key`.
+experiments of the paper (`lokl.paper`) share everything here.
 """
 
 import gzip
@@ -12,31 +11,67 @@ import math
 import os
 import tempfile
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from io import FileIO
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import joblib
 
 from lokl._deadline import Deadline
 from lokl._threads import single_threaded
+from lokl._warnings import capture_warnings
 
 Record = dict[str, Any]
+Work = Callable[[Any], Record]
 
 logger = logging.getLogger("lokl")
 
 
-class RunCell(Protocol):
-    """One piece of work of a run."""
+@dataclass(frozen=True)
+class RunCell:
+    """Inputs of one piece of work; equal cells give equal results.
 
-    @property
-    def key(self) -> str:
-        """Text that is equal for equal cells."""
+    Subclasses are frozen dataclasses of plain values, which are also in the record of the cell.
+    """
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Return the cell that a record belongs to."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+
+    def measured(self, measure: Callable[[Any], Record]) -> Record:
+        """Return the record of the cell: its values, and what `measure` returns for it.
+
+        Everything runs in one thread. Names of warnings are recorded. If `measure` raises, the
+        record has the error instead of measured values.
+
+        Parameters
+        ----------
+        measure : callable
+            Takes the cell and returns measured values by name.
+        """
+        try:
+            with single_threaded(), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                values, deferred = capture_warnings(measure, self)
+        except Exception as reason:
+            return self.failed(f"{type(reason).__name__}: {' '.join(str(reason).split())}")
+        names = sorted({*deferred, *(type(warning.message).__name__ for warning in caught)})
+        return {**vars(self), **values, "warnings": names, "error": None}
+
+    def failed(self, reason: str) -> Record:
+        """Return the record of the cell if it failed."""
+        return {**vars(self), "error": reason}
+
+    def crashed(self, reason: BaseException) -> Record:
+        """Return the record of the cell if its process ended."""
+        return self.failed(f"the process died, perhaps for lack of memory ({reason})")
 
 
 class BusyError(OSError):
@@ -152,12 +187,12 @@ def _whole_lines(stream: FileIO) -> bytes:
     return text[:whole]
 
 
-class Records(ABC):
+class Records:
     """Records of finished cells in a file with one line of JSON each.
 
     Several processes may add to one file at the same time. A killed run may leave an incomplete
     line at the end. It is cut off when the file is opened or extended, and its cell is run again.
-    Any other damage raises a ValueError that names the line. Older records may be in a compressed
+    Any other damage raises an error that names the line. Older records may be in a compressed
     file of the same name with ``.gz`` added, which is read but never written.
 
     Lines are simpler than a database here: they can be read, compared and archived by any tool.
@@ -165,23 +200,34 @@ class Records(ABC):
     Parameters
     ----------
     path : Path or str
+
+    Attributes
+    ----------
+    cell_type : type
+        Class of the cells, whose values are in all records.
+    value_types : mapping of str to type
+        Measured values, which are in the records of cells that did not fail.
+    error_type : type
+        Class of the error about a damaged file.
     """
 
-    # Types that values may have after reading JSON, by name: of all records, and of records of
-    # cells that did not fail.
-    required: ClassVar[Mapping[str, tuple[type, ...]]] = {}
-    measured: ClassVar[Mapping[str, tuple[type, ...]]] = {}
+    cell_type: ClassVar[type[RunCell]] = RunCell
+    value_types: ClassVar[Mapping[str, Any]] = {}
+    error_type: ClassVar[type[ValueError]] = ValueError
 
     def __init__(self, path: Path | str):
         self.path = Path(path)
         self.archive_path = self.path.with_name(self.path.name + ".gz")
-        self._records: dict[str, Record] = {}
+        cell_types = {**get_type_hints(self.cell_type), "error": str | None}
+        self._cell_types = {name: _json_types(hint) for name, hint in cell_types.items()}
+        self._value_types = {name: _json_types(hint) for name, hint in self.value_types.items()}
+        self._records: dict[Hashable, Record] = {}
         self._synced = 0.0
         if self.archive_path.exists():
             try:
                 self._read(self.archive_path, gzip.decompress(self.archive_path.read_bytes()))
             except (EOFError, gzip.BadGzipFile) as reason:
-                raise ValueError(
+                raise self.error_type(
                     f"{self.archive_path} is damaged ({reason}); delete it, or fetch it again"
                 ) from reason
         if self.path.exists():
@@ -189,16 +235,16 @@ class Records(ABC):
                 lines = _whole_lines(stream)
             self._read(self.path, lines)
 
-    @abstractmethod
-    def key_of(self, record: Record) -> str:
-        """Return the key of a record's cell; later records replace earlier ones."""
+    def key_of(self, record: Record) -> Hashable:
+        """Return the cell of a record; later records of a cell replace earlier ones."""
+        return self.cell_type.of(record)
 
     def check(self, record: Any) -> None:
         """Raise a ValueError that names a missing or wrong value."""
         if not isinstance(record, dict):
             raise ValueError(f"a record is a JSON object, not {record!r:.40}")
         failed = record.get("error") is not None
-        types = {**self.required, **({} if failed else self.measured)}
+        types = self._cell_types if failed else {**self._cell_types, **self._value_types}
         missing = [name for name in types if name not in record]
         if missing:
             raise ValueError(f"missing: {', '.join(missing)}")
@@ -208,17 +254,13 @@ class Records(ABC):
             if type(value) not in allowed or (type(value) is float and not math.isfinite(value)):
                 raise ValueError(f"{name} is {value!r:.40}")
 
-    def upgraded(self, record: Any) -> Any:
-        """Return a record of an earlier version in the form of this one."""
-        return record
-
     def _read(self, path: Path, text: bytes) -> None:
         for line_number, line in enumerate(text.splitlines(), 1):
             try:
-                record = self.upgraded(json.loads(line))
+                record = json.loads(line)
                 self.check(record)
             except ValueError as reason:
-                raise ValueError(
+                raise self.error_type(
                     f"{path}, line {line_number} is not a valid record ({reason}); delete the "
                     "line, or the file to start over"
                 ) from reason
@@ -230,19 +272,18 @@ class Records(ABC):
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())
 
-    def __contains__(self, cell: RunCell) -> bool:
+    def __contains__(self, key: Hashable) -> bool:
         """Whether a cell is finished; a failed cell is not, so that it is run again."""
-        record = self.get(cell.key)
+        record = self._records.get(key)
         return record is not None and record["error"] is None
 
-    def get(self, key: str) -> Record | None:
-        """Return the record with a key, or None."""
-        return self._records.get(key)
-
-    def of(self, cells: Sequence[RunCell]) -> list[Record]:
+    def of(self, cells: Iterable[RunCell]) -> list[Record]:
         """Return the records of those cells that have one, failed cells included."""
-        found = (self.get(cell.key) for cell in dict.fromkeys(cells))
-        return [record for record in found if record is not None]
+        return [self._records[cell] for cell in dict.fromkeys(cells) if cell in self._records]
+
+    def missing(self, cells: Iterable[RunCell]) -> list[RunCell]:
+        """Return the cells that are not finished, each of them once."""
+        return [cell for cell in dict.fromkeys(cells) if cell not in self]
 
     def add(self, record: Record) -> None:
         """Append a whole record, or raise and leave the file unchanged."""
@@ -268,17 +309,10 @@ class Records(ABC):
         self._records[self.key_of(record)] = record
 
 
-def failed_record(cell: RunCell, reason: str) -> Record:
-    """Return the record of a cell that failed."""
-    return {**vars(cell), "error": reason}
-
-
-def crashed_record(cell: RunCell, reason: BaseException) -> Record:
-    """Return the record of a cell whose process ended."""
-    return failed_record(cell, f"the process died, perhaps for lack of memory ({reason})")
-
-
-Work = Callable[[Any], Record]
+def _json_types(hint: Any) -> tuple[Any, ...]:
+    """Return the types that a value may have after reading JSON, from its type hint."""
+    types = get_args(hint) or (hint,)
+    return (*types, int) if float in types else types
 
 
 def run_cells(
@@ -314,7 +348,7 @@ def run_cells(
         No cell is started after it.
     """
     deadline = deadline or Deadline(None)
-    missing = [cell for cell in dict.fromkeys(cells) if cell not in records]
+    missing = records.missing(cells)
     if missing:
         if backend == "processes":
             finished = _in_processes(missing, jobs, work, deadline)
@@ -337,38 +371,33 @@ def _in_processes(
     joblib reports that a process died, but not which cell was running in it. The cells that are
     left are then run one at a time in a separate process until the one that kills it is found.
     """
-    left = dict(enumerate(cells))
+    left = dict.fromkeys(cells)
     while left:
         parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
-        started = takewhile(lambda item: not deadline.passed, list(left.items()))
+        started = takewhile(lambda cell: not deadline.passed, list(left))
         try:
-            for index, record in parallel(joblib.delayed(_indexed)(work, item) for item in started):
-                del left[index]
+            for record in parallel(joblib.delayed(work)(cell) for cell in started):
+                del left[cells[0].of(record)]
                 yield record
             return
         except BrokenProcessPool:
-            for index, record in _one_by_one(list(left.items()), work):
-                del left[index]
+            for record in _one_by_one(list(left), work):
+                del left[cells[0].of(record)]
                 yield record
 
 
-def _indexed(work: Work, item: tuple[int, RunCell]) -> tuple[int, Record]:
-    index, cell = item
-    return index, work(cell)
-
-
-def _one_by_one(items: list[tuple[int, RunCell]], work: Work) -> Iterator[tuple[int, Record]]:
+def _one_by_one(cells: Sequence[RunCell], work: Work) -> Iterator[Record]:
     """Run cells one at a time in a separate process, until one of them kills it."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     with ProcessPoolExecutor(1) as pool:
-        for index, cell in items:
+        for cell in cells:
             try:
                 record = pool.submit(work, cell).result()
             except BrokenProcessPool as reason:
-                yield index, crashed_record(cell, reason)
+                yield cell.crashed(reason)
                 return
-            yield index, record
+            yield record
 
 
 def _on_cluster(
@@ -383,7 +412,7 @@ def _on_cluster(
         by_key = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
         for future in as_completed(futures):
             reason = future.exception()
-            yield crashed_record(by_key[future.key], reason) if reason else future.result()
+            yield by_key[future.key].crashed(reason) if reason else future.result()
             # The record is on the disk, so the scheduler need not keep it.
             future.release()
             if deadline.passed:

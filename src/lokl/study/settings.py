@@ -9,10 +9,11 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from lokl import __version__
 from lokl.tables import Table, TableError, read_table
@@ -54,23 +55,8 @@ def _value(value: Any) -> str:
 
 CONFIG = "config.toml"
 _HEAD = "# Settings: `lokl compare config.toml` and `lokl fit config.toml` run them again.\n"
-# Sections of the file, and the settings in each. Paths are relative to the file.
-_SECTIONS = {
-    "data": (
-        "files",
-        "on",
-        "target",
-        "groups",
-        "views",
-        "kinds",
-        "task",
-        "positive",
-        "na",
-        "delimiter",
-    ),
-    "comparison": ("folds", "repeats", "methods", "seed"),
-}
-_NAMES = [name for names in _SECTIONS.values() for name in names]
+# Values of settings that are not given.
+_NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
 
 @dataclass(frozen=True)
@@ -115,30 +101,28 @@ class Settings:
 
     def updated(self, **given: Any) -> "Settings":
         """Return settings with new values; None and empty values change nothing."""
-        known = {name: value for name, value in given.items() if value is not None}
-        return replace(self, **{k: v for k, v in known.items() if v not in ((), {}, "")})
+        new = {name: value for name, value in given.items() if value not in _NOTHING}
+        return replace(self, **new)
 
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of every file by name; data sets have checksums of their own."""
+        columns = (column.rpartition(":")[0] for column in (self.target, self.groups) if column)
         checksums: dict[str, str] = {}
-        for path in dict.fromkeys([*self.files, _file_of(self.target), _file_of(self.groups)]):
-            if path and Path(path).expanduser().is_file():
-                name = Path(path).name
+        for given in dict.fromkeys([*self.files, *columns]):
+            path = Path(given).expanduser()
+            if given and path.is_file():
                 # Two folders may contain files of the same name.
-                name = f"{name} #{len(checksums)}" if name in checksums else name
-                checksums[name] = sha256(Path(path).expanduser())
+                name = f"{path.name} #{len(checksums)}" if path.name in checksums else path.name
+                checksums[name] = sha256(path)
         return checksums
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that two runs with the same results share, as plain values."""
-        values = self._values()
-        # Folders do not matter; names of files are names of views.
-        values["files"] = [Path(path).name for path in self.files]
-        for name in ("target", "groups"):
-            file, colon, column = (values[name] or "").rpartition(":")
-            # The file need not exist any more.
-            values[name] = f"{Path(file).name}{colon}{column}" or None
-        return {**values, **_named_checksums(self.checksums()), "version of lokl": __version__}
+        """Return everything that two runs with the same results share, as plain values.
+
+        Folders of files do not matter, but their names are names of views.
+        """
+        values = _with_paths(self._values(), lambda path: Path(path).name)
+        return _identity(values, self.checksums(), __version__)
 
     def to_toml(self, folder: Path, model: tuple[str, str] | None = None) -> str:
         """Return the text of a settings file.
@@ -150,29 +134,27 @@ class Settings:
         model : (str, str), optional
             Name of the chosen candidate, and checksum of the model's file.
         """
-        values = self._values()
-        values["files"] = [_relative(path, folder) for path in self.files]
-        for name in ("target", "groups"):
-            file = _file_of(values[name])
-            if file:
-                values[name] = _relative(file, folder) + values[name][len(file) :]
-        content = {
-            section: {n: values[n] for n in names if values[n] not in (None, [], {}, "")}
+        values = _with_paths(self._values(), partial(_relative, folder=folder))
+        content: dict[str, Any] = {
+            section: {name: values[name] for name in names if values[name] not in _NOTHING}
             for section, names in _SECTIONS.items()
         }
-        content["checksums"] = self.checksums()
-        content["made"] = {"lokl": __version__}
+        content |= {"checksums": self.checksums(), "made": {"lokl": __version__}}
         if model is not None:
             content["model"] = dict(zip(("candidate", "sha256"), model, strict=True))
         return _HEAD + as_toml(content)
 
     def _values(self) -> dict[str, Any]:
         """Return settings as plain values of TOML."""
-        values: dict[str, Any] = {}
-        for name in _NAMES:
-            value = getattr(self, name)
-            values[name] = list(value) if isinstance(value, tuple) else value
-        return values
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+
+
+# Sections of the file, and the settings in each.
+_COMPARISON = ("folds", "repeats", "methods", "seed")
+_SECTIONS: Mapping[str, Sequence[str]] = {
+    "data": [field.name for field in fields(Settings) if field.name not in _COMPARISON],
+    "comparison": _COMPARISON,
+}
 
 
 def is_config(path: str) -> bool:
@@ -205,13 +187,25 @@ def stored_identity(path: Path) -> dict[str, Any]:
     """
     settings, _ = load_settings(str(path))
     content = _content(str(path))
-    values = {name: value for name, value in settings.identity().items() if name in _NAMES}
-    checksums = _named_checksums(content.get("checksums", {}))
-    return {**values, **checksums, "version of lokl": content.get("made", {}).get("lokl")}
+    values = _with_paths(settings._values(), lambda path: Path(path).name)
+    return _identity(values, content.get("checksums", {}), content.get("made", {}).get("lokl"))
 
 
-def _named_checksums(checksums: Mapping[str, str]) -> dict[str, str]:
-    return {f"checksum of {name}": value for name, value in checksums.items()}
+def _identity(
+    values: Mapping[str, Any], checksums: Mapping[str, str], version: str | None
+) -> dict[str, Any]:
+    named = {f"checksum of {name}": value for name, value in checksums.items()}
+    return {**values, **named, "version of lokl": version}
+
+
+def _with_paths(values: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """Return settings with other paths of files, also of the file in ``FILE:COLUMN``."""
+    changed = {**values, "files": [change(path) for path in values["files"]]}
+    for name in ("target", "groups"):
+        file, colon, column = (values.get(name) or "").rpartition(":")
+        if file:
+            changed[name] = f"{change(file)}{colon}{column}"
+    return changed
 
 
 def stored_model(path: Path) -> tuple[str, str] | None:
@@ -231,31 +225,20 @@ def _content(path: str) -> dict[str, Any]:
 
 
 def _from_values(values: Mapping[str, Any], folder: Path) -> Settings:
-    types: dict[str, Any] = {field.name: field.type for field in fields(Settings)}
-    given: dict[str, Any] = {}
+    hints = get_type_hints(Settings)
     for name, value in values.items():
-        kind = str(types[name])
-        is_list = "tuple" in kind
-        expected: Any = list if is_list else dict if "Mapping" in kind else str
-        expected = int if types[name] is int else expected
-        if not isinstance(value, expected) or isinstance(value, bool):
+        # Text may also be None, which no file contains.
+        kind = get_origin(hints[name]) or hints[name]
+        expected: Any = {tuple: list, Mapping: dict, int: int}.get(kind, str)
+        if type(value) is not expected:
             raise TypeError(f"setting {name} is {value!r}, not of type {expected.__name__}")
-        given[name] = tuple(map(str, value)) if is_list else value
-    given["files"] = tuple(_resolved(path, folder) for path in given["files"])
-    for name in ("target", "groups"):
-        file = (given.get(name) or "").rpartition(":")[0]
-        if file and (folder / file).is_file():
-            given[name] = _resolved(file, folder) + given[name][len(file) :]
-    return Settings(**given)
-
-
-def _file_of(column: str | None) -> str:
-    """Return the file of ``FILE:COLUMN``, empty if only a column is given."""
-    file = (column or "").rpartition(":")[0]
-    return file if file and Path(file).expanduser().is_file() else ""
+    changed = _with_paths(values, partial(_resolved, folder=folder))
+    lists = {k: tuple(map(str, v)) for k, v in changed.items() if isinstance(v, list)}
+    return Settings(**{**changed, **lists})
 
 
 def _relative(path: str, folder: Path) -> str:
+    """Return an existing path relative to a folder; other names are unchanged."""
     if not Path(path).expanduser().exists():
         return path
     try:
@@ -265,6 +248,7 @@ def _relative(path: str, folder: Path) -> str:
 
 
 def _resolved(path: str, folder: Path) -> str:
+    """Return a path that is relative to a folder as a path from here."""
     if Path(path).is_absolute() or not (folder / path).exists():
         return path
     return Path(os.path.relpath(folder / path)).as_posix()
