@@ -1,5 +1,6 @@
 """Dense and sparse arrays, and `Samples`, the validated form of all data in the library."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,23 @@ def as_dense(X: Any) -> Array:
 def slices(size: int, step: int) -> list[slice]:
     """Return slices of at most `step` indices that divide ``range(size)``."""
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def stack_rows(parts: Sequence[Any]) -> Any:
+    """Concatenate the rows of arrays, sparse matrices or data frames; a single part is not copied.
+
+    Parts without rows are left out.
+    """
+    parts = [part for part in parts if part.shape[0]] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    if any(map(is_sparse, parts)):
+        return sparse.vstack(parts, format="csr")
+    if hasattr(parts[0], "columns"):
+        # pandas or polars.
+        library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
+        return library.concat(parts)
+    return np.concatenate(parts)
 
 
 def column(values: Array) -> Array:

@@ -24,7 +24,7 @@ from lokl.report.formatting import (
     short,
     significant,
 )
-from lokl.report.reliability import mean_interval, reliability, share_interval
+from lokl.report.reliability import mean_interval, reliability
 from lokl.report.sections import rank_by_interest, verdict
 from lokl.search import expected_calibration_error
 
@@ -32,7 +32,7 @@ from lokl.search import expected_calibration_error
 @given(n=st.integers(1, 500), part=st.floats(0, 1))
 def test_intervals_of_shares_are_wilsons(n, part):
     right = round(part * n)
-    found = share_interval(np.arange(n) < right)
+    found = mean_interval(np.arange(n) < right)
     expected = binomtest(right, n).proportion_ci(method="wilson")
     assert found.low == pytest.approx(expected.low, abs=1e-5)
     assert found.high == pytest.approx(expected.high, abs=1e-5)

@@ -1,7 +1,6 @@
 """Explaining predictions by removing views: each view alone, and all views but one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -64,7 +63,7 @@ def explain(
     """
     if not hasattr(model, "predict"):
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
-    queried = _Queried.of(model, X, views)
+    queried = _Queried(model, X, views)
     n = len(queried.predictions)
     found = queried.explained() if queried.views else _without_views(queried)
     first = model.steps[0][1] if hasattr(model, "steps") else model
@@ -115,28 +114,19 @@ def _without_views(queried: "_Queried") -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, eq=False)
 class _Queried:
     """A model, the estimator inside it, and samples as each of them receives them."""
 
-    outer: Any
-    X: Any
-    inner: Any
-    Z: Any
-    views: list[KernelView]
-    probe: Any  # the model that predicts samples with hidden views
-    samples: Any  # samples as it receives them
-
-    @classmethod
-    def of(cls, model: Any, X: Any, views: Views | None) -> "_Queried":
+    def __init__(self, model: Any, X: Any, views: Views | None):
         layers = list(model_layers(model, X))
-        (outer, seen), (inner, Z) = layers[0], layers[-1]
+        (self.outer, self.X), (self.inner, self.Z) = layers[0], layers[-1]
         views = named_views(model, views)
-        explains = hasattr(inner, "contributions") and hasattr(inner, "weights")
-        own = views_of(inner, views) if explains else []
-        # Steps between both may change columns, unless `views` says where they are.
-        outside = views is not None or seen is Z
-        return cls(outer, seen, inner, Z, own, *((outer, seen) if outside else (inner, Z)))
+        explains = hasattr(self.inner, "contributions") and hasattr(self.inner, "weights")
+        self.views = views_of(self.inner, views) if explains else []
+        # Steps between both may change columns, unless `views` gives their positions.
+        outside = views is not None or self.X is self.Z
+        # The model that predicts samples with hidden views, and samples as it receives them.
+        self.probe, self.samples = layers[0 if outside else -1]
 
     @cached_property
     def classes(self) -> Array | None:

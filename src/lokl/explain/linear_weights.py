@@ -89,8 +89,7 @@ class FeatureWeights:
     def __str__(self) -> str:
         return str(self.largest())
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 def feature_weights(model: Any) -> FeatureWeights:

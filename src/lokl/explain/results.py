@@ -83,6 +83,11 @@ class SummaryTable:
         k = self.rows.index(name)
         return {column: float(values[k]) for column, values in self.columns.items()}
 
+    def interval(self, name: str, column: str) -> Interval:
+        """Return a number of one row with the limits of its interval."""
+        row = self.row(name)
+        return Interval(row[column], row[f"{column}_low"], row[f"{column}_high"])
+
     def to_frame(self) -> Any:
         """Return a data frame (pandas) with one row for each name."""
         pandas = need_pandas("to_frame")
@@ -96,8 +101,7 @@ class SummaryTable:
         lines = aligned([[name, *row] for name, row in zip(names, cells, strict=True)])
         return "\n".join([self.title, *lines])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _heads(self) -> list[str]:
         """Return the columns that are not limits of intervals."""

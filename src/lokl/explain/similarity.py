@@ -6,10 +6,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.decomposition import KernelPCA
 
-from lokl._arrays import Array, evenly_spaced, is_sparse
+from lokl._arrays import Array, evenly_spaced
 from lokl.base.model import unwrap
 from lokl.explain.views import Views, named_views, plain, views_of
 from lokl.kernels import Kernel
@@ -139,14 +138,6 @@ def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int,
     every = np.arange(len(similarity.diag))
     (rows,), (values,) = nearest_rows(similarity, every[[row]], every, every, count)
     return list(zip(rows, values, strict=True))
-
-
-def stack_samples(first: Any, second: Any) -> Any:
-    """Return samples of both, the second below the first."""
-    first, second = plain(first), plain(second)
-    if is_sparse(first) or is_sparse(second):
-        return sparse.vstack([first, second]).tocsr()
-    return np.vstack([first, second])
 
 
 def kernel_pca(similarity: SampleSimilarity, n: int) -> tuple[Array, float | None]:

@@ -139,8 +139,7 @@ class WeightStability:
         shown = [f"  {name:<32}  {value}" for name, value in lines.items() if value]
         return "\n".join([fill(self.verdict, 80), "", *shown, "", str(self.kernels)])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 def weight_stability(

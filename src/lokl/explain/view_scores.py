@@ -31,6 +31,7 @@ from lokl.kernels.columns import column_names, present_rows, take_columns
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 
+_SubsetScore = tuple[Array, Interval, Interval, float]
 # With more views than this, only single views and all but one are scored, not all subsets.
 _FEW = 5
 
@@ -82,8 +83,7 @@ class ViewValue:
     def __str__(self) -> str:
         return f"{self.views}\n\n{self.subsets}"
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
 
 def view_value(
@@ -149,16 +149,6 @@ def view_value(
 
 
 @dataclass(frozen=True, eq=False)
-class _SubsetScore:
-    """Scores of one set of views on all splits, with intervals of score and loss."""
-
-    scores: Array
-    score: Interval
-    loss: Interval
-    samples: float  # share of the samples that have one of the views
-
-
-@dataclass(frozen=True, eq=False)
 class _SubsetScoring:
     """A model, its views, and models of all views that were fitted on each split."""
 
@@ -174,7 +164,15 @@ class _SubsetScoring:
     fitted: list[Any]
 
     def score(self, subset: tuple[int, ...]) -> _SubsetScore:
-        """Score the model with some views, and with all of them, on samples that have one."""
+        """Score the model with some views, and with all of them, on samples that have one.
+
+        Returns
+        -------
+        scores : array of shape (n_splits,)
+        score, loss : Interval
+        samples : float
+            Share of the samples that have one of the views.
+        """
         has = np.asarray(self.present[:, subset].any(axis=1))
         folds = [(train[has[train]], test[has[test]]) for train, test in self.folds]
         self._check(subset, folds)
@@ -185,7 +183,7 @@ class _SubsetScoring:
         if len(subset) < len(self.views):
             scores = self._refitted_scores(subset, has, folds)
         score, loss = (corrected_interval(own, folds) for own in (scores, whole - scores))
-        return _SubsetScore(scores, score, loss, float(has.mean()))
+        return scores, score, loss, float(has.mean())
 
     def _check(self, subset: tuple[int, ...], folds: list[Fold]) -> None:
         """Raise if too few samples have these views to fit or to score."""
@@ -274,14 +272,15 @@ def _tables(title: str, names: list[str], scores: dict[tuple[int, ...], _SubsetS
     return ViewValue(
         SummaryTable(f"Value of each view: {title}", "view", tuple(names), by_view),
         SummaryTable(f"Sets of views: {title}", "views", subsets, by_subset),
-        {name: own.scores for name, own in zip(subsets, found, strict=True)},
+        {name: own[0] for name, own in zip(subsets, found, strict=True)},
     )
 
 
 def _columns(name: str, sets: list[_SubsetScore], losses: list[_SubsetScore]) -> dict[str, Array]:
-    scores = interval_columns(name, [own.score for own in sets])
-    scores |= interval_columns("loss", [own.loss for own in losses])
-    return {**scores, "samples": np.array([own.samples for own in sets])}
+    _, scores, _, samples = zip(*sets, strict=True)
+    columns = interval_columns(name, scores)
+    columns |= interval_columns("loss", [loss for _, _, loss, _ in losses])
+    return {**columns, "samples": np.array(samples)}
 
 
 def view_importance(

@@ -91,12 +91,6 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
-def first_names(names: list[str], most: int) -> str:
-    """Return the first names, and the number of the others."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 @dataclass(frozen=True)
 class Scale:
     """Scores as percentages, or as they are.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, is_sparse, stack_rows
 from lokl._environment import versions
 from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
@@ -17,10 +17,9 @@ from lokl.explain.similarity import (
     kernel_pca,
     nearest_rows,
     sample_similarity,
-    stack_samples,
 )
 from lokl.explain.view_scores import ViewValue, subsets_tried
-from lokl.explain.views import Views, named_views, views_of
+from lokl.explain.views import Views, named_views, plain, views_of
 from lokl.report.content import (
     LeaderboardEntry,
     Report,
@@ -126,7 +125,7 @@ def sample_map(
         neighbours, _ = nearest_rows(similarity, rows, rows, rows, _NEIGHBOURS)
         support = None
     else:
-        similarity = sample_similarity(inner, stack_samples(Z, inner.support_vectors_))
+        similarity = sample_similarity(inner, stack_rows([plain(Z), plain(inner.support_vectors_)]))
         ids, truth = _support_samples(np.asarray(inner.support_), *training)
         # An explained sample that is also a support sample is not its own neighbour.
         row_of = {name: k for k, name in enumerate(explanation.ids)}
@@ -160,25 +159,22 @@ def view_summaries(
     value : ViewValue, default=None
         Scores of views with these names.
     """
-    rows = {} if value is None else {name: value.views.row(name) for name in value.views.rows}
     missing = 1.0 - explanation.presence.mean(axis=0)
-    return [
-        ViewSummary(
-            name,
-            width,
-            _interval(rows[name], "alone") if name in rows else None,
-            _interval(rows[name], "loss") if name in rows else None,
-            float(share),
-        )
-        for name, width, share in zip(explanation.views, columns, missing, strict=True)
-    ]
+    table = None if value is None else value.views
+    summaries = []
+    for name, width, share in zip(explanation.views, columns, missing.tolist(), strict=True):
+        scores: dict[str, Interval] = {}
+        if table is not None and name in table.rows:
+            scores = {kind: table.interval(name, kind) for kind in ("alone", "loss")}
+        summaries.append(ViewSummary(name, width, **scores, missing=share))
+    return summaries
 
 
 def view_subsets(value: ViewValue) -> list[ViewSubset]:
     """Return the scores of sets of views, best first."""
     names = value.views.rows
     subsets = [
-        ViewSubset(tuple(names[view] for view in views), _interval(value.subsets.row(row), "score"))
+        ViewSubset(tuple(names[view] for view in views), value.subsets.interval(row, "score"))
         for views, row in zip(subsets_tried(len(names)), value.subsets.rows, strict=True)
     ]
     return sorted(subsets, key=lambda subset: -subset.score.mean)
@@ -238,7 +234,3 @@ def _model_facts(inner: Any, X: Any, training: Sequence[Any] | None) -> dict[str
 
 def _n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _interval(row: Mapping[str, float], name: str) -> Interval:
-    return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -19,21 +19,28 @@ _COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.5)
 _QUANTILE = 1.959964
 
 
-def share_interval(cases: Array) -> Interval:
-    """Return the share of true cases with its 95 % Wilson interval, which stays in [0, 1]."""
-    if len(cases) == 0:
-        return Interval(np.nan)
-    number, n = int(np.sum(cases)), len(cases)
-    share, limits = number / n, binomtest(number, n).proportion_ci(method="wilson")
-    # Rounding must not put the share outside.
-    return Interval(share, min(float(limits.low), share), max(float(limits.high), share))
+def mean_interval(values: Any) -> Interval:
+    """Return a mean with its 95 % interval.
 
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,)
+        For booleans the mean is the share of True, and the interval is Wilson's, which stays in
+        [0, 1]. Otherwise it is from the normal distribution.
 
-def mean_interval(values: Array) -> Interval:
-    """Return a mean with its 95 % interval from the normal distribution."""
+    Returns
+    -------
+    interval : Interval
+        NaN without values; a mean without limits for a single number.
+    """
+    values = np.asarray(values)
     if len(values) == 0:
         return Interval(np.nan)
     mean = float(np.mean(values))
+    if values.dtype == bool:
+        ends = binomtest(int(values.sum()), len(values)).proportion_ci(method="wilson")
+        # Rounding must not put the share outside.
+        return Interval(mean, min(float(ends.low), mean), max(float(ends.high), mean))
     if len(values) == 1:
         return Interval(mean)
     reach = _QUANTILE * float(sem(values))
@@ -133,11 +140,7 @@ def reliability(explanation: Explanation) -> Reliability | None:
         more |= {"calibration": _calibration(confidence, right), "error": error}
         more["stated"] = (bars / len(right)).tolist()
     risk, patterns = _risk(~right, confidence), _patterns(presence, right)
-    return Reliability(len(right), share_interval(right), ranking, *risk, patterns, **more)
-
-
-def _interval(values: Array) -> Interval:
-    return share_interval(values) if values.dtype == bool else mean_interval(values)
+    return Reliability(len(right), mean_interval(right), ranking, *risk, patterns, **more)
 
 
 def _risk(
@@ -147,7 +150,7 @@ def _risk(
     if not np.isfinite(confidence).all():
         return [], []
     n, ranked = len(loss), loss[np.argsort(-confidence, kind="stable")]
-    risk = [(share, _interval(ranked[: max(1, round(share * n))])) for share in _COVERAGES]
+    risk = [(share, mean_interval(ranked[: max(1, round(share * n))])) for share in _COVERAGES]
     means = np.cumsum(ranked) / np.arange(1, n + 1)
     return risk, [((k + 1) / n, float(means[k])) for k in evenly_spaced(n, _POINTS).tolist()]
 
@@ -158,7 +161,7 @@ def _calibration(stated: Array, right: Array) -> list[CalibrationBin]:
     bins = []
     for k in np.unique(code).tolist():
         rows = code == k
-        share, mean = share_interval(right[rows]), float(stated[rows].mean())
+        share, mean = mean_interval(right[rows]), float(stated[rows].mean())
         bins.append(CalibrationBin(k / _BINS, (k + 1) / _BINS, mean, share, int(rows.sum())))
     return bins
 
@@ -170,7 +173,7 @@ def _patterns(presence: Array, values: Array) -> list[tuple[list[int], int, Inte
     patterns, code = np.unique(presence, axis=0, return_inverse=True)
     groups = [values[code.ravel() == k] for k in range(len(patterns))]
     found = [
-        (np.flatnonzero(~row).tolist(), len(group), _interval(group))
+        (np.flatnonzero(~row).tolist(), len(group), mean_interval(group))
         for row, group in zip(patterns, groups, strict=True)
     ]
     return sorted(found, key=lambda pattern: (-pattern[1], pattern[0]))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, evenly_spaced
+from lokl._text import shorten_list
 from lokl.explain.explanation import DISAGREE, Explanation, plain_value
 from lokl.explain.results import Interval
 from lokl.report import figures
@@ -16,7 +17,6 @@ from lokl.report.formatting import (
     Formatter,
     Scale,
     count,
-    first_names,
     format_percent,
     format_probability,
     share_places,
@@ -319,7 +319,7 @@ def headline_values(
         differ = np.nan_to_num(explanation.disagreement)
         order = np.argsort(-differ, kind="stable")
         names = [explanation.ids[k] for k in order[differ[order] >= DISAGREE]]
-        detail, query = (first_names(names, 4), "views=disagree") if names else (of, "")
+        detail, query = (shorten_list(names, 4), "views=disagree") if names else (of, "")
         yield str(len(names)), "samples whose views disagree", detail, query
     n_lacking = int((~explanation.presence.all(axis=1)).sum())
     if n_lacking:

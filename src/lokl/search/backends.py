@@ -9,7 +9,6 @@
   the last step as its estimator and one split, for one of the other backends.
 """
 
-import importlib
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from joblib.parallel import get_active_backend
-from scipy import sparse
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection._validation import _fit_and_score, _score
@@ -31,7 +29,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, is_sparse, stack_rows
 from lokl._methods import method_of
 from lokl._parameters import params_equal
 from lokl._threads import limit_blas_for
@@ -411,18 +409,7 @@ def _fit_transform(source: _TransformSource, train: Array, test: Array) -> Any:
     X_test, _ = _safe_split(steps, source.X, source.y, test, train)
     params = _check_method_params(source.X, source.fit_params, train)
     # Not fit and transform: some transformers treat training rows differently.
-    return _stack_rows([steps.fit_transform(X_train, y_train, **params), steps.transform(X_test)])
-
-
-def _stack_rows(parts: list[Any]) -> Any:
-    """Concatenate arrays, sparse matrices or data frames by rows."""
-    if all(map(is_sparse, parts)):
-        return sparse.vstack(parts, format="csr")
-    if all(hasattr(part, "columns") for part in parts):
-        # pandas or polars, whichever the transformers returned.
-        library = importlib.import_module(type(parts[0]).__module__.partition(".")[0])
-        return library.concat(parts)
-    return np.concatenate(parts)
+    return stack_rows([steps.fit_transform(X_train, y_train, **params), steps.transform(X_test)])
 
 
 def _n_bytes(X: Any) -> float:

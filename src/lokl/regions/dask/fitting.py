@@ -11,12 +11,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _get_feature_names
 
-from lokl._arrays import Array, column, is_sparse
+from lokl._arrays import Array, column, stack_rows
 from lokl._threads import single_threaded
 from lokl._warnings import DeferredWarnings, capture_warnings, reissue
 from lokl.base.model import publish
@@ -280,20 +279,6 @@ def _target_attributes(
     return model._encode_targets(np.tile(classes, 2), twice)[1], 1.0
 
 
-def stack_rows(parts: Sequence[Any]) -> Any:
-    """Concatenate the rows of arrays, CSR matrices or data frames; None for None."""
-    parts = [part for part in parts if part is None or part.shape[0]]
-    if len(parts) == 1 or parts[0] is None:
-        return parts[0]
-    if hasattr(parts[0], "iloc"):
-        import pandas
-
-        return pandas.concat(parts)
-    if is_sparse(parts[0]):
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
-
-
 def split_block(
     model: RegionEstimator,
     trunk: RegionTree,
@@ -342,7 +327,8 @@ def join_batch(
 ) -> RegionBatch:
     """Concatenate the rows of a batch, and divide them into regions."""
     present = [part for part in parts if part is not None]
-    samples, y, weight = (stack_rows([part[k] for part in present]) for k in range(3))
+    samples, y = (stack_rows([part[k] for part in present]) for k in range(2))
+    weight = None if present[0].weight is None else stack_rows([part.weight for part in present])
     with single_threaded():
         X, data = copy.copy(model)._validate_training(samples, y, weight)
         branches, members = grower.grow_branches(X, trunk, regions)
