@@ -1,9 +1,9 @@
-"""Compiled sequential minimal optimization (SMO): pair moves in a working set, and larger moves.
+"""Compiled sequential minimal optimization (SMO): pair moves in a working set.
 
-- :func:`smo` solves one small matrix. :func:`select` chooses its samples, and :func:`improve`
-  solves them and puts the result in its place.
-- :func:`climb` moves all free coefficients by conjugate gradients if there are many.
-- :func:`raise_costs` turns a solution into a warm start for larger costs.
+:func:`smo` solves one small matrix. :func:`select` chooses its samples, and :func:`improve` solves
+them and puts the result in its place. :func:`climb` moves all free coefficients by conjugate
+gradients if there are many. :func:`raise_costs` turns a solution into a warm start for larger
+costs.
 
 A `state` is the tuple of coefficients ``u`` and gradient ``t - (K + R) u``, both of shape (n,). A
 `box` is the tuple of lower bounds, upper bounds, epsilon and the diagonal of ``R``.
@@ -25,9 +25,8 @@ PURPOSES = {"smo": "the exact solver", "select": "working sets", "raise_costs": 
 
 # Length of the chunks whose largest value is found first, before its position.
 _CHUNK = 64
-# Limit on the conjugate directions of one climb, and the most free coefficients whose matrix is
-# copied.
-_DIRECTIONS, _MOST_FREE = 60, 2500
+# Limit on the conjugate directions of one climb.
+_DIRECTIONS = 60
 # Warm starts that `raise_costs` compares.
 STAY, SCALE_ALL, RAISE_BOUNDED = 0, 1, 2
 
@@ -308,8 +307,9 @@ def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps)
         As of :func:`smo`.
     n_moved : int
     """
-    coef = state[0]
-    count = index.shape[0]
+    coef, gradient = state
+    moved, change = moves
+    count, n_moved = index.shape[0], 0
     values, lower, upper = np.empty(count), np.empty(count), np.empty(count)
     for a in range(count):
         j = index[a]
@@ -320,144 +320,80 @@ def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps)
     for a in range(count):
         j, u = index[a], values[a]
         free = lower[a] < u < upper[a] and u != 0.0
-        rank[j] = (2 if free else 0) + (1 if u != coef[j] else 0)
-    return steps, curvature, _move(state, box[3], index, values, moves)
-
-
-@njit(**INNER)
-def _move(state, ridge, index, values, moves):
-    """Set coefficients of some samples, write their moves, and return how many changed.
-
-    The gradient is updated for the ridge only.
-    """
-    coef, gradient = state
-    moved, change = moves
-    n_moved = 0
-    for a in range(index.shape[0]):
-        j = index[a]
-        step = values[a] - coef[j]
+        step = u - coef[j]
+        rank[j] = (2 if free else 0) + (1 if step != 0.0 else 0)
         if step != 0.0:
-            coef[j] = values[a]
-            gradient[j] -= ridge[j] * step
+            coef[j] = u
+            gradient[j] -= box[3][j] * step
             moved[n_moved], change[n_moved] = j, step
             n_moved += 1
-    return n_moved
+    return steps, curvature, n_moved
 
 
 @njit(**LOOP)
-def climb(matrix, state, box, moves, tol):
-    """Move all free coefficients by conjugate gradients, which raises the objective.
+def climb(system, coef, slope, low, high, tol):
+    """Move free coefficients by conjugate gradients, which raises the objective.
 
     Near the optimum of a large cost hundreds of coefficients are free, and pair moves need many
     steps to balance them. A direction costs one product with their matrix. A coefficient that
-    reaches a bound stays there, and the directions start again. Writes moves as :func:`improve`
-    does, and returns their number.
+    reaches a bound stays there, and the directions start again. The sum stays the same.
+
+    Parameters
+    ----------
+    system : array of shape (n_free, n_free)
+        ``K + R`` of the free coefficients.
+    coef, slope : arrays of shape (n_free,)
+        Updated in place.
+    low, high : arrays of shape (n_free,)
+        Bounds between which the slope does not jump.
+    tol : float
+        Twice the range of slopes that is left.
     """
-    coef, gradient = state
-    epsilon = box[2]
-    free, low, high = _free(coef, box)
-    count = free.shape[0]
-    if count > _MOST_FREE:
-        return 0
-    small = np.empty((count, count), matrix.dtype)
-    copy_block(matrix, free, box, small)
-    u, slope, direction = np.empty(count), np.empty(count), np.zeros(count)
-    for a in range(count):
-        u[a] = coef[free[a]]
-        slope[a] = gradient[free[a]] - (epsilon if u[a] > 0.0 else -epsilon)
-    moving = np.ones(count, np.bool_)
-    before = 0.0
+    start, moving = coef.copy(), np.ones(coef.shape[0])
+    direction, before = np.zeros_like(coef), 0.0
     for _ in range(_DIRECTIONS):
-        middle, length, width = _slope_spread(slope, moving)
-        if width <= 0.5 * tol:
+        centred = (slope - (slope * moving).sum() / max(moving.sum(), 1.0)) * moving
+        if centred.max() - centred.min() <= 0.5 * tol:
             break
+        length = (centred * centred).sum()
         share = length / before if before > 0.0 else 0.0
-        for a in range(count):
-            direction[a] = slope[a] - middle + share * direction[a] if moving[a] else 0.0
-        product = _product(small, direction)
-        rise = curve = 0.0
-        reach = np.inf
-        for a in range(count):
-            rise += (slope[a] - middle) * direction[a]
-            curve += direction[a] * product[a]
-            if direction[a] > 0.0:
-                reach = min(reach, (high[a] - u[a]) / direction[a])
-            elif direction[a] < 0.0:
-                reach = min(reach, (low[a] - u[a]) / direction[a])
+        direction = (centred + share * direction) * moving
+        product = _product(system, direction)
+        rise, curve, reach = (centred * direction).sum(), (direction * product).sum(), np.inf
         if curve <= 0.0 or rise <= 0.0:
             break
+        for a in range(coef.shape[0]):
+            if direction[a] != 0.0:
+                bound = high[a] if direction[a] > 0.0 else low[a]
+                reach = min(reach, (bound - coef[a]) / direction[a])
         step = min(rise / curve, reach)
         before = length if step < reach else 0.0
-        for a in range(count):
-            u[a] += step * direction[a]
-            slope[a] -= step * product[a]
-            if step == reach and moving[a]:
-                room = high[a] - u[a] if direction[a] > 0.0 else u[a] - low[a]
-                if room <= 1e-9 * abs(direction[a]) * reach:
-                    u[a] = high[a] if direction[a] > 0.0 else low[a]
-                    moving[a] = False
-    _keep_sum(u, coef, free, low, high)
-    return _move(state, box[3], free, u, moves)
-
-
-@njit(**INNER)
-def _free(coef, box):
-    """Return the free coefficients and their bounds, which are 0 where the slope jumps there."""
-    n, epsilon = coef.shape[0], box[2]
-    free, low, high = np.empty(n, np.int64), np.empty(n), np.empty(n)
-    count = 0
-    for j in range(n):
-        u = coef[j]
-        if box[0][j] < u < box[1][j] and u != 0.0:
-            free[count] = j
-            low[count] = 0.0 if (epsilon > 0.0 and u > 0.0) else box[0][j]
-            high[count] = 0.0 if (epsilon > 0.0 and u < 0.0) else box[1][j]
-            count += 1
-    return free[:count], low[:count], high[:count]
-
-
-@njit(**INNER)
-def _slope_spread(slope, moving):
-    """Return the mean of the moving slopes, their sum of squares around it, and their range."""
-    total, count = 0.0, 0
-    for a in range(slope.shape[0]):
-        if moving[a]:
-            total += slope[a]
-            count += 1
-    middle = total / max(count, 1)
-    squares, least, most = 0.0, 0.0, 0.0
-    for a in range(slope.shape[0]):
-        if moving[a]:
-            centred = slope[a] - middle
-            squares += centred * centred
-            least, most = min(least, centred), max(most, centred)
-    return middle, squares, most - least
+        coef += step * direction
+        slope -= step * product
+        for a in range(coef.shape[0] if step == reach else 0):
+            bound = high[a] if direction[a] > 0.0 else low[a]
+            if moving[a] and abs(bound - coef[a]) <= 1e-9 * abs(direction[a]) * reach:
+                coef[a], moving[a] = bound, 0.0
+    # Rounding has changed the sum; a coefficient with enough room restores it.
+    excess = (coef - start).sum()
+    for a in range(coef.shape[0]):
+        if low[a] < coef[a] < high[a] and low[a] < coef[a] - excess < high[a]:
+            coef[a] -= excess
+            break
 
 
 @njit(**INNER, fastmath={"nsz", "contract", "reassoc"})
-def _product(small, direction):
-    """Return ``small @ direction``, computed in the precision of the matrix."""
-    count = small.shape[0]
-    rounded = direction.astype(small.dtype)
+def _product(system, direction):
+    """Return ``system @ direction``, computed in the precision of the matrix."""
+    count = system.shape[0]
+    rounded = direction.astype(system.dtype)
     out = np.empty(count)
     for a in range(count):
-        row, total = small[a], small.dtype.type(0.0)
+        row, total = system[a], system.dtype.type(0.0)
         for b in range(count):
             total += row[b] * rounded[b]
         out[a] = total
     return out
-
-
-@njit(**INNER)
-def _keep_sum(u, coef, free, low, high):
-    """Restore the sum of the coefficients, which rounding has changed, in one with enough room."""
-    count, excess = free.shape[0], 0.0
-    for a in range(count):
-        excess += u[a] - coef[free[a]]
-    for a in range(count):
-        if low[a] < u[a] < high[a] and low[a] < u[a] - excess < high[a]:
-            u[a] -= excess
-            break
 
 
 @njit(**LOOP)

@@ -52,6 +52,8 @@ _STEPS_PER_CALL, _STEPS_TO_CEILING, _STEPS_TO_CLIMB = 100_000, 1000, (5000, 2000
 # Pair moves after which a small problem counts as hard and interior point steps begin, and the
 # multiple of these moves after which a problem that they did not solve is given up.
 _EASY, _AFTERWARDS = 10_000, 3
+# Most free coefficients whose matrix is copied to move them at once.
+_MOST_COPIED = 2500
 # Default limit on rounds, each of which costs as much as thousands of steps in a small set.
 _ROUNDS, _ROUNDS_PER_SAMPLE = 5000, 0.1
 # Rounds of polishing, and the violation at which a solution counts as exact.
@@ -398,13 +400,9 @@ class BlockSolver:
         if self._is_whole and set_gradient.dtype == np.float64:
             gradient[:] = set_gradient
         else:
-            self._subtract_moves(n_moved)
+            moved, change = self._moves
+            self._subtract(moved[:n_moved], change[:n_moved], gradient)
         return bool(steps > 0)
-
-    def _subtract_moves(self, count: int) -> None:
-        """Update the gradient after the first `count` moves of the buffer."""
-        moved, change = self._moves
-        self._subtract(moved[:count], change[:count], self.state[1])
 
     def _subtract(self, index: Array, change: Array, gradient: Array) -> None:
         """Compute ``gradient -= K[:, index] @ change``."""
@@ -421,13 +419,21 @@ class BlockSolver:
         coefficients are too many for a factor; conjugate gradients move them, which saves about a
         fifth of the time of a cost path.
         """
-        if np.count_nonzero(self.problem.is_free(self.state[0])) > MOST_FREE:
-            if not self.is_precise:
-                n_moved = _smo.climb(self.matrix, self.state, self._box, self._moves, self.tol)
-                self._subtract_moves(n_moved)
+        problem, (coef, gradient) = self.problem, self.state
+        free = np.flatnonzero(problem.is_free(coef))
+        if len(free) > MOST_FREE:
+            if not self.is_precise and len(free) <= _MOST_COPIED:
+                system = np.empty((len(free), len(free)), dtype=np.float32)
+                _smo.copy_block(self.matrix, free, self._box, system)
+                values, bounds = coef[free], problem.one_sided(coef)
+                slopes = gradient[free] - problem.epsilon * np.sign(values)
+                _smo.climb(system, values, slopes, bounds[0][free], bounds[1][free], self.tol)
+                change, coef[free] = values - coef[free], values
+                gradient[free] -= problem.ridge[free] * change
+                self._subtract(free, change, gradient)
             return
         point = self.state
-        for coef, gradient, is_whole in newton_steps(self.matrix, self.problem, *point):
+        for coef, gradient, is_whole in newton_steps(self.matrix, problem, *point):
             point = coef, gradient
             if is_whole:
                 break

@@ -70,9 +70,7 @@ def newton_steps(
     Each is given by coefficients, gradient and whether no bound was reached on the way. The
     objective does not fall. Arguments as in :func:`polish`.
     """
-    # Coefficients keep their sign if the slope jumps at zero.
-    lower = np.where((coef > 0) & (problem.epsilon > 0), 0.0, problem.lower)
-    upper = np.where((coef < 0) & (problem.epsilon > 0), 0.0, problem.upper)
+    lower, upper = problem.one_sided(coef)
     for _ in range(_NEWTON_STEPS):
         step = _newton_step(matrix, problem, coef, gradient, lower, upper)
         if step is None:

@@ -220,13 +220,10 @@ def balanced(problem: Problem, coef: Array) -> Array:
         if abs(excess) <= 1e-14 * float(np.abs(coef).sum()):
             return coef
         free = np.flatnonzero(problem.is_free(coef))
-        floor, ceiling = problem.lower[free], problem.upper[free]
-        if problem.epsilon:
-            floor = np.where(coef[free] > 0, 0.0, floor)
-            ceiling = np.where(coef[free] < 0, 0.0, ceiling)
         if len(free) == 0:
             break
-        coef[free] = np.clip(coef[free] - excess / len(free), floor, ceiling)
+        floor, ceiling = problem.one_sided(coef)
+        coef[free] = np.clip(coef[free] - excess / len(free), floor[free], ceiling[free])
     return problem.feasible(coef)
 
 

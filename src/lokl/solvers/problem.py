@@ -71,6 +71,11 @@ class Problem:
         """Return the mask of coefficients that are neither zero nor at a bound, (n_samples,)."""
         return np.asarray((coef > self.lower) & (coef < self.upper) & (coef != 0))
 
+    def one_sided(self, coef: Array) -> tuple[Array, Array]:
+        """Return bounds between which coefficients keep their sign, if the slope jumps at zero."""
+        lower = np.where((coef > 0) & (self.epsilon > 0), 0.0, self.lower)
+        return lower, np.where((coef < 0) & (self.epsilon > 0), 0.0, self.upper)
+
     def violations(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
         """Return the gain of raising and the loss of lowering each coefficient.
 
