@@ -13,7 +13,7 @@ from lokl._compiled import FIRST_USE, compilation_message
 SUBTRACT = """
 import numpy as np
 from lokl._compiled import CompiledModule
-rows = CompiledModule("lokl.gram._rows")
+rows = CompiledModule("lokl.gram._mixing")
 for dtype in ("float32", "float64", "float32"):
     rows.subtract_rows(0, 3, np.ones((2, 3), dtype), np.arange(2), np.ones(2), np.zeros(3))
 """
@@ -21,7 +21,7 @@ FITS = """
 import numpy as np
 from scipy import sparse
 from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
-from lokl.gram import _mixing, _rows
+from lokl.gram import _mixing
 from lokl.kernels import RBF, Linear, Polynomial
 from lokl.solvers import _smo
 
@@ -34,7 +34,7 @@ UniformMKLClassifier(kernels).fit(X, y)
 UniformMKLRegressor([RBF()]).fit(X, X[:, 0])
 UniformMKLClassifier([RBF()]).fit(sparse.csr_matrix(X * (X > 1)), y)
 LMKLClassifier(kernels, max_iter=2).fit(X[:100], y[:100])
-for module in (_mixing, _rows, _smo):
+for module in (_mixing, _smo):
     for name, loop in vars(module).items():
         # Functions inside of loops are compiled with them, and only in the process that does so.
         if name.startswith("_"):
@@ -79,10 +79,10 @@ def test_every_loop_is_compiled_once_for_each_precision():
 
 
 def test_purposes_name_loops_in_lines_that_fit_a_terminal():
-    from lokl.gram import _mixing, _rows
+    from lokl.gram import _mixing
     from lokl.solvers import _mwu, _smo
 
-    for module in (_mixing, _rows, _mwu, _smo):
+    for module in (_mixing, _mwu, _smo):
         for name in module.PURPOSES:
             assert hasattr(getattr(module, name), "signatures")
             assert len(compilation_message(module, name, "double")) < 80

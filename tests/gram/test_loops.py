@@ -12,7 +12,7 @@ from numba import njit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from lokl.gram import _mixing, _rows
+from lokl.gram import _mixing
 from lokl.gram._mixing import (
     GAUSSIAN,
     LINEAR,
@@ -49,10 +49,9 @@ def denormal(values):
 def test_no_constant_of_another_file_is_frozen_into_compiled_code():
     # Numba's cache on disk looks only at the file of a function: after a change of an imported
     # number, the old code would go on with the old one.
-    for module in (_mixing, _rows):
-        tree = ast.parse(Path(module.__file__).read_text())
-        imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        assert not [name for name in imported if name.startswith("lokl")]
+    tree = ast.parse(Path(_mixing.__file__).read_text())
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not [name for name in imported if name.startswith("lokl")]
 
 
 @njit(fastmath=_mixing._FAST)
@@ -361,7 +360,7 @@ def test_subtract_rows(dtype, seed, n, count, cut):
     slots, coef, target = rng.permutation(12)[:count], rng.normal(size=count), rng.normal(size=n)
     expected = target - coef @ slab[slots].astype(np.float64)
     for s, e in ((0, int(cut * n)), (int(cut * n), n)):
-        _rows.subtract_rows(s, e, slab, slots, coef, target)
+        _mixing.subtract_rows(s, e, slab, slots, coef, target)
     # Sums are in double precision, whatever the rows are stored in.
     assert_allclose(target, expected, rtol=1e-12, atol=1e-12)
 

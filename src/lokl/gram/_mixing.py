@@ -1,4 +1,4 @@
-"""Compiled loops that turn inner products into rows of one gated Gram matrix.
+"""Compiled loops: inner products into rows of one gated Gram matrix, copies and sums of rows.
 
 Columns are cut into tiles short enough to stay in the first-level cache while all kernels of a
 program pass over them. A Gaussian whose gamma is twice the gamma of the one before is the square of
@@ -28,6 +28,9 @@ PURPOSES = {
     "dots_sparse": "inner products of sparse samples",
     "kernel_sums": "the contributions of single kernels",
     "values_by_kernel": "the values of single kernels",
+    "subtract_rows": "gradients",
+    "look_up": "stored kernels",
+    "weigh_columns": "streamed features",
 }
 
 # Codes of the operations of kernels on an inner product, and of squaring the kernel before.
@@ -63,9 +66,10 @@ Loads = namedtuple("Loads", "coefs damping begin")
 
 # No reassociation and no reciprocals: the rounding laws in the tests hold with these flags.
 _FAST = {"nnan", "nsz", "contract"}
-# Options of loops that Python calls, and of functions that only loops call. Without wrappers they
-# compile in half the time.
-_LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "fastmath": _FAST}
+# Options of loops that copy and sum rows, of the other loops that Python calls, and of functions
+# that only loops call. Without wrappers they compile in half the time.
+_COPY = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+_LOOP = {**_COPY, "fastmath": _FAST}
 _INNER = {**_LOOP, "no_cpython_wrapper": True}
 
 # ln(2)^k / k!, k = 12 .. 0
@@ -148,11 +152,12 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
 
 
 @njit(**_INNER)
-def _add_squares(weights, values, out):
+def _add_squares(weights, gates, values, out):
     """Add up to four Gaussians of doubled gamma at once: `values` squared one to four times.
 
     One pass instead of four, with all intermediate values in registers. Fewer than four are given
-    by weights of zero.
+    by weights of zero. `gates` are four arrays with a factor for each entry, or None for constant
+    gates; a version is compiled for each.
     """
     a, b, c, d = weights
     least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
@@ -167,27 +172,11 @@ def _add_squares(weights, values, out):
         root = third if third >= least else zero
         fourth = root * root
         values[j] = fourth
-        out[j] += a * first + b * second + c * third + d * fourth
-
-
-@njit(**_INNER)
-def _add_gated_squares(weights, gates, values, out):
-    """Add squares as :func:`_add_squares` does, with a gate for each of them."""
-    a, b, c, d = weights
-    x, y, z, w = gates
-    least = values.dtype.type(2.0**-50 if values.itemsize == 4 else 2.0**-450)
-    zero = values.dtype.type(0.0)
-    for j in range(out.shape[0]):
-        root = values[j] if values[j] >= least else zero
-        first = root * root
-        root = first if first >= least else zero
-        second = root * root
-        root = second if second >= least else zero
-        third = root * root
-        root = third if third >= least else zero
-        fourth = root * root
-        values[j] = fourth
-        out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
+        if gates is None:
+            out[j] += a * first + b * second + c * third + d * fourth
+        else:
+            x, y, z, w = gates
+            out[j] += a * x[j] * first + b * y[j] * second + c * z[j] * third + d * w[j] * fourth
 
 
 @njit(**_INNER)
@@ -232,19 +221,16 @@ def _mix_row(program, dots, sides, place, values, out):
             rungs += 1
         if rungs > 1:
             k, m = i + min(2, rungs - 1), i + min(3, rungs - 1)
+            scale = left[:, 0, p] if rank else weights
+            third = scale[k] if rungs > 2 else zero
+            four = (scale[i], scale[i + 1], third, scale[m] if rungs > 3 else zero)
             if rank:
-                third = left[k, 0, p] if rungs > 2 else zero
-                fourth = left[m, 0, p] if rungs > 3 else zero
-                four = (left[i, 0, p], left[i + 1, 0, p], third, fourth)
                 # Contiguous pieces, each indexed separately: loops over them vectorise.
-                a, b = right[i, 0, first:last], right[i + 1, 0, first:last]
-                c, d = right[k, 0, first:last], right[m, 0, first:last]
-                _add_gated_squares(four, (a, b, c, d), values, out)
+                x, y = right[i, 0, first:last], right[i + 1, 0, first:last]
+                z, w = right[k, 0, first:last], right[m, 0, first:last]
+                _add_squares(four, (x, y, z, w), values, out)
             else:
-                third = weights[k] if rungs > 2 else zero
-                fourth = weights[m] if rungs > 3 else zero
-                four = (weights[i], weights[i + 1], third, fourth)
-                _add_squares(four, values, out)
+                _add_squares(four, None, values, out)
             i += rungs
             continue
         if rank == 0 and operations[i] == LINEAR:
@@ -386,3 +372,116 @@ def values_by_kernel(start, stop, program, dots, norms, members, out):
                 written = out[p, members[i], first:last]
                 for j in range(last - first):
                     written[j] = part[j]
+
+
+@njit(**_COPY)
+def mirror(start, stop, matrix):
+    """Copy the upper triangle of the columns ``start:stop`` below the diagonal."""
+    block = 64
+    for first in range(start, stop, block):
+        last = min(first + block, stop)
+        for above in range(0, last, block):
+            end = min(above + block, last)
+            # Pieces of rows are written: scattered writes are much slower than scattered reads.
+            for j in range(first, last):
+                row = matrix[j]
+                for i in range(above, min(end, j)):
+                    row[i] = matrix[i, j]
+
+
+@njit(**_COPY, fastmath={"nsz", "contract"})
+def subtract_rows(start, stop, slab, slots, coef, target):
+    """Compute ``target[start:stop] -= coef @ slab[slots, start:stop]``, summed in float64."""
+    total = np.empty(TILE)
+    count = slots.shape[0]
+    for s in range(start, stop, TILE):
+        e = min(s + TILE, stop)
+        n = e - s
+        total[:n] = 0.0
+        k = 0
+        while k + 4 <= count:
+            a, b, c, d = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
+            x = slab[slots[k], s:e]
+            y = slab[slots[k + 1], s:e]
+            z = slab[slots[k + 2], s:e]
+            w = slab[slots[k + 3], s:e]
+            for j in range(n):
+                total[j] += a * x[j] + b * y[j] + c * z[j] + d * w[j]
+            k += 4
+        while k < count:
+            a = coef[k]
+            x = slab[slots[k], s:e]
+            for j in range(n):
+                total[j] += a * x[j]
+            k += 1
+        for j in range(n):
+            target[s + j] -= total[j]
+
+
+@njit(**_COPY)
+def gather(start, stop, slab, slots, columns, out_rows, out):
+    """Write ``out[out_rows[p], q] = slab[slots[p], columns[q]]`` for ``start <= p < stop``."""
+    for p in range(start, stop):
+        source = slab[slots[p]]
+        target = out[out_rows[p]]
+        for q in range(columns.shape[0]):
+            target[q] = source[columns[q]]
+
+
+@njit(**_COPY)
+def look_up(start, stop, matrix, left, right, place):
+    """Write values ``f[p] g[q] matrix[rows[p], columns[q]]`` for ``start <= p < stop``.
+
+    `left` is (rows, f), `right` is (columns, g), and `place` is a :class:`Target`.
+    """
+    rows, near = left
+    columns, far = right
+    for p in range(start, stop):
+        source, factor = matrix[rows[p]], near[p]
+        target = place.out[place.rows[p]]
+        if place.accumulate:
+            for q in range(columns.shape[0]):
+                target[q] += factor * far[q] * source[columns[q]]
+        else:
+            for q in range(columns.shape[0]):
+                target[q] = factor * far[q] * source[columns[q]]
+
+
+@njit(**_COPY, fastmath={"nsz", "contract", "reassoc"})
+def weigh_columns(tile, starts, loads, out):
+    """Write ``out[p, i, q] = <tile[p, columns of i], loads[q, columns of i]>``, in float64.
+
+    The columns of `i` are ``starts[i]:starts[i + 1]``.
+    """
+    for p in range(tile.shape[0]):
+        for i in range(starts.shape[0] - 1):
+            row = tile[p, starts[i] : starts[i + 1]]
+            for q in range(loads.shape[0]):
+                load = loads[q, starts[i] : starts[i + 1]]
+                total = 0.0
+                for k in range(row.shape[0]):
+                    total += row[k] * load[k]
+                out[p, i, q] = total
+
+
+@njit(**_COPY, fastmath={"nsz", "contract"})
+def add_columns(tile, starts, coef, sums):
+    """Compute ``sums[q, columns of i] += coef[:, i, q] @ tile[:, columns of i]`` in float64."""
+    count = tile.shape[0]
+    for i in range(starts.shape[0] - 1):
+        first, last = starts[i], starts[i + 1]
+        for q in range(sums.shape[0]):
+            total = sums[q, first:last]
+            p = 0
+            while p + 4 <= count:
+                a, b, c, d = coef[p, i, q], coef[p + 1, i, q], coef[p + 2, i, q], coef[p + 3, i, q]
+                x, y = tile[p, first:last], tile[p + 1, first:last]
+                z, w = tile[p + 2, first:last], tile[p + 3, first:last]
+                for k in range(last - first):
+                    total[k] += a * x[k] + b * y[k] + c * z[k] + d * w[k]
+                p += 4
+            while p < count:
+                a, x = coef[p, i, q], tile[p, first:last]
+                for k in range(last - first):
+                    total[k] += a * x[k]
+                p += 1

@@ -38,7 +38,7 @@ from lokl._warnings import warn_once
 from lokl.gram import mixing
 from lokl.gram.plan import GramPlan, Points
 
-_rows = CompiledModule("lokl.gram._rows")
+_mixing = CompiledModule("lokl.gram._mixing")
 
 # Smallest pivots of a kernel's factor, relative to its largest entry, by the bytes of a number.
 # Below it features would be rounding, because columns have only this precision.
@@ -81,7 +81,7 @@ def sum_by_kernel(tile: Array, starts: Array, loads: Array) -> Array:
     flat, count = loads.reshape(len(loads), int(np.prod(loads.shape[1:]))), len(starts) - 1
     if _is_mixed(tile, flat):
         out = np.empty((len(tile), count, flat.shape[1]))
-        _rows.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
+        _mixing.weigh_columns(tile, starts, np.ascontiguousarray(flat.T), out)
     else:
         spans = [slice(*pair) for pair in pairwise(starts)]
         sums = [multiply(tile[:, span], np.ascontiguousarray(flat[span])) for span in spans]
@@ -100,7 +100,7 @@ def add_by_kernel(tile: Array, starts: Array, coef: Array, sums: Array) -> None:
     sums : array of shape (n_columns, size)
     """
     if _is_mixed(tile, coef):
-        _rows.add_columns(tile, starts, coef, sums)
+        _mixing.add_columns(tile, starts, coef, sums)
         return
     for i, (first, last) in enumerate(pairwise(starts)):
         sums[:, first:last] += multiply(tile[:, first:last].T, np.ascontiguousarray(coef[:, i])).T

@@ -24,7 +24,7 @@ from lokl.kernels.base import Kernel
 if TYPE_CHECKING:
     from lokl.gram.gated_kernel import Expansion, GatedKernel
 
-_rows = CompiledModule("lokl.gram._rows")
+_mixing = CompiledModule("lokl.gram._mixing")
 
 # Rows that are worth a thread of their own if they are only copied.
 _COPIED_ROWS = 64
@@ -330,7 +330,7 @@ class GatedGram:
             slots = cache.slots(rows)
             stored = np.flatnonzero(slots >= 0)
             work = (cache.slab, slots[stored], columns, stored, out)
-            run_chunked(_rows.gather, len(stored), _COPIED_ROWS, *work)
+            run_chunked(_mixing.gather, len(stored), _COPIED_ROWS, *work)
             missing = np.flatnonzero(slots < 0)
         if len(missing):
             # All samples on the left: their layouts are made once and serve every block.
@@ -401,7 +401,7 @@ class GatedGram:
             part = slice(start, start + cache.capacity)
             slots = self.store(index[part])
             arguments = (read_only(cache.slab), slots, coef[part], target)
-            run_chunked(_rows.subtract_rows, self.n_samples, TILE, *arguments)
+            run_chunked(_mixing.subtract_rows, self.n_samples, TILE, *arguments)
 
     def dot(self, coef: Array) -> Array:
         """Return ``K @ coef`` for coefficients (n_samples,) or (n_samples, n_columns)."""

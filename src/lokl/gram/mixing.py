@@ -18,7 +18,6 @@ from lokl.gram.memory import RowCache
 from lokl.gram.plan import Points
 
 _mixing = CompiledModule("lokl.gram._mixing")
-_rows = CompiledModule("lokl.gram._rows")
 
 # Rows that are worth a thread of their own.
 _SUMMED_ROWS, _COPIED_ROWS = 8, 256
@@ -63,7 +62,7 @@ def fill_symmetric(points: Points, out: Array) -> None:
     for k, work in enumerate(_families(points, points, out, rows)):
         points.layouts[k].mix_half(work)
     if any(layout.halves for layout in points.layouts):
-        run_chunked(_rows.mirror, points.n_samples, _COPIED_ROWS, out)
+        run_chunked(_mixing.mirror, points.n_samples, _COPIED_ROWS, out)
     _finish(points, rows, points, out, rows)
 
 
@@ -117,7 +116,7 @@ def _look_up(left: Points, rows: Array, right: Points, target: Any) -> list[int]
             )
         ]
         work = (read_only(lookup.matrix), *sides, target)
-        run_chunked(_rows.look_up, len(rows), _COPIED_ROWS, *work)
+        run_chunked(_mixing.look_up, len(rows), _COPIED_ROWS, *work)
         target = target._replace(accumulate=True)
         done.append(i)
     return done

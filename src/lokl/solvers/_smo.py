@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from lokl._compiled import INNER, LOOP
-from lokl.gram._rows import subtract_rows
+from lokl.gram._mixing import subtract_rows
 
 # mypy: ignore-errors
 # Types here are numba's, read at compile time.

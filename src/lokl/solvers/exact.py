@@ -28,7 +28,7 @@ from lokl.solvers.free_set import MOST_FREE, interior, newton_steps, polish
 from lokl.solvers.problem import Dual, Problem
 
 _smo = CompiledModule("lokl.solvers._smo")
-_rows = CompiledModule("lokl.gram._rows")
+_mixing = CompiledModule("lokl.gram._mixing")
 
 logger = logging.getLogger("lokl")
 
@@ -409,7 +409,7 @@ class BlockSolver:
         if self.gram is not None:
             self.gram.subtract(index, change, gradient)
         else:
-            _rows.subtract_rows(0, len(gradient), self.matrix, index, change, gradient)
+            _mixing.subtract_rows(0, len(gradient), self.matrix, index, change, gradient)
 
     def _climb(self) -> None:
         """Move all free coefficients towards their best values.
