@@ -157,11 +157,6 @@ class FeatureMap(ABC):
         """Turn columns into features, in place; the default is for columns that are features."""
 
     @property
-    def landmarks(self) -> Array:
-        """Indices of the landmarks among the training samples, (n_landmarks,)."""
-        return np.empty(0, dtype=np.intp)
-
-    @property
     def size(self) -> int:
         return sum(self.sizes)
 
@@ -311,10 +306,6 @@ class LandmarkMap(FeatureMap):
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(map(len, self.factors))
-
-    @property
-    def landmarks(self) -> Array:
-        return self.chosen
 
     def cast(self, plan: GramPlan) -> "LandmarkMap":
         if plan.dtype == self.plan.dtype:

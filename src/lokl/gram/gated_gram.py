@@ -81,7 +81,10 @@ class InnerProducts:
         pair_normalized : bool, default=False
             Divide by ``sum_i <h_i(x), h_i(z)>``.
         """
-        points = self.prepare(kernels, gates, pair_normalized)
+        return self._gram(self.prepare(kernels, gates, pair_normalized))
+
+    def _gram(self, points: Points) -> "GatedGram":
+        """Return the matrix of prepared samples."""
         ranks = ranks_of(points.gates)
         if ranks is None:
             return GatedGram.of(self, points)
@@ -220,8 +223,9 @@ class GatedGram:
         """
         from lokl.gram.gated_kernel import SupportExpansion
 
-        support = support_of(coef)
-        return SupportExpansion(kernel, intercept, self.points.take(support), coef[support])
+        support, points = self._support(coef)
+        rank = self.gates.shape[2]
+        return SupportExpansion(kernel, intercept, self.plan, rank, points, coef[support])
 
     @property
     def _row_share(self) -> float:

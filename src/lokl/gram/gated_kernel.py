@@ -128,20 +128,16 @@ class Expansion(ABC):
     ----------
     kernel : GatedKernel
     intercept : array of shape (n_functions,)
+    plan : GramPlan
+        Plan of the kernels between new samples and the stored ones.
+    rank : int
+        Rank of the gates.
     """
 
     kernel: GatedKernel
     intercept: Array
-
-    @property
-    @abstractmethod
-    def plan(self) -> GramPlan:
-        """Plan of the kernels between new samples and the stored ones."""
-
-    @property
-    @abstractmethod
-    def rank(self) -> int:
-        """Rank of the gates."""
+    plan: GramPlan
+    rank: int
 
     @abstractmethod
     def contributions(self, points: Points) -> Array:
@@ -195,20 +191,12 @@ class SupportExpansion(Expansion):
     Attributes
     ----------
     points : Points
-        The samples with a coefficient, and the plan of the kernel.
+        The samples with a coefficient.
     coef : array of shape (n_points, n_functions)
     """
 
     points: Points
     coef: Array
-
-    @property
-    def plan(self) -> GramPlan:
-        return self.points.plan
-
-    @property
-    def rank(self) -> int:
-        return int(self.points.gates.shape[2])
 
     def at(self, points: Points) -> Array:
         product = np.zeros((points.n_samples, self.coef.shape[1]))

@@ -41,8 +41,9 @@ _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 # Samples are centred if more than this share of their entries is not zero.
 _DENSE_SHARE = 0.5
 
-# Program, sides and target of the compiled loops.
-Work = tuple[Any, Any, Any]
+# Program, sides and target of the compiled loops, and whether only half of a symmetric matrix is
+# needed.
+Work = tuple[Any, Any, Any, bool]
 # Columns that kernels use, None for all; and a number for each of them.
 Columns = tuple[int, ...] | None
 Numbers = tuple[float, ...] | None
@@ -56,7 +57,7 @@ class Layout(ABC):
     X : {array, CSR matrix} of shape (n_samples, n_columns)
     """
 
-    # Whether `mix_half` computes only half of a symmetric matrix.
+    # Whether `mix` can compute only half of a symmetric matrix.
     halves: ClassVar[bool] = False
 
     def __init__(self, X: Any):
@@ -143,8 +144,12 @@ class Layout(ABC):
         return np.asarray(cache.slab[slots])
 
     def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
-        """Write all gated kernels between the samples `rows` and the samples of `right`."""
-        program, sides, target = work
+        """Write all gated kernels between the samples `rows` and the samples of `right`.
+
+        If only half is needed, `rows` and `right` are all samples, and the entries below the
+        diagonal may be left out.
+        """
+        program, sides, target, _ = work
         count = -(-right.n_samples // right.width)
         tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
         for part, dots in self.products(rows, right, cache=cache):
@@ -152,10 +157,6 @@ class Layout(ABC):
             products = _mixing.Products(dots, _no_pair(dots.dtype))
             arguments = (program, products, rows[part], sides, piece, tiles)
             run_chunked(_mixing.mix, count, 1, *arguments)
-
-    def mix_half(self, work: Work) -> None:
-        """Write the kernels among all samples, at least on and above the diagonal."""
-        self.mix(np.arange(self.n_samples), self, work)
 
     def __getstate__(self) -> dict[str, Any]:
         # Lists and panels contain the samples once more.
@@ -230,19 +231,11 @@ class Panels(Layout):
         run_chunked(task, right.n_samples - begin, right.width)
 
     def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
-        self._mix(rows, right, work, np.arange(len(right.panels)), half=False)
-
-    def mix_half(self, work: Work) -> None:
-        # Long and short columns alternate, so that equal numbers of them are equal work.
-        count = len(self.panels)
-        order = np.empty(count, dtype=np.int64)
-        order[::2] = np.arange((count + 1) // 2)
-        order[1::2] = np.arange(count - 1, (count + 1) // 2 - 1, -1)
-        self._mix(np.arange(self.n_samples), self, work, order, half=True)
-
-    def _mix(self, rows: Array, right: Any, work: Work, order: Array, *, half: bool) -> None:
-        """Mix the panels in an order; with `half`, only entries on and above the diagonal."""
-        program, sides, target = work
+        program, sides, target, half = work
+        order = np.arange(len(right.panels))
+        if half:
+            # Long and short columns alternate, so that equal numbers of them are equal work.
+            order = np.where(order % 2, len(order) - 1 - order // 2, order // 2)
         pair = _mixing.SparsePair(self.lists, right.panels)
         products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
         tiles = _mixing.Tiles(order, right.width, half)

@@ -33,7 +33,6 @@ from lokl.gram.gated_gram import GatedGram, InnerProducts
 from lokl.gram.gated_kernel import Expansion, GatedKernel
 from lokl.gram.memory import MEGABYTE
 from lokl.gram.plan import GramPlan, Points
-from lokl.kernels.base import Kernel
 
 logger = logging.getLogger("lokl")
 
@@ -88,19 +87,12 @@ class LowRankProducts(InnerProducts):
         self._maps: list[tuple[FeatureMap, FeatureMap]] = []
         self._stored: tuple[FeatureMap | None, Array] = (None, np.empty((0, 0)))
 
-    def gated(
-        self,
-        kernels: Sequence[Kernel],
-        gates: Array | None = None,
-        *,
-        pair_normalized: bool = False,
-    ) -> "LowRankGram":
-        if pair_normalized:
+    def _gram(self, points: Points) -> "LowRankGram":
+        if points.plan.pair_normalized:
             raise ValueError(
                 "pair-normalised kernels have no features of low rank, because their matrix is not "
                 "positive semidefinite; use solver='exact'"
             )
-        points = self.prepare(kernels, gates, pair_normalized)
         # Made for all samples: parts that are taken of them share the maps.
         self.maps(points)
         return LowRankGram.of(self, points)
@@ -139,7 +131,7 @@ class LowRankProducts(InnerProducts):
         n, plan, ungated = points.n_samples, points.plan, points.ungated()
         # Bound kernels are planned as before, in another precision.
         double = GramPlan.make(plan.kernels, self._layouts, np.float64, plan.pair_normalized)
-        rows, factor = np.empty(0, np.intp), np.empty((0, 0))
+        factor = np.empty((0, 0))
         if self.how.kind == "fourier":
             precise: FeatureMap = FourierMap.make(double, self.how.rank, points, rng)
             residual = _matrix_error(precise.cast(plan), ungated.take(_spaced(n, _COMPARED)))
@@ -148,13 +140,14 @@ class LowRankProducts(InnerProducts):
             landmarks = Points.make(double, self.X[rows], np.ones((len(rows), plan.n_kernels)))
             precise = LandmarkMap.make(landmarks, rows, plan.dtype)
             residual = _trace_error(precise.cast(plan), ungated.take(_spaced(n, _MEASURED)))
+            if not np.array_equal(precise.chosen, rows):
+                factor = np.empty((0, 0))
         precise = replace(precise, residual=residual)
         training = precise.cast(plan)
         errors = ", ".join(f"{error:.2g}" for error in residual)
         logger.info("low rank: %s features, relative error %s", training.sizes, errors)
-        # The factor of the landmarks may be the features of all samples.
-        fits = factor.nbytes <= self.cache_size * MEGABYTE
-        if factor.size and fits and np.array_equal(training.landmarks, rows):
+        # The factor of the landmarks is the features of all samples.
+        if factor.size and factor.nbytes <= self.cache_size * MEGABYTE:
             self._stored = (training, factor)
         return precise, training
 
@@ -228,14 +221,6 @@ class LowRankExpansion(Expansion):
     loads: Array
 
     @property
-    def plan(self) -> GramPlan:
-        return self.features.plan
-
-    @property
-    def rank(self) -> int:
-        return int(self.loads.shape[1])
-
-    @property
     def residual(self) -> Array:
         return self.features.residual
 
@@ -282,8 +267,9 @@ class LowRankGram(GatedGram):
         return GatedKernel(self.kernels, gate, params, names=names, features=self._maps[0])
 
     def expansion(self, kernel: GatedKernel, coef: Array, intercept: Array) -> Expansion:
-        precise = self._maps[0]
-        return LowRankExpansion(kernel, intercept, precise, precise.loads(self.backward(coef)))
+        precise, rank = self._maps[0], self.gates.shape[2]
+        loads = precise.loads(self.backward(coef))
+        return LowRankExpansion(kernel, intercept, precise.plan, rank, precise, loads)
 
     @property
     def stored_features(self) -> Array | None:

@@ -30,6 +30,7 @@ def fill(
     out: Array,
     out_rows: Array,
     products: dict[ViewSpec, RowCache] | None = None,
+    half: bool = False,
 ) -> None:
     """Write ``k(left[rows], right)`` into the rows `out_rows` of `out`.
 
@@ -41,10 +42,14 @@ def fill(
     out : array of shape (n_out, n_right)
     products : dict of ViewSpec to RowCache, optional
         Stored inner products, if `left` and `right` are the same samples.
+    half : bool, default=False
+        Compute only half of a symmetric matrix of all samples, if the layouts allow it.
     """
-    for k, work in enumerate(_families(left, right, out, out_rows)):
+    for k, work in enumerate(_families(left, right, out, out_rows, half)):
         cache = products.get(right.plan.families[k].view) if products else None
         left.layouts[k].mix(rows, right.layouts[k], work, cache)
+    if half and any(layout.halves for layout in left.layouts):
+        run_chunked(_mixing.mirror, left.n_samples, _COPIED_ROWS, out)
     _finish(left, rows, right, out, out_rows)
 
 
@@ -59,14 +64,12 @@ def block(left: Points, right: Points) -> Array:
 def fill_symmetric(points: Points, out: Array) -> None:
     """Write ``k(points, points)``; if the layouts allow it, only half is computed."""
     rows = np.arange(points.n_samples)
-    for k, work in enumerate(_families(points, points, out, rows)):
-        points.layouts[k].mix_half(work)
-    if any(layout.halves for layout in points.layouts):
-        run_chunked(_mixing.mirror, points.n_samples, _COPIED_ROWS, out)
-    _finish(points, rows, points, out, rows)
+    fill(points, rows, points, out, rows, half=True)
 
 
-def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Iterator[Work]:
+def _families(
+    left: Points, right: Points, out: Array, out_rows: Array, half: bool
+) -> Iterator[Work]:
     """Yield the arguments of the compiled loops for each family."""
     plan = right.plan
     if left.weights is None or right.weights is None:
@@ -80,7 +83,7 @@ def _families(left: Points, right: Points, out: Array, out_rows: Array) -> Itera
     for k, family in enumerate(plan.families):
         sides = _mixing.Sides(left_sides[k], right_sides[k])
         target = _mixing.Target(out, out_rows, k > 0)
-        yield family.program(plan.dtype, weights), sides, target
+        yield family.program(plan.dtype, weights), sides, target, half
 
 
 def _finish(left: Points, rows: Array, right: Points, out: Array, out_rows: Array) -> None:
@@ -103,19 +106,15 @@ def _look_up(left: Points, rows: Array, right: Points, target: Any) -> list[int]
     if right.gates.shape[2] > 1:
         return []
     dtype, done = right.plan.dtype, []
-    for i, lookup in right.lookups.items():
+
+    def side(points: Points, i: int, index: Any) -> tuple[Array, Array]:
         # Column indices of 32 bits halve the bytes to read, which saves a third of the time.
-        sides = [
-            (
-                stored.rows[taken].astype(np.int32),
-                (stored.normalizers * points.gates[:, i, 0])[taken].astype(dtype),
-            )
-            for stored, points, taken in (
-                (left.lookups[i], left, rows),
-                (lookup, right, slice(None)),
-            )
-        ]
-        work = (read_only(lookup.matrix), *sides, target)
+        lookup = points.lookups[i]
+        factors = (lookup.normalizers * points.gates[:, i, 0])[index]
+        return lookup.rows[index].astype(np.int32), factors.astype(dtype)
+
+    for i, lookup in right.lookups.items():
+        work = (read_only(lookup.matrix), side(left, i, rows), side(right, i, slice(None)), target)
         run_chunked(_mixing.look_up, len(rows), _COPIED_ROWS, *work)
         target = target._replace(accumulate=True)
         done.append(i)
@@ -160,8 +159,8 @@ def product(left: Points, right: Points, coef: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _DotsPiece:
-    """Inner products of some rows with all right samples, and the kernels of their family.
+class _Piece:
+    """Some kernels between some rows and all right samples.
 
     Attributes
     ----------
@@ -169,52 +168,42 @@ class _DotsPiece:
         Some of the rows.
     members : list of int
         Indices of the kernels.
-    program : Program
-    dots : array of shape (n_rows, n_right)
-    norms : pair of arrays of shape (n_rows,) and (n_right,)
+    values : array of shape (n_rows, n_right)
+        Inner products, or values of the only kernel if there is no program.
+    program : Program or None
+    norms : arrays of shape (n_rows,) and (n_right,)
+        Squared norms; none without a program.
     """
 
     part: slice
     members: list[int]
-    program: Any
-    dots: Array
-    norms: tuple[Array, Array]
+    values: Array
+    program: Any = None
+    norms: tuple[Array, ...] = ()
 
     def sums(self, loads: Array, damping: Array, begin: int = 0) -> Array:
         """Return ``<k_i(p, :), loads[i, q]>``, (n_rows, n_members, n_sums).
 
         Columns before `begin` are left out.
         """
-        out = np.zeros((len(self.dots), len(self.members), loads.shape[1]))
-        work = (self.program, self.dots, self.norms, _mixing.Loads(loads, damping, begin), out)
-        run_chunked(_mixing.kernel_sums, len(self.dots), _SUMMED_ROWS, *work)
+        if self.program is None:
+            values = self.values * damping if damping.size else self.values
+            return np.asarray(values[:, begin:] @ loads[0, :, begin:].T)[:, np.newaxis]
+        out = np.zeros((len(self.values), len(self.members), loads.shape[1]))
+        work = (self.program, self.values, self.norms, _mixing.Loads(loads, damping, begin), out)
+        run_chunked(_mixing.kernel_sums, len(self.values), _SUMMED_ROWS, *work)
         return out
 
     def write(self, out: Array) -> None:
         """Write kernel values into ``out[:, members]``, (n_rows, n_kernels, n_right)."""
-        work = (self.program, self.dots, self.norms, np.array(self.members), out)
-        run_chunked(_mixing.values_by_kernel, len(self.dots), 1, *work)
+        if self.program is None:
+            out[:, self.members[0]] = self.values
+            return
+        work = (self.program, self.values, self.norms, np.array(self.members), out)
+        run_chunked(_mixing.values_by_kernel, len(self.values), 1, *work)
 
 
-@dataclass(frozen=True, eq=False)
-class _ValuesPiece:
-    """Values of one other kernel, (n_rows, n_right); methods as in :class:`_DotsPiece`."""
-
-    part: slice
-    members: list[int]
-    values: Array
-
-    def sums(self, loads: Array, damping: Array, begin: int = 0) -> Array:
-        values = self.values * damping if damping.size else self.values
-        return np.asarray(values[:, begin:] @ loads[0, :, begin:].T)[:, np.newaxis]
-
-    def write(self, out: Array) -> None:
-        out[:, self.members[0]] = self.values
-
-
-def _pieces(
-    left: Points, rows: Array, right: Points, half: bool = False
-) -> Iterator[_DotsPiece | _ValuesPiece]:
+def _pieces(left: Points, rows: Array, right: Points, half: bool = False) -> Iterator[_Piece]:
     """Yield every kernel between the left samples `rows` and all right samples, in pieces."""
     if right.n_samples == 0:
         return
@@ -223,20 +212,19 @@ def _pieces(
         program = family.program(right.plan.dtype)
         for part, dots in near.products(rows, far, half):
             norms = (near.norms[rows[part]], far.norms)
-            yield _DotsPiece(part, list(family.terms), program, dots, norms)
+            yield _Piece(part, list(family.terms), dots, program, norms)
     yield from _other_pieces(left, rows, right, half)
 
 
 def _other_pieces(
     left: Points, rows: Array, right: Points, half: bool = False, skip: Collection[int] = ()
-) -> Iterator[_ValuesPiece]:
+) -> Iterator[_Piece]:
     """Yield the kernels that are not functions of an inner product, except those in `skip`."""
     for i in right.plan.others if right.n_samples else ():
         if i in skip:
             continue
         for part in in_pieces(len(rows), right.n_samples, half):
-            values = right.plan.kernels[i](left.X[rows[part]], right.X)
-            yield _ValuesPiece(part, [i], values)
+            yield _Piece(part, [i], right.plan.kernels[i](left.X[rows[part]], right.X))
 
 
 def kernel_sums(left: Points, rows: Array, right: Points, coef: Array) -> Array:

@@ -160,10 +160,9 @@ class Primal(TolerantSolver):
         ceiling: float = float("inf"),
     ) -> Dual:
         tol = check_positive("tol", self.tol)
-        if gram.is_low_rank:
-            gram = cast(LowRankGram, gram)
-        else:
+        if not gram.is_low_rank:
             gram = self.inner_products(gram.inner.X).gated(gram.kernels, gram.gates)
+        gram = cast(LowRankGram, gram)
         if not ((problem.lower < 0).any() and (problem.upper > 0).any()):
             # Coefficients of one sign cannot sum to zero, so the constant decision is optimal.
             return problem.dual(np.zeros(gram.n_samples), problem.target.copy(), 0, True)
