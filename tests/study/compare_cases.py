@@ -6,6 +6,7 @@ import pandas as pd
 from lokl.study.candidates import candidates_for
 from lokl.study.experiment import Experiment
 from lokl.study.results import Results
+from lokl.study.settings import Settings
 from lokl.tables import read_table
 
 QUICK = ["--folds", "3", "--repeats", "1", "--jobs", "1"]
@@ -49,7 +50,8 @@ def read(paths, target="class", **options):
 
 def experiment_of(table, names=(), folds=3, repeats=1, seed=0):
     """Experiment of a table, without a folder."""
-    return Experiment(table, candidates_for(table, names), folds=folds, repeats=repeats, seed=seed)
+    settings = Settings((), folds=folds, repeats=repeats, seed=seed)
+    return Experiment(table, candidates_for(table, names), settings)
 
 
 def made_up(experiment, table, scores, **more):

@@ -201,11 +201,10 @@ def _leaderboard(results: Any) -> Iterator[Text]:
     fitted = [row for row in results.leaderboard if not row.failed]
     texts = {}
     for row in fitted:
-        mean, low, high = map(results.format_score, row.score)
+        mean, low, high = map(results.target.format_score, row.score)
         texts[row.name] = f"{mean:>6} ({low} - {high})"
     wide = max(map(len, texts.values()))
-    unit = " %" if results.classes else ""
-    head = f" {results.score_name}{unit}, held out (95 % interval)"
+    head = f" {results.target.score_name}{results.target.unit}, held out (95 % interval)"
     yield Text(f"{head:<{_CANDIDATE + wide + _LINE + 6}}seconds", "bold")
     # The line would be too short for the other candidates if it began at a constant prediction.
     shown = [row.score for row in fitted if row.name not in CONSTANT_BASELINES]
@@ -251,8 +250,8 @@ def _view_table(results: Any) -> Iterator[Text]:
     yield Text(head, "bold")
     trusted = results.trusted_where()
     for scores in sorted(results.view_scores, key=lambda own: -(own.alone or (0.0,))[0]):
-        alone = "" if scores.alone is None else results.format_score(scores.alone[0])
-        loss = "" if scores.loss is None else results.format_score(scores.loss[0], "+")
+        alone = "" if scores.alone is None else results.target.format_score(scores.alone[0])
+        loss = "" if scores.loss is None else results.target.format_score(scores.loss[0], "+")
         name = f" {shortened(scores.name, _VIEW):<{_VIEW}}"
         line = f"{name}{alone:>8}{loss:>20}   {trusted.get(scores.name, '')}"
         yield Text(shortened(line, WIDTH))

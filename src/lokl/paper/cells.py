@@ -72,7 +72,7 @@ class Cell(RunCell):
 
 
 class RecordFile(Records):
-    """Records of cells; see `lokl.study.run_folder.Records`.
+    """Records of the paper's cells; see `lokl.study.run_folder.Records`.
 
     Parameters
     ----------
@@ -85,16 +85,28 @@ class RecordFile(Records):
     )
 
     def check(self, record: Any) -> None:
+        """Raise a ValueError that names a missing or wrong value, or an unknown reading."""
         super().check(record)
         check_choice("reading", record["reading"], tuple(READINGS))
 
 
 def run_cell(cell: Cell) -> Record:
-    """Fit and score a cell in one thread; the record of a cell that fails has the error."""
+    """Fit and score a cell in one thread.
+
+    Parameters
+    ----------
+    cell : Cell
+
+    Returns
+    -------
+    record : dict
+        Values of the cell and of the fit; ``error`` is the reason if the cell failed, else None.
+    """
     return cell.measured(_measure)
 
 
 def _measure(cell: Cell) -> dict[str, Any]:
+    """Return accuracy, support, times in seconds and memory in MB of one fit, by name."""
     X, X_test, y, y_test = _split(cell.data, cell.rows, cell.seed, cell.split)
     _warm_up(cell.method, cell.dictionary, cell.solver)
     gamma, select_seconds = cell.gamma, 0.0
@@ -179,12 +191,22 @@ def _nested_gamma(cell: Cell, X: Any, y: Any) -> float:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """Definition of a table of the paper."""
+    """Definition of a table of the paper.
+
+    Attributes
+    ----------
+    title : str
+    quantity : {"accuracy", "support"}
+        Field of records that the table shows.
+    solver : str
+    columns : tuple of str
+        Methods, as the paper names them.
+    """
 
     title: str
-    quantity: str  # "accuracy" or "support", a field of records
+    quantity: str
     solver: str
-    columns: tuple[str, ...]  # methods of the paper
+    columns: tuple[str, ...]
 
 
 _LOCALIZED = ("LMKL", "SwMKL", "LD-MKL", "C-LMKL")
@@ -209,7 +231,15 @@ _QUICK_REPEATS, _QUICK_ROWS = 3, 1000
 
 
 def nearest(what: str, name: str, known: Iterable[str]) -> str:
-    """Return the known name, ignoring case, or raise a ValueError that suggests one."""
+    """Return the known name, ignoring case, or raise a ValueError that suggests one.
+
+    Parameters
+    ----------
+    what : str
+        Kind of the name, for the error.
+    name : str
+    known : iterable of str
+    """
     known = list(known)
     if name in known:
         return name
@@ -222,7 +252,15 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def _split_names(what: str, values: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Split lists at commas; a known name that contains a comma stays whole."""
+    """Split lists at commas; a known name that contains a comma stays whole.
+
+    Parameters
+    ----------
+    what : str
+        Kind of the names, for the error about lists without a name.
+    values : sequence of str
+    known : iterable of str
+    """
     whole = {name.casefold() for name in known}
     lists = ([value] if value.casefold() in whole else value.split(",") for value in values)
     names = [name.strip() for parts in lists for name in parts if name.strip()]
@@ -282,6 +320,11 @@ def make_cells(
     seed : int, default=2016
     quick : bool, default=False
         Three splits, three widths, at most 1,000 rows of a set.
+
+    Returns
+    -------
+    cells : list of Cell
+        Set by set and reading by reading, with all widths and splits of a method together.
     """
     spec = TABLES[nearest("table", table, TABLES)]
     solver = nearest("solver", spec.solver if solver is None else solver, SOLVERS)
@@ -323,6 +366,11 @@ def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> li
     records : iterable of dict
     **settings
         As for :func:`make_cells`, except `repeats`.
+
+    Returns
+    -------
+    cells : list of Cell
+        In the order of :func:`make_cells`.
     """
     gammas = settings.get("gammas")
 

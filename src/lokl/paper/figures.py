@@ -5,7 +5,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,17 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     saturated: it has several times the support points and hardly separates the classes. LD-MKL
     predicts the success of a kernel with the Gaussian kernel, because a quadratic kernel cannot
     separate two regions.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of samples and models.
+    C : float
+
+    Returns
+    -------
+    figure : matplotlib figure
+        With one panel for each model.
     """
     from lokl import LDMKLClassifier, UniformMKLClassifier
 
@@ -54,27 +64,44 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
     return plot_regions(fitted, X, y)
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Increase of the peak memory of a process during one fit, in MB."""
-
-    set: str
-    rows: int
-    solver: str
-    peak: float
-
-
 def least_memory(solver: str, n: Any, m: int = 2) -> Any:
-    """Return the least MB for n samples and m kernels: a stored matrix, or vectors of weights."""
+    """Return the least memory of a solver: a stored matrix, or vectors of weights.
+
+    Parameters
+    ----------
+    solver : str
+        "libsvm" stores the matrix; others store vectors.
+    n : int or array of int
+        Number of samples.
+    m : int
+        Number of kernels.
+
+    Returns
+    -------
+    megabytes : float or array, of the shape of `n`
+    """
     n = np.asarray(n, dtype=float)
     return (8.0 * n**2 if solver == "libsvm" else 8.0 * (m + 4) * n) / _MEGABYTE
 
 
 def measure_memory(
     sets: Sequence[str] | None = None, solvers: Sequence[str] = ("libsvm", "mwu", "exact")
-) -> list[Memory]:
-    """Fit the uniform mix on every available set, each in a fresh process."""
-    found = []
+) -> list[dict[str, Any]]:
+    """Fit the uniform mix on every available set, each in a fresh process.
+
+    Parameters
+    ----------
+    sets : sequence of str, optional
+        Names of data sets; all of the paper if not given.
+    solvers : sequence of str
+
+    Returns
+    -------
+    measured : list of dict
+        ``set``, ``rows`` and ``solver``; ``peak``, the increase of the peak memory of the process
+        in MB; and ``least``, the least memory in MB, except for the exact solver.
+    """
+    measured = []
     for name in paper_names(sets):
         try:
             rows = load(SETS[name].name, download=False).data.shape[0]
@@ -86,8 +113,11 @@ def measure_memory(
             code = f"from lokl.paper.figures import _report_peak as r; r({name!r}, {solver!r})"
             command = [sys.executable, "-c", code]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            found.append(Memory(name, rows, solver, json.loads(done.stdout)))
-    return found
+            row = {"set": name, "rows": rows, "solver": solver, "peak": json.loads(done.stdout)}
+            if solver != "exact":
+                row["least"] = float(least_memory(solver, rows))
+            measured.append(row)
+    return measured
 
 
 def _report_peak(name: str, solver: str) -> None:
@@ -105,8 +135,18 @@ def _report_peak(name: str, solver: str) -> None:
     sys.stdout.write(json.dumps(peak.increase or 0.0))
 
 
-def figure2(measured: Sequence[Memory]) -> Any:
-    """Draw least and measured memory against the number of samples, on logarithmic axes."""
+def figure2(measured: Sequence[dict[str, Any]]) -> Any:
+    """Draw least and measured memory against the number of samples, on logarithmic axes.
+
+    Parameters
+    ----------
+    measured : sequence of dict
+        From :func:`measure_memory`.
+
+    Returns
+    -------
+    figure : matplotlib figure
+    """
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(6.4, 4.8), constrained_layout=True)
     n = np.geomspace(300, 40_000, 50)
@@ -119,24 +159,15 @@ def figure2(measured: Sequence[Memory]) -> Any:
         colour = f"C{k}"
         if solver != "exact":
             axes.loglog(n, least_memory(solver, n), color=colour, label=f"{label}, least")
-        shown = [m for m in measured if m.solver == solver and m.peak > 0]
-        rows, peaks = [m.rows for m in shown], [m.peak for m in shown]
+        shown = [m for m in measured if m["solver"] == solver and m["peak"] > 0]
+        rows, peaks = ([m[name] for m in shown] for name in ("rows", "peak"))
         axes.loglog(rows, peaks, marker, color=colour, label=f"{label}, measured")
     bottom = axes.get_ylim()[0]
-    for name, n_samples in {(m.set, m.rows) for m in measured}:
+    for name, n_samples in {(m["set"], m["rows"]) for m in measured}:
         axes.annotate(name, (n_samples, bottom), rotation=90, ha="right", va="bottom", alpha=0.6)
     axes.set(xlabel="samples", ylabel="MB")
     axes.legend()
     return figure
-
-
-def with_least(measured: Sequence[Memory]) -> list[dict[str, Any]]:
-    """Return measurements as plain values, with the least memory added."""
-    shown = [asdict(m) for m in measured]
-    for row in shown:
-        if row["solver"] != "exact":
-            row["least"] = float(least_memory(row["solver"], row["rows"]))
-    return shown
 
 
 # Markers of methods, in order of appearance.
@@ -156,6 +187,14 @@ def agreement_figure(tables: Sequence[PaperTable]) -> Any:
     Colours are readings and markers are methods. Only the method that stands for a published number
     is drawn, not its variants. A result that differs by more than two published deviations is
     labelled with the name of its set.
+
+    Parameters
+    ----------
+    tables : sequence of PaperTable
+
+    Returns
+    -------
+    figure : matplotlib figure
     """
     plt = pyplot()
     # Two panels in a row; a single last panel takes the whole row.
@@ -169,8 +208,19 @@ def agreement_figure(tables: Sequence[PaperTable]) -> Any:
     for k, (table, drawn) in enumerate(zip(tables, shown, strict=True)):
         axes = panels[k]
         for entry in drawn:
-            shape = shapes.setdefault(_name(entry), _SHAPES[len(shapes) % len(_SHAPES)])
-            _draw(axes, entry, shape)
+            # A variant is named after a comma.
+            name = entry.method.partition(",")[0]
+            axes.errorbar(
+                [entry.published],
+                [entry.mean],
+                xerr=[entry.published_spread],
+                yerr=[entry.spread],
+                fmt=shapes.setdefault(name, _SHAPES[len(shapes) % len(_SHAPES)]),
+                markersize=5,
+                elinewidth=0.7,
+                alpha=0.75,
+                color=_colour(entry),
+            )
         axes.set(title=table.title, xlabel="published", ylabel="ours")
         if drawn:
             equal = drawn[0].published
@@ -185,31 +235,21 @@ def agreement_figure(tables: Sequence[PaperTable]) -> Any:
     return figure
 
 
-def _name(entry: Entry) -> str:
-    """Return the method's name in the paper; a variant is named after a comma."""
-    return entry.method.partition(",")[0]
-
-
 def _colour(entry: Entry) -> str:
+    """Return the colour of an entry's reading."""
     return f"C{list(READINGS).index(entry.reading)}"
 
 
-def _draw(axes: Any, entry: Entry, shape: str) -> None:
-    axes.errorbar(
-        [entry.published],
-        [entry.mean],
-        xerr=[entry.published_spread],
-        yerr=[entry.spread],
-        fmt=shape,
-        markersize=5,
-        elinewidth=0.7,
-        alpha=0.75,
-        color=_colour(entry),
-    )
-
-
 def _name_sets(axes: Any, drawn: Sequence[Entry]) -> None:
-    """Label far-off results with their sets, where the label hides least of points and labels."""
+    """Label far-off results with their sets, so that labels hide least of points and labels.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Drawn, so that positions in pixels are final.
+    drawn : sequence of Entry
+        All entries that are in the panel as points.
+    """
     points = axes.transData.transform([(e.published, e.mean) for e in drawn]) if drawn else []
     taken = [(x - _HALF, y - _HALF, x + _HALF, y + _HALF) for x, y in points]
     inside = axes.bbox.extents

@@ -12,14 +12,23 @@ from lokl.kernels import RBF, Kernel, Linear, Polynomial, rbf_ladder
 
 @dataclass(frozen=True)
 class Reading:
-    """Kernels, and the method that stands for each column of the paper's tables."""
+    """Kernels, and the method that stands for each column of the paper's tables.
+
+    Attributes
+    ----------
+    dictionary : str
+        Name of a set of kernels.
+    stands_for : mapping of str to str
+        Methods whose name differs from the column.
+    with_mwu : mapping of str to str
+        The same for the solver with multiplicative weights.
+    variants : mapping of str to tuple of str
+        Further methods that tables show for a column without counting them.
+    """
 
     dictionary: str
-    # Methods whose name differs from the column.
     stands_for: Mapping[str, str]
-    # The same for the solver with multiplicative weights.
     with_mwu: Mapping[str, str] = field(default_factory=dict)
-    # Variants that tables also show for a column; they are not counted.
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def method(self, column: str, solver: str) -> str:
@@ -108,7 +117,24 @@ METHOD_NAMES = tuple(_MODELS)
 def build(
     method: str, dictionary: str, gamma: float | None, C: float, solver: Any, seed: int
 ) -> Any:
-    """Return an unfitted model."""
+    """Return an unfitted model.
+
+    Parameters
+    ----------
+    method : str
+        One of ``METHOD_NAMES``.
+    dictionary : str
+        One of ``DICTIONARIES``.
+    gamma : float or None
+        Width of the Gaussian kernel; None if the dictionary has no width to choose.
+    C : float
+    solver : str
+    seed : int
+
+    Returns
+    -------
+    model : classifier
+    """
     import lokl
 
     default = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")

@@ -26,10 +26,18 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PaperSet:
-    """A data set of the paper."""
+    """A data set of the paper.
 
-    name: str  # in `lokl.datasets.load`; the scaled version, if there is one
-    repeats: int  # random splits, as in Tables 2 and 3, but 10 instead of 20 for Adult
+    Attributes
+    ----------
+    name : str
+        Name in `lokl.datasets.load`, of the scaled version if there is one.
+    repeats : int
+        Random splits, as in Tables 2 and 3, but 10 instead of 20 for Adult.
+    """
+
+    name: str
+    repeats: int
 
 
 SETS = {
@@ -82,6 +90,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _value(printed: str) -> PublishedValue:
+    """Return a cell of a printed table, such as ``"97.28* 0.4  8.2m*"``."""
     mean, spread, *time = printed.split()
     number, bold = float(mean.rstrip("*")), mean.endswith("*")
     if not time:
@@ -109,7 +118,13 @@ def is_ahead(
 ) -> bool:
     """Whether a result is ahead of all others by both deviations: the paper's rule for bold print.
 
-    With `lower`, smaller values are better.
+    Parameters
+    ----------
+    mean, spread : float
+    others : iterable of (float, float)
+        Mean and spread of each other result.
+    lower : bool
+        Whether smaller values are better.
     """
     sign = -1.0 if lower else 1.0
     return all(sign * mean - spread > sign * other + width for other, width in others)

@@ -35,7 +35,7 @@ from lokl.paper.cells import (
     recorded_cells,
     run_cell,
 )
-from lokl.paper.figures import agreement_figure, figure1, figure2, measure_memory, with_least
+from lokl.paper.figures import agreement_figure, figure1, figure2, measure_memory
 from lokl.paper.published import SETS
 from lokl.paper.tables import TIES, PaperTable, make_table
 from lokl.study.run_folder import Record, Work, open_run_folder, run_cells
@@ -58,6 +58,7 @@ def environment() -> dict[str, object]:
 
 
 def _processor() -> str:
+    """Return the model name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -82,6 +83,11 @@ def run(
         ``backend`` ("processes" of this machine, "dask" for a Dask cluster on this machine, or the
         address of a Dask scheduler, whose workers need lokl and the data), ``on_record`` (called
         with every new record) and ``deadline`` (no cell is started after it).
+
+    Returns
+    -------
+    records : list of dict
+        In the order of the cells, failed ones included.
     """
     # The cells of one split of a data set are consecutive, because a worker caches the last split.
     by_split = sorted(cells, key=lambda cell: (cell.data, cell.split))
@@ -90,7 +96,17 @@ def run(
 
 
 def overhead(records: Sequence[Record], seconds: float, jobs: int) -> float:
-    """Return the time of `jobs` processes outside fits and predictions, relative to the latter."""
+    """Return the time of processes outside fits and predictions, relative to the latter.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Of all cells that were run.
+    seconds : float
+        Time of the run.
+    jobs : int
+        Number of processes.
+    """
     parts = ("select_seconds", "fit_seconds", "predict_seconds")
     busy = math.fsum(r.get(part, 0.0) for r in records if not r["error"] for part in parts)
     return jobs * seconds / busy - 1.0 if busy else math.nan
@@ -108,17 +124,33 @@ def _write_figure(folder: Path, name: str, figure: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class TableRun:
-    """A table and the fits that were made for it now."""
+    """A table and the fits that were made for it now.
 
-    table: PaperTable | None  # None if nothing is recorded yet
-    cells: int  # with a record
-    left: int  # without a record, for lack of time
-    fits: int  # cells that had no record before
+    Attributes
+    ----------
+    table : PaperTable or None
+        None if nothing is recorded yet.
+    cells : int
+        Number of cells with a record.
+    left : int
+        Number of cells without a record, for lack of time.
+    fits : int
+        Number of cells that had no record before.
+    seconds : float
+    overhead : float or None
+        Time outside the fits, relative to theirs. None for short runs and for clusters elsewhere,
+        whose workers are not counted.
+    errors : list of str
+        Of all failed cells.
+    """
+
+    table: PaperTable | None
+    cells: int
+    left: int
+    fits: int
     seconds: float
-    # Time outside the fits, relative to theirs; None for short runs and for clusters elsewhere,
-    # whose workers are not counted.
     overhead: float | None
-    errors: list[str]  # of all failed cells
+    errors: list[str]
 
 
 class Reproduction:
@@ -233,6 +265,7 @@ class Reproduction:
         return cells
 
     def _recorded(self, table: str, selection: str) -> list[Cell]:
+        """Return the finished cells of a table with the settings of this reproduction."""
         settings = {"readings": self._shown_readings, "selection": selection, **self._settings}
         cells = recorded_cells(table, self.records, **settings)
         return [cell for cell in cells if cell in self.records]
@@ -263,7 +296,15 @@ class Reproduction:
         on_record: Callable[[Record], None],
         deadline: Deadline | None = None,
     ) -> TableRun:
-        """Run the cells of a table that are not finished yet; see :func:`lokl.paper.run`."""
+        """Run the cells of a table that are not finished yet.
+
+        Parameters
+        ----------
+        part : str
+            A key of `cells`.
+        jobs, backend, on_record, deadline
+            As for :func:`lokl.paper.run`.
+        """
         missing = self.count_missing(part)
         new: list[Record] = []
 
@@ -300,7 +341,17 @@ class Reproduction:
             replace_file(self.folder / f"{part}.{ending}", text.encode())
 
     def draw(self, figure: str) -> dict[str, Any]:
-        """Draw a figure, write its files, and return their paths and what it shows."""
+        """Draw a figure and write its files.
+
+        Parameters
+        ----------
+        figure : {"figure1", "figure2", "agreement"}
+
+        Returns
+        -------
+        drawn : dict
+            ``name``, ``files`` and the values that the figure shows.
+        """
         # Without matplotlib, fail before minutes of measurements rather than after.
         pyplot()
         if figure == "figure1":
@@ -310,10 +361,9 @@ class Reproduction:
         sets = paper_names(self._settings.get("sets"))
         unavailable = fetch_missing({SETS[name].name for name in sets}, self._download)
         measured = measure_memory([name for name in sets if SETS[name].name not in unavailable])
-        shown = with_least(measured)
-        replace_file(self.folder / f"{figure}.json", json.dumps(shown, indent=1).encode())
+        replace_file(self.folder / f"{figure}.json", json.dumps(measured, indent=1).encode())
         files = _write_figure(self.folder, figure, figure2(measured))
-        return {"name": figure, "measured": shown, "files": files}
+        return {"name": figure, "measured": measured, "files": files}
 
     def _draw_agreement(self) -> dict[str, Any]:
         """Draw the recorded results of all tables."""

@@ -14,55 +14,114 @@ from lokl.study.run_folder import Record
 
 @dataclass(frozen=True)
 class Entry:
-    """One method on one data set, ours and published."""
+    """One method on one data set, ours and published.
+
+    Means, spreads and supports are percentages. Ours are None if all cells failed, and published
+    ones if the paper has none.
+
+    Attributes
+    ----------
+    set, method : str
+        As in the paper; variants of a method are named after a comma.
+    reading : str
+        Reading of the paper.
+    counted : bool
+        Whether the method stands for the published number, and is not a variant.
+    mean, spread : float or None
+        Mean and standard deviation over the splits.
+    published, published_spread, published_seconds : float or None
+        Published mean and standard deviation, and the time of a fit.
+    published_bold, published_bold_seconds : bool
+        Whether the paper prints the mean and the time in bold.
+    breaks_rule, breaks_rule_seconds : bool
+        Whether the bold print is against the paper's own rule.
+    difference : float or None
+        Our mean minus the published one.
+    within : {1, 2, 3} or None
+        Number of published deviations that the difference is within, except for rounding; 3 if it
+        is larger than two of them.
+    bold : bool
+        Whether our mean is ahead of all other methods by both deviations, the paper's rule.
+    accuracy : float or None
+        Accuracy, even if the table shows another quantity.
+    expert_support : float or None
+        Mean support of the experts of a vote.
+    fit_seconds : float or None
+        Mean time of a fit.
+    fit_memory : float or None
+        Most MB that a fit added to its process.
+    dictionary : str or None
+        Name of the set of kernels.
+    gamma : float or None
+        Width with the best mean accuracy; None if each split chose its own.
+    splits, failures : int
+        Splits of the best setting, and failed cells of all settings.
+    """
 
     set: str
     method: str
-    reading: str = ""  # of the paper
-    counted: bool = False  # stands for the published number, and is not a variant
-    mean: float | None = None  # over the splits; None if all cells failed
+    reading: str = ""
+    counted: bool = False
+    mean: float | None = None
     spread: float | None = None
     published: float | None = None
     published_spread: float | None = None
     published_seconds: float | None = None
-    published_bold: bool = False  # printed in bold by the paper
+    published_bold: bool = False
     published_bold_seconds: bool = False
-    breaks_rule: bool = False  # printed in bold although the paper's own rule would not
+    breaks_rule: bool = False
     breaks_rule_seconds: bool = False
     difference: float | None = None
-    # Published deviations that the difference is within, but for rounding: 1, 2, or 3 if farther.
     within: int | None = None
-    bold: bool = False  # ahead of all other methods by both deviations: the paper's rule
-    accuracy: float | None = None  # in %, even if the table shows another quantity
-    expert_support: float | None = None  # in %, mean over the experts of a vote
-    fit_seconds: float | None = None  # mean of a fit
-    fit_memory: float | None = None  # most MB that a fit added to its process
+    bold: bool = False
+    accuracy: float | None = None
+    expert_support: float | None = None
+    fit_seconds: float | None = None
+    fit_memory: float | None = None
     dictionary: str | None = None
-    gamma: float | None = None  # with the best mean accuracy; None if each split chose its own
+    gamma: float | None = None
     splits: int = 0
     failures: int = 0
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Text of a table cell; the mark follows it and refers to the legend."""
+    """Text of a table cell.
+
+    Attributes
+    ----------
+    text : str
+    bold : bool
+    mark : str
+        Sign after the text that refers to the legend.
+    """
 
     text: str
     bold: bool = False
     mark: str = ""
 
     def markdown(self) -> str:
+        """Return the cell as Markdown."""
         text = f"**{self.text}**" if self.bold else self.text
         return f"{text} {self.mark}" if self.mark else text
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Number of results of a reading that are near the published ones."""
+    """Number of results of a reading that are near the published ones.
+
+    Attributes
+    ----------
+    reading : str
+    cells : int
+        Results with a published number.
+    within_one, within_two : int
+        Results within one and two published deviations.
+    """
 
     reading: str
-    cells: int  # with a published number
-    within_one: int  # published deviation
+    cells: int
+    within_one: int
     within_two: int
 
     def __str__(self) -> str:
@@ -74,7 +133,16 @@ class Agreement:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A finished table."""
+    """A finished table.
+
+    Attributes
+    ----------
+    name : str
+        One of ``TABLES``.
+    title : str
+    entries : list of Entry
+        In the order of the cells.
+    """
 
     name: str
     title: str
@@ -92,7 +160,13 @@ class PaperTable:
         return "\n".join([f"**{self.title}**", "", *lines, "", *counts, LEGEND, ""])
 
     def agreement(self) -> list[Agreement]:
-        """Count the results near the published ones for each reading."""
+        """Count the results near the published ones for each reading.
+
+        Returns
+        -------
+        counts : list of Agreement
+            Readings without a published number are left out.
+        """
         counts = []
         for reading in dict.fromkeys(entry.reading for entry in self.entries):
             counted = [e for e in self.entries if e.reading == reading and e.counted]
@@ -128,10 +202,12 @@ LEGEND = (
 
 
 def _text(value: float | None, spec: str = "g") -> str:
+    """Return a number in a format, or a dash for None."""
     return "-" if value is None else format(value, spec)
 
 
 def _row(entry: Entry) -> dict[str, Shown]:
+    """Return the texts of an entry by column."""
     ours = "failed" if entry.mean is None else f"{entry.mean:.2f} ({entry.spread:.2f})"
     theirs = _text(entry.published)
     if entry.published is not None:
@@ -171,6 +247,11 @@ def make_table(table: str, records: Iterable[Record], ties: str = "smallest") ->
     records : iterable of dict
     ties : {"smallest", "largest"}, default="smallest"
         Which gamma of equal accuracy is shown.
+
+    Returns
+    -------
+    table : PaperTable
+        With an entry for each data set, method and reading.
     """
     spec = TABLES[nearest("table", table, TABLES)]
     largest = nearest("choice of ties", ties, TIES) == "largest"
@@ -189,7 +270,19 @@ _TITLES: dict[str | None, str] = {value.name: name for name, value in SETS.items
 def _entry(
     table: str, data: str, method: str, reading: str, group: list[Record], largest: bool
 ) -> Entry:
-    """Return means over the splits of the best setting, next to the published value."""
+    """Return means over the splits of the best setting, next to the published value.
+
+    Parameters
+    ----------
+    table : str
+        One of ``TABLES``.
+    data, method, reading : str
+        As in all records of the group.
+    group : list of dict
+        Records of all settings and splits, failed ones included.
+    largest : bool
+        Whether the largest gamma of equal accuracy is chosen.
+    """
     # Variants of a method share its published value.
     name, base = _TITLES.get(data, data), method.split(",")[0]
     fields: dict[str, Any] = {}
@@ -230,8 +323,19 @@ def _entry(
 def _best_setting(group: list[Record], largest: bool) -> list[Record]:
     """Return the records of the setting with the best mean accuracy on the test parts.
 
-    This is how the paper chooses. A setting with fewer splits is not finished, and its mean may be
-    luck.
+    This is how the paper chooses. A setting with fewer splits than others is unfinished, and its
+    mean may be luck.
+
+    Parameters
+    ----------
+    group : list of dict
+    largest : bool
+        Whether the largest gamma of equal accuracy is chosen.
+
+    Returns
+    -------
+    records : list of dict
+        One for each finished split; empty if all cells failed.
     """
     settings: dict[Any, list[Record]] = {}
     for record in group:

@@ -58,6 +58,8 @@ class ViewSummary:
         Loss of the score when the view is removed; negative if the model is better without it.
     missing : float
         Share of the samples without the view.
+    without : Interval or None
+        Score of a model without the view.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ViewSummary:
     alone: Interval | None = None
     loss: Interval | None = None
     missing: float = 0.0
+    without: Interval | None = None
 
 
 @dataclass(frozen=True)

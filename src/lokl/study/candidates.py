@@ -331,6 +331,26 @@ def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
     return FittedCandidate(model, inner_score, fitted.settings)
 
 
+def probabilities_of(model: Any, frame: Any, classes: Array) -> Array:
+    """Return probabilities of all classes by a model that may have seen fewer of them.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    frame : data frame with n_samples rows
+    classes : array of shape (n_classes,)
+        Sorted.
+
+    Returns
+    -------
+    probabilities : array of shape (n_samples, n_classes)
+        Zero for classes that the model has not seen.
+    """
+    probabilities = np.zeros((len(frame), len(classes)))
+    probabilities[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(frame)
+    return probabilities
+
+
 @dataclass(frozen=True, eq=False)
 class WithViewFallback:
     """A model for samples that have its columns, and a constant model for other samples."""
@@ -356,11 +376,8 @@ class WithViewFallback:
         present = self._present(frame)
         probabilities = np.asarray(self.fallback.predict_proba(frame))
         if present.any():
-            # The model may have seen fewer classes.
-            known = np.searchsorted(self.classes_, self.model.classes_)
-            full = np.zeros((int(present.sum()), len(self.classes_)))
-            full[:, known] = self.model.predict_proba(frame[present])
-            probabilities[present] = full
+            known = frame[present]
+            probabilities[present] = probabilities_of(self.model, known, self.classes_)
         return probabilities
 
     def _present(self, frame: Any) -> Array:

@@ -28,11 +28,7 @@ from lokl.report.from_model import count_duplicates, known_alignment
 from lokl.study.candidates import StudyCandidate, candidates_for, fit_candidate
 from lokl.study.experiment import CandidateSplit, Experiment
 from lokl.study.findings import findings
-from lokl.study.results import (
-    Results,
-    predictions_csv,
-    results_csv,
-)
+from lokl.study.results import Results, predictions_csv, results_csv
 from lokl.study.run_folder import Record, Records, RunCell, open_run_folder, run_cells
 from lokl.study.settings import CONFIG, Settings, sha256, stored_identity, stored_model
 from lokl.tables import Table, TableError
@@ -78,9 +74,9 @@ class StudyOutputs:
         results, chosen = self.results, self.results.chosen
         trusted = results.trusted_where()
         return {
-            "score": results.score_name,
+            "score": results.target.score_name,
             "samples": len(results.table.ids),
-            "classes": results.classes,
+            "classes": results.target.classes,
             "folds": len(results.splits),
             "chosen": None if chosen is None else chosen.name,
             "candidates": [
@@ -174,14 +170,7 @@ class Comparison:
     @cached_property
     def experiment(self) -> Experiment:
         """Samples, splits and candidates that all cells share."""
-        settings = self.settings
-        return Experiment(
-            self.table,
-            self.candidates,
-            folds=settings.folds,
-            repeats=settings.repeats,
-            seed=settings.seed,
-        )
+        return Experiment(self.table, self.candidates, self.settings)
 
     @property
     def cells(self) -> list[CandidateSplit]:
@@ -233,10 +222,6 @@ class Comparison:
         settings: dict[str, Any] = {"on_record": on_record, "deadline": Deadline(time_limit)}
         run_cells(self.cells, self.records, self.experiment.run, jobs=jobs, **settings)
 
-    def results(self) -> Results:
-        """Return the results of all finished splits."""
-        return Results(self.experiment, self.records.of(self.cells))
-
     def finish(self, on_step: Callable[[str], None] = lambda step: None) -> StudyOutputs:
         """Fit the chosen candidate to all samples, and write all files; the folder is open.
 
@@ -245,7 +230,7 @@ class Comparison:
         on_step : callable, optional
             Called with a description of the next step.
         """
-        results, folder = self.results(), self.folder
+        results, folder = Results(self.experiment, self.records.of(self.cells)), self.folder
         if len(results.splits) < 2:
             raise TableError(
                 f"{len(results.splits)} of {len(self.experiment.splits)} folds are finished, too "
@@ -314,8 +299,8 @@ def study_report(
         title=f"{results.table.target.name}: which {what} to trust",
         # With a chosen model, the page makes its verdict from the leaderboard.
         verdict="" if results.chosen else _without_a_model(results),
-        score_name=results.score_name,
-        classes=[str(label) for label in results.classes],
+        score_name=results.target.score_name,
+        classes=[str(label) for label in results.target.classes],
         views=list(results.view_scores),
         leaderboard=list(results.leaderboard),
         findings=found,
@@ -325,15 +310,13 @@ def study_report(
         audit=_audit(results, settings),
         command=f"lokl compare {folder / CONFIG}",
         alignment=alignment,
-        sources=_sources(results, settings),
+        sources=_sources(results.table, settings.checksums()),
     )
 
 
 def _without_a_model(results: Results) -> str:
-    best = results.leaderboard[0]
-    score = (
-        f"{results.score_name} {results.format_score(best.mean)}{results.experiment.target.unit}"
-    )
+    best, target = results.leaderboard[0], results.target
+    score = f"{target.score_name} {target.format_score(best.mean)}{target.unit}"
     return (
         "No model of lokl was compared, so none is chosen. The best candidate, "
         f"{best.name}, reaches {score}."
@@ -355,13 +338,17 @@ def _subsets(results: Results) -> list[ViewSubset]:
     return [*subsets, ViewSubset(names, results.chosen.score)]
 
 
-def _sources(results: Results, settings: Settings) -> list[SourceFile]:
-    """Return the input files; a file with nothing but the target has no size."""
-    files = {
-        Path(path).name: SourceFile(Path(path).name, *size)
-        for path, size in results.table.files.items()
-    }
-    checksums = settings.checksums()
+def _sources(table: Table, checksums: Mapping[str, str]) -> list[SourceFile]:
+    """Return the input files; a file with nothing but the target has no size.
+
+    Parameters
+    ----------
+    table : Table
+    checksums : mapping of str to str
+        SHA-256 by the name of the file.
+    """
+    sizes = table.files.items()
+    files = {Path(path).name: SourceFile(Path(path).name, *size) for path, size in sizes}
     return [
         replace(files.get(name, SourceFile(name)), sha256=checksums.get(name, ""))
         for name in dict.fromkeys([*files, *checksums])
@@ -422,5 +409,4 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
             "system": system(),
         },
     )
-    sources = [SourceFile(Path(file).name, *size) for file, size in table.files.items()]
-    return replace(report, command=command, sources=sources)
+    return replace(report, command=command, sources=_sources(table, {}))

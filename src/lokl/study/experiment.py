@@ -17,8 +17,15 @@ from lokl.base.model import unwrap
 from lokl.explain import explain
 from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import OURS, StudyCandidate, TableSamples, all_samples
+from lokl.study.candidates import (
+    OURS,
+    StudyCandidate,
+    TableSamples,
+    all_samples,
+    probabilities_of,
+)
 from lokl.study.run_folder import Record, RunCell
+from lokl.study.settings import Settings
 from lokl.tables import Table
 
 # Decimals of recorded values; no table shows more.
@@ -199,9 +206,8 @@ class Experiment:
     ----------
     table : Table
     candidates : sequence of StudyCandidate
-    folds, repeats : int
-        Folds of the cross-validation, and how often it is repeated.
-    seed : int
+    settings : Settings
+        Folds, repeats and seed of the cross-validation.
 
     Attributes
     ----------
@@ -214,24 +220,17 @@ class Experiment:
     candidates : dict of str to StudyCandidate
     """
 
-    def __init__(
-        self,
-        table: Table,
-        candidates: Sequence[StudyCandidate],
-        *,
-        folds: int,
-        repeats: int,
-        seed: int,
-    ):
+    def __init__(self, table: Table, candidates: Sequence[StudyCandidate], settings: Settings):
         self.table = table
-        self.samples = all_samples(table, seed)
+        self.samples = all_samples(table, settings.seed)
         classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
         self.target = PredictionTarget(classes, table.positive)
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.splits: list[Fold] = []
         self.labels: list[tuple[int, int]] = []
-        for repeat in range(repeats):
-            of_repeat = self.samples.folds(folds, seed=seed + _SEED_STEP * repeat)
+        for repeat in range(settings.repeats):
+            seed = settings.seed + _SEED_STEP * repeat
+            of_repeat = self.samples.folds(settings.folds, seed=seed)
             self.splits += of_repeat
             self.labels += [(repeat, fold) for fold in range(len(of_repeat))]
 
@@ -275,8 +274,4 @@ class Experiment:
         predictions = np.asarray(model.predict(test.frame)).astype(test.y.dtype)
         if not self.target.classes or not hasattr(model, "predict_proba"):
             return predictions, None
-        # A fold may have seen fewer classes than there are.
-        probabilities = np.zeros((len(predictions), len(self.target.classes)))
-        seen = np.searchsorted(np.unique(self.samples.y), model.classes_)
-        probabilities[:, seen] = model.predict_proba(test.frame)
-        return predictions, probabilities
+        return predictions, probabilities_of(model, test.frame, np.unique(self.samples.y))

@@ -78,7 +78,7 @@ def findings(results: Results) -> list[Finding]:
 
 def _about_data(results: Results) -> Iterator[_Coded]:
     table = results.table
-    counts = table.target.value_counts() if results.classes else {}
+    counts = table.target.value_counts() if results.target.classes else {}
     small = [f"{label} {count}" for label, count in counts.items() if count < _FEW_SAMPLES]
     if small:
         yield "LOKL001", f"scores of small classes are uncertain: {', '.join(small[:5])}"
@@ -120,7 +120,7 @@ def _compared(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:
         if (low if clearly else mean) <= 0:
             relation = "not clearly better than" if clearly else "not better than"
             relation = "clearly worse than" if high < 0 else relation
-            shown, lowest, highest = map(results.format_score, difference)
+            shown, lowest, highest = map(results.target.format_score, difference)
             yield (
                 code,
                 f"{chosen.name} is {relation} {other.name} (difference {shown}, 95 % interval "
@@ -178,7 +178,7 @@ def _normalised(trust: Array) -> Array:
 def _about_predictions(
     results: Results, explanation: Explanation, probabilities: Array
 ) -> Iterator[_Coded]:
-    codes = range(len(results.classes))
+    codes = range(len(results.target.classes))
     error = expected_calibration_error(explanation.truth_codes, probabilities, classes=codes)
     if error > _CALIBRATION_ERROR:
         yield (

@@ -51,19 +51,6 @@ class CandidateResult(LeaderboardEntry):
         return np.nan if self.score is None else self.score.mean
 
 
-@dataclass(frozen=True, eq=False)
-class ViewScores(ViewSummary):
-    """Value of a view to the chosen model.
-
-    Attributes
-    ----------
-    without : Interval or None
-        Score without the view.
-    """
-
-    without: Interval | None = None
-
-
 class Results:
     """Scores, value of views and explanations from the records of a comparison.
 
@@ -76,6 +63,7 @@ class Results:
     Attributes
     ----------
     table : Table
+    target : PredictionTarget
     records : dict of (candidate, split) to record
     splits : list of int
         Splits that all candidates have finished.
@@ -83,26 +71,13 @@ class Results:
 
     def __init__(self, experiment: Experiment, records: Iterable[Record]):
         self.experiment = experiment
-        self.table = experiment.table
+        self.table, self.target = experiment.table, experiment.target
         self.records = {(record["candidate"], record["split"]): record for record in records}
         self.splits = [
             split
             for split in range(len(experiment.splits))
             if all((name, split) in self.records for name in experiment.candidates)
         ]
-
-    @property
-    def classes(self) -> list[Any]:
-        """Classes; empty for regression."""
-        return self.experiment.target.classes
-
-    @property
-    def score_name(self) -> str:
-        return self.experiment.target.score_name
-
-    def format_score(self, value: float, sign: str = "") -> str:
-        """Return a score as text; see :meth:`PredictionTarget.format_score`."""
-        return self.experiment.target.format_score(value, sign)
 
     @cached_property
     def leaderboard(self) -> list[CandidateResult]:
@@ -188,10 +163,10 @@ class Results:
     def _score_interval(self, scores: Array) -> Interval:
         """Return the mean score and its interval, which ends at the limits of scores."""
         mean, low, high = corrected_interval(scores, self._folds)
-        return Interval(mean, max(low, 0.0 if self.classes else -np.inf), min(high, 1.0))
+        return Interval(mean, max(low, 0.0 if self.target.classes else -np.inf), min(high, 1.0))
 
     @property
-    def view_scores(self) -> list[ViewScores]:
+    def view_scores(self) -> list[ViewSummary]:
         """Value of each view to the chosen model."""
         alone = {row.name: row.score for row in self.leaderboard}
         missing, n_samples = self.table.n_missing(), len(self.table.ids)
@@ -205,7 +180,7 @@ class Results:
                 loss = corrected_interval(complete - reduced, self._folds)
                 without = self._score_interval(reduced)
             share, single = missing.get(view, 0) / n_samples, alone.get(single_view_name(view))
-            rows.append(ViewScores(view, len(columns), single, loss, share, without))
+            rows.append(ViewSummary(view, len(columns), single, loss, share, without))
         return rows
 
     def held_out(self, repeat: int = 0) -> Explanation | None:
@@ -235,7 +210,7 @@ class Results:
         records = [self.records[self.chosen.name, split] for split in splits]
         rows = np.concatenate([self.experiment.splits[split][1] for split in splits])
         order = np.argsort(rows)
-        classes = np.array(self.classes, dtype=object) if self.classes else None
+        classes = np.array(self.target.classes, dtype=object) if self.target.classes else None
         fields: dict[str, Any] = {}
         for name in EXPLANATION_FIELDS:
             values = [value for record in records for value in record[name] or ()]
@@ -269,11 +244,11 @@ class Results:
             limit = _NEARLY_EQUAL / len(explanation.views)
             if complete.any() and np.ptp(trust[complete], axis=0).max() < _CONSTANT:
                 return dict.fromkeys(explanation.views, "the same for all")
-        names, codes = list(map(str, self.classes)), explanation.truth_codes
+        names, codes = list(map(str, self.target.classes)), explanation.truth_codes
         if not names:
             y = self.experiment.samples.y
             names, codes = _THIRDS, np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]), right=True)
-        everywhere = "all classes" if self.classes else "everywhere"
+        everywhere = "all classes" if self.target.classes else "everywhere"
         texts = {}
         for v, view in enumerate(explanation.views):
             present = explanation.presence[:, v]

@@ -43,14 +43,8 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    # JSON strings are TOML strings except for one character.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Return a value as TOML, which is as JSON except for one character."""
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
 CONFIG = "config.toml"
