@@ -6,7 +6,7 @@ The first pass validates every block, and summarises its targets.
 import copy
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -85,9 +85,20 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
         targets, sizes, points = zip(*summaries, strict=True)
         attributes, spread = _target_attributes(model, targets, n_targets)
         classes, points = attributes.get("classes_"), stack_rows(points)
-        divide = partial(
-            DaskRegions, cluster, model, blocks, sum(n_counted), sum(sizes), classes, points
-        )
+
+        def divide(grower: TreeGrower) -> DaskRegions:
+            trunk, members = grower.grow_trunk(points, sum(n_counted))
+            n_bytes = [sum(sizes) / points.shape[0] * len(rows) for rows, _ in members]
+            batches = batches_of(n_bytes, cluster.n_threads)
+            nodes = model_node, graph.shared(trunk)
+            split = [graph.task(split_block)(*nodes, batches, classes, *block) for block in blocks]
+            calls = [
+                (*nodes, grower, range(*batch), [parts[k] for parts in split])
+                for k, batch in enumerate(batches)
+            ]
+            # The rows of every batch are brought together, and stay on the workers.
+            return DaskRegions(cluster, trunk, cluster.persist(join_batch, calls), grower.seed)
+
         learned = model._learn(divide, seed, spread, classes, n_targets or 1)
     publish(model, {**attributes, **learned})
     return model
@@ -369,47 +380,20 @@ class DaskRegions(RegionBackend):
     Parameters
     ----------
     cluster : Cluster
-    model : RegionEstimator
-        Unfitted, with valid settings.
-    blocks : list of tuples
-        Training samples; see :func:`_training_blocks`.
-    n_samples : int
-        Number of samples with positive weight.
-    n_bytes : int
-        Size of all samples.
-    classes : array or None
-        None for regression.
-    points : {array, CSR matrix}
-        Samples from which the trunk is grown.
-    grower : TreeGrower
+    trunk : RegionTree
+    batches : list of Delayed
+        A RegionBatch each, for consecutive regions of the trunk.
+    seed : tuple of int
+        Seed of the partition.
     """
 
     n_jobs = 1
 
     def __init__(
-        self,
-        cluster: graph.Cluster,
-        model: RegionEstimator,
-        blocks: Sequence[tuple[Any, ...]],
-        n_samples: int,
-        n_bytes: int,
-        classes: Array | None,
-        points: Any,
-        grower: TreeGrower,
+        self, cluster: graph.Cluster, trunk: RegionTree, batches: list[Any], seed: tuple[int, ...]
     ):
-        self._cluster, self._seed = cluster, grower.seed
-        trunk, members = grower.grow_trunk(points, n_samples)
-        sizes = [n_bytes / points.shape[0] * len(rows) for rows, _ in members]
-        batches = batches_of(sizes, cluster.n_threads)
-        nodes = graph.shared(model), graph.shared(trunk)
-        split = [graph.task(split_block)(*nodes, batches, classes, *block) for block in blocks]
-        calls = [
-            (*nodes, grower, range(*batch), [parts[k] for parts in split])
-            for k, batch in enumerate(batches)
-        ]
-        # The rows of every batch are brought together, and stay on the workers.
-        self._batches = cluster.persist(join_batch, calls)
-        summaries = cluster.compute(summarize_batch, [(batch,) for batch in self._batches])
+        self._cluster, self._batches, self._seed = cluster, batches, seed
+        summaries = cluster.compute(summarize_batch, [(batch,) for batch in batches])
         branches, counts, self.have_folds = map(_flat, zip(*summaries, strict=True))
         self.tree, self.sizes = attach_branches(trunk, branches), np.array(counts)
         self._firsts = np.cumsum([0, *(len(part) for _, part, _ in summaries)]).tolist()
