@@ -81,7 +81,7 @@ def _draw_lines(panel: Any, axes: Any, model: Any, grid: Any, margins: Any) -> N
     decision = model.decision_function(grid).reshape(_GRID, _GRID)
     panel.contour(*axes, decision, levels=[0.0], colors="black", linewidths=1.5)
     for values, colour in margins:
-        # If all decisions are on one side of both margins, there is no line to draw.
+        # Decisions that are all beyond one margin have no line to draw.
         if np.nanmin(values) < 1.0 and np.nanmax(values) > -1.0:
             dotted = {"levels": [-1.0, 1.0], "linewidths": 1.0, "linestyles": ":"}
             panel.contour(*axes, values.reshape(_GRID, _GRID), colors=[colour], **dotted)

@@ -215,7 +215,7 @@ def weight_stability(
 
 
 def _fitted_weights(model: Any, X: Any, y: Any) -> tuple[list[str], Array]:
-    """Return names of kernels and weights of a model, which is fitted if it is not."""
+    """Return names of kernels and weights of a model; an unfitted model is fitted first."""
     try:
         check_is_fitted(last_step(model))
     except NotFittedError:

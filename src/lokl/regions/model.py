@@ -143,7 +143,7 @@ class PartitionedModel:
         Names of all kernels of all regions.
     kernels : list of Kernel
         Bound kernels of one region that has all of them, which determine the views that samples
-        have. Empty if there is no such region.
+        have. Empty without such a region.
     total : array or None
         Result of :meth:`mean` if it was computed elsewhere.
     """

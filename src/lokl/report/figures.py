@@ -77,7 +77,19 @@ def colour_of(view: int) -> str:
 
 
 def drawing(width: float, height: float, label: str, parts: Iterable[str], more: str = "") -> str:
-    """Return a figure that scales with the page and has a label for screen readers."""
+    """Return a figure that scales with the page and has a label for screen readers.
+
+    Parameters
+    ----------
+    width, height : float
+        Size of the view box.
+    label : str
+        Text for screen readers, which skip the figure if it is empty.
+    parts : iterable of str
+        SVG elements.
+    more : str
+        More attributes of the figure.
+    """
     name = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     size = f"0 0 {number(width)} {number(height)}"
     return f'<svg viewBox="{size}" {name}{more}>{"".join(parts)}</svg>'
@@ -113,7 +125,16 @@ class Axis:
 
     @classmethod
     def over(cls, values: Iterable[float], count: int = 3, *, whole: bool = False) -> "Axis":
-        """Return an axis that contains all values; with `whole` it ends at ticks."""
+        """Return an axis that contains all values; with `whole` it ends at ticks.
+
+        Parameters
+        ----------
+        values : iterable of float
+            NaN and infinite values are ignored; without any value the axis is from 0 to 1.
+        count : int
+            Most steps between ticks.
+        whole : bool
+        """
         known = [v for v in values if isfinite(v)] or [0.0, 1.0]
         low, high = min(known), max(known)
         if high - low <= 1e-9 * max(abs(low), abs(high)):
@@ -178,7 +199,13 @@ class _Frame:
         return _TOP + (_TALL - _TOP - _BOTTOM) * (1 - self.up.share(value))
 
     def dots(self, points: Iterable[tuple[float, Interval]]) -> Iterable[str]:
-        """Yield dots with their intervals as whiskers."""
+        """Yield dots with their intervals as whiskers.
+
+        Parameters
+        ----------
+        points : iterable of (float, Interval)
+            Position on the horizontal axis, and value on the vertical one.
+        """
         for at, value in points:
             x = self.x(at)
             if isfinite(value.reach):
@@ -212,7 +239,16 @@ class _Frame:
 def calibration_plot(
     bins: Sequence[CalibrationBin], stated: Sequence[float], n_classes: int
 ) -> str:
-    """Draw the share of correct predictions by stated probability; empty without bins."""
+    """Draw the share of correct predictions by stated probability; empty without bins.
+
+    Parameters
+    ----------
+    bins : sequence of CalibrationBin
+    stated : sequence of float
+        Histogram of the probabilities of all predicted classes, as shares.
+    n_classes : int
+        With two classes the axis begins at one half, the lowest probability of a predicted class.
+    """
     if not bins:
         return ""
     low = 0.0 if n_classes > 2 else 0.5
@@ -239,7 +275,19 @@ def risk_plot(
     title: str,
     factor: float,
 ) -> str:
-    """Draw the risk of the most confident predictions against their share; empty without any."""
+    """Draw the risk of the most confident predictions against their share; empty without any.
+
+    Parameters
+    ----------
+    curve : sequence of (coverage, risk)
+        Points of the line.
+    marks : sequence of (coverage, Interval)
+        Dots with whiskers.
+    title : str
+        Name of the risk.
+    factor : float
+        Factor by which risks are multiplied in labels: 100 for percentages, else 1.
+    """
     if not marks:
         return ""
     ends = [value for _, value in curve[len(curve) // 20 :]]
@@ -251,7 +299,13 @@ def risk_plot(
 
 
 def parity_plot(truth: Array, predicted: Array) -> str:
-    """Draw predicted values against true ones."""
+    """Draw predicted values against true ones.
+
+    Parameters
+    ----------
+    truth, predicted : arrays of shape (n_samples,)
+        Of many samples, evenly spaced ones are drawn.
+    """
     ends = [float(f(v)) for v in (truth, predicted) for f in (np.min, np.max)]
     axis = Axis.over(ends, 4)
     frame = _Frame(axis, axis, ("truth", "predicted"), (1.0, 1.0))
@@ -279,8 +333,16 @@ def strip_head(axis: Axis, factor: float) -> str:
 def strip(axis: Axis, value: Interval | None, css: str = "", mark: float | None = None) -> str:
     """Draw a value with its interval, and a thin line at `mark`.
 
-    Screen readers skip it, since the number stands next to it. A value far below the axis is an
-    arrow.
+    Screen readers skip it, since the number stands next to it.
+
+    Parameters
+    ----------
+    axis : Axis
+    value : Interval or None
+        An arrow if it is below the axis; None draws the mark only.
+    css : str
+        CSS classes of the value.
+    mark : float, optional
     """
     parts, middle = [], _STRIP_TALL / 2
     if mark is not None and isfinite(mark):
@@ -307,8 +369,17 @@ def _strip_x(axis: Axis, value: float) -> float:
 def map_order(explanation: Explanation, grouped: bool) -> Array:
     """Return samples in the order of the trust map.
 
-    Classes stand together. Within a class, samples whose lowest trust is in the same view are
-    neighbours, lowest first.
+    Within a class, samples whose lowest trust is in the same view are neighbours, lowest first.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    grouped : bool
+        Whether samples of a class are neighbours. Samples of unknown class come last.
+
+    Returns
+    -------
+    order : int array of shape (n_samples,)
     """
     trust, presence = explanation.trust_or_weights, explanation.presence
     keys = [(~presence).sum(axis=1)]
@@ -363,7 +434,16 @@ def _runs(values: Array) -> list[tuple[int, int]]:
 
 
 def _groups(codes: Array, classes: Sequence[str], height: float) -> list[dict[str, Any]]:
-    """Return labels of runs of classes; top and height in percent, hidden without room."""
+    """Return labels of runs of classes; top and height in percent, hidden without room.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_rows,)
+        Class of each row of the map, -1 if unknown.
+    classes : sequence of str
+    height : float
+        Height of the map in pixels.
+    """
     groups: list[dict[str, Any]] = []
     free, n = 0.0, len(codes)
     for start, end in _runs(codes):

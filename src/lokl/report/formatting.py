@@ -129,14 +129,14 @@ class Scale:
         return decimals(max(abs(value.mean) for value in known) / 30)
 
     def mean(self, value: Interval | None, places: int | None = None) -> str:
-        """Return the mean alone, empty if there is none."""
+        """Return the mean alone; empty without a value."""
         if value is None or not isfinite(value.mean):
             return ""
         places = self.places([value]) if places is None else places
         return fixed(self.factor * value.mean, places)
 
     def limits(self, value: Interval | None, places: int | None = None) -> str:
-        """Return both limits of the interval, empty if there are none."""
+        """Return both limits of the interval; empty without an interval."""
         if value is None or not isfinite(value.reach):
             return ""
         places = self.places([value]) if places is None else places

@@ -64,6 +64,11 @@ def report_from_model(
     audit : mapping, default=None
         More about how the report was made, by name.
 
+    Returns
+    -------
+    report : Report
+        For :func:`lokl.report.write`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -117,6 +122,10 @@ def sample_map(
         Explanation of these samples, by this model or by held-out models.
     training : (X, y) or (X, y, ids), default=None
         As in :func:`report_from_model`.
+
+    Returns
+    -------
+    sample_map : SampleMap
     """
     inner, Z = unwrap(model, X)
     rows = np.arange(len(explanation))
@@ -138,7 +147,20 @@ def sample_map(
 
 
 def _support_samples(rows: Array, X: Any, y: Any, ids: Any = None) -> tuple[list[str], Array]:
-    """Return names and truth of some training samples."""
+    """Return names and truth of some training samples.
+
+    Parameters
+    ----------
+    rows : int array of shape (n_support,)
+    X, y, ids
+        Training data; see :func:`report_from_model`.
+
+    Returns
+    -------
+    names : list of str
+    truth : array of shape (n_support,)
+        Classes, or the first target.
+    """
     names, truth = sample_ids(X, ids, _n_rows(X)), np.asarray(y)[rows]
     # Row numbers of training samples would be mistaken for those of the explained samples.
     named = ids is not None or hasattr(X, "columns")
@@ -158,6 +180,10 @@ def view_summaries(
         Number of columns of each view.
     value : ViewValue, default=None
         Scores of views with these names.
+
+    Returns
+    -------
+    summaries : list of ViewSummary
     """
     missing = 1.0 - explanation.presence.mean(axis=0)
     table = None if value is None else value.views
@@ -183,7 +209,20 @@ def view_subsets(value: ViewValue) -> list[ViewSubset]:
 def known_alignment(
     model: Any, X: Any, explanation: Explanation, views: Views | None = None
 ) -> Any:
-    """Return the alignment of kernels on samples whose truth is known, else on all samples."""
+    """Return the alignment of kernels on samples whose truth is known, else on all samples.
+
+    Parameters
+    ----------
+    model, X, views
+        As in :func:`lokl.explain.explain`.
+    explanation : Explanation
+        Explanation of these samples.
+
+    Returns
+    -------
+    alignment : KernelAlignment or None
+        See :func:`lokl.explain.kernel_alignment`.
+    """
     rows = np.flatnonzero(explanation.known)
     if not len(rows):
         return kernel_alignment(model, X, None, views)
@@ -191,7 +230,13 @@ def known_alignment(
 
 
 def count_duplicates(training: Any, X: Any) -> int:
-    """Return the number of rows of `X` that equal a training row."""
+    """Return the number of rows of `X` that equal a training row.
+
+    Parameters
+    ----------
+    training, X : {array-like, sparse matrix, data frame} with the same columns
+        NaN equals NaN.
+    """
     known = set(_row_bytes(training))
     return sum(row in known for row in _row_bytes(X))
 

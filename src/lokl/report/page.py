@@ -42,7 +42,18 @@ _NEIGHBOURS = 3
 
 
 def render(report: Report) -> str:
-    """Return the page as text."""
+    """Return the page as text.
+
+    Parameters
+    ----------
+    report : Report
+        An explanation without samples is left out.
+
+    Returns
+    -------
+    html : str
+        A complete document with its style, script and data. It loads nothing from the network.
+    """
     formatter, explanation = Formatter.of(report), report.explanation
     if explanation is not None and not len(explanation):
         explanation = None
@@ -75,7 +86,17 @@ def render(report: Report) -> str:
 
 
 def write(report: Report, path: str | Path) -> Path:
-    """Write the page; an existing file is replaced only by a complete one."""
+    """Write the page; an existing file is replaced only by a complete one.
+
+    Parameters
+    ----------
+    report : Report
+    path : str or Path
+
+    Returns
+    -------
+    path : Path
+    """
     path = Path(path)
     replace_file(path, render(report).encode("utf-8"))
     return path
@@ -200,7 +221,17 @@ def pack(codes: Any, width: int) -> str:
 
 
 def pack_counts(codes: Any) -> dict[str, Any]:
-    """Pack whole numbers, -1 for unknown, with as few digits as they need."""
+    """Pack whole numbers, -1 for unknown, with as few digits as they need.
+
+    Parameters
+    ----------
+    codes : array of int
+
+    Returns
+    -------
+    column : dict
+        "text", see :func:`pack`, "width" of a number in it, and "per", the units of 1.
+    """
     codes = np.asarray(codes)
     top = float(codes.max()) if codes.size else 0.0
     width = 1
@@ -216,7 +247,14 @@ def pack_shares(values: Any) -> dict[str, Any]:
 
 
 def pack_values(values: Any) -> dict[str, Any]:
-    """Pack any numbers, in steps of a forty-thousandth of their range."""
+    """Pack any numbers, in steps of a forty-thousandth of their range.
+
+    Returns
+    -------
+    column : dict
+        "text", see :func:`pack`, "width" of a number in it, "step", the value of one unit, and
+        "from", the lowest value.
+    """
     values = np.asarray(values, dtype=float)
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)

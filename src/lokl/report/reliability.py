@@ -117,7 +117,7 @@ class Reliability:
 
 
 def reliability(explanation: Explanation) -> Reliability | None:
-    """Return the reliability on samples whose truth is known, None if there are none."""
+    """Return the reliability on samples whose truth is known; None without such samples."""
     known = explanation.known
     if not known.any():
         return None
@@ -146,7 +146,20 @@ def reliability(explanation: Explanation) -> Reliability | None:
 def _risk(
     loss: Array, confidence: Array
 ) -> tuple[list[tuple[float, Interval]], list[tuple[float, float]]]:
-    """Return the risk at some coverages with intervals, and at many coverages."""
+    """Return the risk at some coverages with intervals, and at many coverages.
+
+    Parameters
+    ----------
+    loss : array of shape (n_samples,)
+        Whether each prediction is wrong (bool), or its absolute error.
+    confidence : array of shape (n_samples,)
+
+    Returns
+    -------
+    risk : list of (coverage, Interval)
+    curve : list of (coverage, risk)
+        Both are empty if some confidence is unknown.
+    """
     if not np.isfinite(confidence).all():
         return [], []
     n, ranked = len(loss), loss[np.argsort(-confidence, kind="stable")]

@@ -74,11 +74,11 @@ class Column:
         return Interval(value.mean, low, high)
 
     def mean(self, value: Interval | None) -> str:
-        """Return the mean as text, empty if there is none."""
+        """Return the mean as text; empty without a value."""
         return self.scale.mean(value, self.places)
 
     def limits(self, value: Interval | None) -> str:
-        """Return the limits as text, empty if there are none."""
+        """Return the limits as text; empty without an interval."""
         return self.scale.limits(value and self._clipped(value), self.places)
 
     def picture(self, value: Interval | None, css: str = "") -> str:
@@ -117,7 +117,14 @@ def _score_options(report: Report, scale: Scale) -> dict[str, Any]:
 
 
 def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
-    """Return the columns of the leaderboard; None without models."""
+    """Return the columns of the leaderboard; None without models.
+
+    Returns
+    -------
+    section : dict or None
+        "score" and "ahead" (gain against the chosen model, None without comparisons) are a Column
+        each, "supported" is whether some model has support samples.
+    """
     rows, scale = report.leaderboard, formatter.scale
     if not rows:
         return None
@@ -131,7 +138,14 @@ def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] 
 
 
 def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
-    """Return the columns of the value of views: alone, in the model, when removed, in sets."""
+    """Return the columns of the value of views: alone, in the model, when removed, in sets.
+
+    Returns
+    -------
+    section : dict or None
+        "alone", "contribution", "loss" and "sets" are a Column each; "sizes" are mean absolute
+        contributions (Interval) and "shares" mean trust or weight, by view. None without views.
+    """
     views, scale, explanation = report.views, formatter.scale, report.explanation
     if not views:
         return None
@@ -157,7 +171,16 @@ def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None
 def samples_section(
     report: Report, explanation: Explanation, formatter: Formatter
 ) -> dict[str, Any]:
-    """Return the figures of all samples, the samples worth a look, and the card of the first."""
+    """Return the figures of all samples, the samples worth a look, and the card of the first.
+
+    Returns
+    -------
+    section : dict
+        Map of samples: coordinates "at" (n_samples, 2), "height", class codes as "shapes", "lead",
+        the leading view, and the samples that are "drawn". Trust map: "trust", None unless trust
+        "varies", "order" of its samples, and whether they are "grouped" by class. "listed" has
+        (SampleExplanation, reasons) of samples worth a look; "card" explains the first of them.
+    """
     assert report.sample_map is not None
     classes = report.classes
     at, height = figures.map_layout(np.asarray(report.sample_map.positions, dtype=float))
@@ -208,6 +231,12 @@ def rank_by_interest(explanation: Explanation) -> tuple[Array, Array]:
     """Return samples by how much they deserve a look, and that measure, largest first.
 
     It is large for confident errors, for large errors, and for views that disagree.
+
+    Returns
+    -------
+    order : int array of shape (n_samples,)
+    interest : array of shape (n_samples,)
+        In that order; 0 for samples that need no look.
     """
     if explanation.is_regression:
         errors = explanation.absolute_errors
@@ -266,7 +295,20 @@ def _sample_card(similar: SampleMap, explanation: Explanation, k: int) -> dict[s
 
 
 def reliability_section(report: Report, found: Reliability | None) -> dict[str, Any] | None:
-    """Return calibration, risk, confusion and scores by missing views."""
+    """Return calibration, risk, confusion and scores by missing views.
+
+    Parameters
+    ----------
+    report : Report
+    found : Reliability or None
+        Reliability of its explanation.
+
+    Returns
+    -------
+    section : dict or None
+        Figures as SVG ("calibration", "parity", "risk"; empty if they do not apply), a Column for
+        each table, and the confusion matrix with its shades and its most frequent mistakes.
+    """
     explanation, n_classes = report.explanation, len(report.classes)
     if explanation is None or found is None:
         return None
@@ -342,7 +384,11 @@ def _score_scale(report: Report, formatter: Formatter, found: Reliability) -> Sc
 
 
 def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> str:
-    """Return the verdict of the report, or two sentences made from its content."""
+    """Return the verdict of the report, or two sentences made from its content.
+
+    They compare the chosen model with the best baseline, or the predictions with a constant: the
+    most frequent class, or the median.
+    """
     chosen, explanation = chosen_row(report), report.explanation
     if report.verdict:
         return report.verdict
