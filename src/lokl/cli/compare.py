@@ -99,6 +99,11 @@ def _run_example(example: Any, jobs: int, *, quiet: bool) -> Any:
     jobs : int
     quiet : bool
         Whether to return the results, for JSON, instead of showing them.
+
+    Returns
+    -------
+    values : dict or None
+        Plain values of the results if `quiet`.
     """
     from lokl.cli.models import explain_sample
     from lokl.study import Comparison
@@ -149,7 +154,13 @@ def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any
 
 
 def _show_table_sizes(table: Any) -> None:
-    """Print on standard error which files were read, and which target is predicted."""
+    """Print on standard error which files were read, and which target is predicted.
+
+    Parameters
+    ----------
+    table : Table
+        Notes that repeat the sizes of files or missing views are left out.
+    """
     files = " · ".join(
         f"{Path(name).name} {size.rows} x {size.columns}" for name, size in table.files.items()
     )
@@ -166,7 +177,12 @@ def _show_table_sizes(table: Any) -> None:
 
 
 def _show_plan(comparison: Any) -> None:
-    """Print on standard error how many fits there are."""
+    """Print on standard error how many fits there are, and how many are finished already.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    """
     settings, missing, cells = comparison.settings, len(comparison.missing), len(comparison.cells)
     repeats = f"{settings.repeats} repeats" if settings.repeats > 1 else "1 repeat"
     text = f"{settings.folds} folds x {repeats}, {len(comparison.candidates)} candidates"
@@ -176,12 +192,25 @@ def _show_plan(comparison: Any) -> None:
 
 
 def _note(head: str, text: str) -> None:
-    """Print a note on standard error, after its head in a column of its own."""
+    """Print a note on standard error, after its head in a column of its own.
+
+    Parameters
+    ----------
+    head : str
+        One word, or nothing if the note continues the one before.
+    text : str
+        Wrapped if it is longer than a line.
+    """
     typer.echo("\n".join(wrapped(text, f" {head:<8}", " " * 9)), err=True)
 
 
 def _show_results(outputs: Any) -> None:
-    """Print tables, samples, findings and paths."""
+    """Print tables, samples, findings and paths.
+
+    Parameters
+    ----------
+    outputs : StudyOutputs
+    """
     console = Console(highlight=False, soft_wrap=True)
     results = outputs.results
     for line in (*_leaderboard(results), Text(), *_view_table(results)):
@@ -195,7 +224,13 @@ def _show_results(outputs: Any) -> None:
 
 
 def _leaderboard(results: Any) -> Iterator[Text]:
-    """Yield a line for each candidate: score, interval as text and drawn, and seconds."""
+    """Yield a line for each candidate: score, interval as text and drawn, and seconds.
+
+    Parameters
+    ----------
+    results : Results
+        A candidate that failed is shown with the reason.
+    """
     from lokl.study.candidates import CONSTANT_BASELINES
 
     fitted = [row for row in results.leaderboard if not row.failed]
@@ -243,7 +278,13 @@ def _interval_line(interval: tuple[float, float, float], limits: tuple[float, fl
 
 
 def _view_table(results: Any) -> Iterator[Text]:
-    """Yield a line for each of several views: its score alone, its loss, and who trusts it."""
+    """Yield a line for each of several views: its score alone, its loss, and who trusts it.
+
+    Parameters
+    ----------
+    results : Results
+        A single view has no lines.
+    """
     if len(results.table.views) < 2:
         return
     head = f" {'value of each view':<{_VIEW}}   alone   loss when removed   trusted where"
@@ -259,7 +300,17 @@ def _view_table(results: Any) -> Iterator[Text]:
 
 
 def _disagreement(outputs: Any) -> str:
-    """Return a sentence about samples whose views disagree, empty if there are none."""
+    """Return a sentence about samples whose views disagree, with the command to explain one.
+
+    Parameters
+    ----------
+    outputs : StudyOutputs
+
+    Returns
+    -------
+    sentence : str
+        Empty without such samples.
+    """
     names = outputs.results.disagreeing()
     if not names:
         return ""

@@ -36,18 +36,44 @@ def option(kind: Any, text: str, *names: str, default: Any = None, **more: Any) 
 
 
 def flag(name: str, text: str, **more: Any) -> Parameter:
-    """Return the declaration of an option without a value."""
+    """Return the declaration of an option without a value.
+
+    Parameters
+    ----------
+    name : str
+        Name with dashes.
+    text : str
+        Sentence of the help.
+    **more
+        Other settings of `typer.Option`.
+    """
     return option(bool, text, name, default=False, **more)
 
 
 def output_path(text: str, default: str | None = None) -> Parameter:
-    """Return the declaration of the file or folder that a command writes."""
+    """Return the declaration of the file or folder that a command writes.
+
+    Parameters
+    ----------
+    text : str
+        Sentence of the help.
+    default : str, optional
+        Path without the option.
+    """
     path = None if default is None else Path(default)
     return option(Path, text, "--output", "-o", default=path)
 
 
 def argument(kind: Any, text: str) -> Parameter:
-    """Return the declaration of a required argument of a command."""
+    """Return the declaration of a required argument of a command.
+
+    Parameters
+    ----------
+    kind : type
+        Type of the value; a list takes all words that are left.
+    text : str
+        Sentence of the help.
+    """
     declared = typer.Argument(..., help=text, show_default=False)
     return Parameter("argument", Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
 
@@ -142,7 +168,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 def _line(reason: BaseException) -> str:
-    """Return an error in one line; errors of the operating system begin with the file."""
+    """Return an error in one line; errors of the operating system begin with the file.
+
+    Parameters
+    ----------
+    reason : exception
+    """
     if isinstance(reason, OSError) and reason.filename is not None:
         return f"{reason.filename}: {reason.strerror}"
     return " ".join(str(reason).split())
@@ -212,7 +243,14 @@ def read_settings(
 
 
 def _as_pairs(values: list[str] | None, name: str) -> dict[str, str]:
-    """Return values of the form ``NAME=VALUE`` as a mapping."""
+    """Return values of the form ``NAME=VALUE`` as a mapping.
+
+    Parameters
+    ----------
+    values : list of str or None
+    name : str
+        Name of the option, for the error.
+    """
     pairs = [text.partition("=") for text in values or ()]
     for key, sign, value in pairs:
         if not (key and value):

@@ -141,7 +141,12 @@ def reproduce(
 
 
 def _stop_if_failed(runs: list[Any]) -> None:
-    """Exit with code 1 if fits failed."""
+    """Exit with code 1 if fits failed.
+
+    Parameters
+    ----------
+    runs : list of TableRun
+    """
     fits, failures = sum(run.cells for run in runs), sum(len(run.errors) for run in runs)
     if failures:
         count = f"all {fits}" if failures == fits else f"{failures} of {fits}"
@@ -218,7 +223,14 @@ def _draw_figures(reproduction: Any, deadline: Any, *, quiet: bool) -> list[dict
 
 
 def _show_fits(name: str, run: Any) -> None:
-    """Print on standard error which fits failed, and how long all of them took."""
+    """Print on standard error which fits failed, and how long all of them took.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    run : TableRun
+    """
     for error in sorted(set(run.errors)):
         typer.echo(f"failed: {error}", err=True)
     if run.fits:
@@ -232,7 +244,12 @@ def _show_fits(name: str, run: Any) -> None:
 
 
 def _show_table(table: Any) -> None:
-    """Print a table of the paper with as many columns as fit into the terminal."""
+    """Print a table of the paper with as many columns as fit into the terminal.
+
+    Parameters
+    ----------
+    table : PaperTable
+    """
     from lokl.paper.tables import COLUMNS, LEGEND
 
     console = Console()
@@ -263,6 +280,11 @@ def _show_table(table: Any) -> None:
 
 
 def _text(shown: Any) -> Text:
-    """Return a cell with its style and its mark."""
+    """Return a cell with its style and its mark.
+
+    Parameters
+    ----------
+    shown : lokl.paper.tables.Shown
+    """
     text = Text(shown.text, style="bold" if shown.bold else "")
     return text.append(f" {shown.mark}", style="not bold") if shown.mark else text

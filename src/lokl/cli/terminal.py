@@ -27,7 +27,13 @@ def replace_unprintable() -> None:
 
 
 def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return the replacement of a character and the position after it, as codecs expect."""
+    """Return the replacement of a character and the position after it, as codecs expect.
+
+    Parameters
+    ----------
+    error : UnicodeError
+        Characters without a replacement become escape sequences.
+    """
     if isinstance(error, UnicodeEncodeError) and error.object[error.start] in _REPLACEMENTS:
         return _REPLACEMENTS[error.object[error.start]], error.start + 1
     return codecs.backslashreplace_errors(error)
@@ -74,7 +80,13 @@ def stop(reason: object, code: int) -> NoReturn:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print on standard error what was read and inferred."""
+    """Print on standard error what was read and inferred.
+
+    Parameters
+    ----------
+    notes : iterable of str
+        One line each.
+    """
     for note in notes:
         typer.echo(f" {note}", err=True)
 

@@ -75,7 +75,7 @@ DICTIONARIES: Mapping[str, Callable[[float], list[Kernel]]] = {
     "linear, Gaussian, raw": lambda gamma: [Linear(), RBF(gamma)],
 }
 GAMMAS = tuple(2.0**power for power in range(-4, 5))
-# Dictionaries whose kernels are not normalised.
+# Dictionaries with kernels as they are, without normalisation.
 _RAW = ("quadratic, Gaussian, raw", "linear, Gaussian, raw")
 # Dictionaries with all widths, so that none is chosen.
 WITHOUT_GAMMA = ("nine Gaussians",)

@@ -40,7 +40,7 @@ from lokl.paper.published import SETS
 from lokl.paper.tables import TIES, PaperTable, make_table
 from lokl.study.run_folder import Record, Work, open_run_folder, run_cells
 
-# The figure "agreement" is not in the paper: all results against the published ones.
+# The figure "agreement" is an addition to the paper: all results against the published ones.
 _FIGURES = ("figure1", "figure2", "agreement")
 # Seconds; a shorter run spends much of its time on starting processes.
 _LONG_RUN = 60.0
@@ -70,7 +70,7 @@ def _processor() -> str:
 def run(
     cells: Sequence[Cell], records: RecordFile, *, work: Work = run_cell, **settings: Any
 ) -> list[Record]:
-    """Run the cells that are not finished yet, and return all records of the cells.
+    """Run the unfinished cells, and return all records of the cells.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class Reproduction:
         return [str(warning.message) for warning in caught]
 
     def count_missing(self, part: str) -> int:
-        """Return the number of cells of a table that are not finished."""
+        """Return the number of unfinished cells of a table."""
         return len(self.records.missing(self.cells[part]))
 
     def run(
@@ -296,7 +296,7 @@ class Reproduction:
         on_record: Callable[[Record], None],
         deadline: Deadline | None = None,
     ) -> TableRun:
-        """Run the cells of a table that are not finished yet.
+        """Run the unfinished cells of a table.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ class Entry:
     reading : str
         Reading of the paper.
     counted : bool
-        Whether the method stands for the published number, and is not a variant.
+        Whether the method stands for the published number rather than a variant.
     mean, spread : float or None
         Mean and standard deviation over the splits.
     published, published_spread, published_seconds : float or None

@@ -151,7 +151,16 @@ class TableSamples:
 
 
 def all_samples(table: Table, seed: int, time_limit: float | None = None) -> TableSamples:
-    """Return all samples of a table."""
+    """Return all samples of a table, with the categories of all of them.
+
+    Parameters
+    ----------
+    table : Table
+        With a target.
+    seed : int
+    time_limit : float, optional
+        Seconds, for candidates that can stop early.
+    """
     return TableSamples(
         table.frame,
         target_of(table),
@@ -226,6 +235,11 @@ def _fit_method(samples: TableSamples, method: Method, view: str | None = None) 
     method : Method
     view : str, optional
         The only view that is used; all of them if not given.
+
+    Returns
+    -------
+    fitted : FittedCandidate
+        If there are many samples, settings are chosen on some, and the model is fitted to all.
     """
     preparation, X = samples.prepared()
     columns = samples.columns if view is None else {view: samples.columns[view]}
@@ -274,6 +288,10 @@ def _kernels_to_try(
         Whether the method is only an SVM, so that there is time for more sets.
     alone : bool
         Whether one view of several is used alone, so that its best single kernel is wanted.
+
+    Returns
+    -------
+    sets : list of dict of str to Kernel
     """
     widths = [len(indices) for indices in columns.values()]
     views = adjacent_views(list(columns), widths, [True] * len(widths))
@@ -294,13 +312,30 @@ def _kernels_to_try(
 
 
 def _merged(parts: Iterable[Kernels]) -> Kernels:
+    """Return one set of kernels from the sets of several views."""
     return {name: kernel for kernels in parts for name, kernel in kernels.items()}
 
 
 def _fit_to_all(
     pipeline: Pipeline, best: dict[str, Any], X: Array, samples: TableSamples
 ) -> list[Any]:
-    """Fit the best settings to all samples, with probabilities for classes."""
+    """Fit the best settings to all samples, with probabilities for classes.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Scaling and model, not fitted.
+    best : dict
+        Parameters of the pipeline by name.
+    X : array of shape (n_samples, n_columns)
+        Prepared samples.
+    samples : TableSamples
+
+    Returns
+    -------
+    steps : list of (str, estimator)
+        Fitted steps of a pipeline.
+    """
     tuned = clone(pipeline).set_params(**clone(best, safe=False))
     scale, model = tuned[0], tuned[-1]
     Z = scale.fit_transform(X)
@@ -312,13 +347,25 @@ def _fit_to_all(
 
 
 def _describe(cost: float | None, kernels: Any) -> str:
+    """Return C, if there is one, and names of kernels as text; many kernels are counted."""
     names = list(kernels)
     shown = ", ".join(names) if len(names) <= _FEW_KERNELS else f"{len(names)} kernels"
     return shown if cost is None else f"C {cost:.4g}; {shown}"
 
 
 def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
-    """Fit an SVM on one view; samples without the view get the majority class, or the mean."""
+    """Fit an SVM on one view; samples without the view get the majority class, or the mean.
+
+    Parameters
+    ----------
+    samples : TableSamples
+    view : str
+
+    Returns
+    -------
+    fitted : FittedCandidate
+        Its inner score is the mean over samples with and without the view.
+    """
     columns = list(samples.preparation.views[view])
     present = samples.frame[columns].notna().any(axis=1).to_numpy()
     fitted = _fit_method(samples.take(np.flatnonzero(present)), _UNIFORM, view)
@@ -353,7 +400,17 @@ def probabilities_of(model: Any, frame: Any, classes: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class WithViewFallback:
-    """A model for samples that have its columns, and a constant model for other samples."""
+    """A model for samples that have its columns, and a constant model for other samples.
+
+    Attributes
+    ----------
+    model : fitted estimator
+        Takes data frames.
+    columns : list of str
+        Samples with a value in one of these columns get a prediction of `model`.
+    fallback : fitted estimator
+        Predicts all other samples.
+    """
 
     model: Any
     columns: list[str]
@@ -361,6 +418,7 @@ class WithViewFallback:
 
     @property
     def classes_(self) -> Array:
+        """Classes of all training samples."""
         return np.asarray(self.fallback.classes_)
 
     def predict(self, frame: Any) -> Array:
@@ -381,6 +439,7 @@ class WithViewFallback:
         return probabilities
 
     def _present(self, frame: Any) -> Array:
+        """Return which samples have the view, an array of bool of shape (n_samples,)."""
         return np.asarray(frame[self.columns].notna().any(axis=1))
 
 
@@ -398,6 +457,11 @@ def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCan
         Returns an estimator, and the grid to search; an empty grid for no search.
     impute : bool
         Whether columns are scaled and missing values replaced by means.
+
+    Returns
+    -------
+    fitted : FittedCandidate
+        Without an inner score if there is nothing to choose.
     """
     preparation, X = samples.prepared()
     steps: list[Any] = [("preparation", preparation)]
@@ -419,10 +483,12 @@ def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCan
 
 
 def _constant(samples: TableSamples, n_columns: int = 0) -> tuple[Any, dict[str, Any]]:
+    """Return a model that predicts the majority class, or the mean."""
     return DummyRegressor() if samples.is_regression else DummyClassifier(strategy="prior"), {}
 
 
 def _linear(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    """Return logistic or ridge regression."""
     if samples.is_regression:
         return Ridge(), {"alpha": np.logspace(-1, 4, 6).tolist()}
     return LogisticRegression(max_iter=1000), {"C": np.logspace(-3, 1, 5).tolist()}
@@ -438,11 +504,13 @@ def _svm(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
 
 
 def _forest(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    """Return a random forest, which handles missing values itself."""
     forest: Any = RandomForestRegressor if samples.is_regression else RandomForestClassifier
     return forest(_TREES, random_state=samples.seed), {}
 
 
 def _boosting(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
+    """Return gradient boosting, which stops early if there are samples to measure the gain."""
     regression = samples.is_regression
     trees: Any = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
     stops = len(samples.y) >= _ENOUGH_TO_STOP
@@ -467,6 +535,16 @@ def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandida
     table : Table
     names : sequence of str
         Names or aliases; each may be a list with commas.
+
+    Returns
+    -------
+    candidates : list of StudyCandidate
+        Each candidate once, in the order of the names.
+
+    Raises
+    ------
+    TableError
+        If a name is unknown, or its method does not fit the task.
     """
     default = list(_default_candidates(table))
     parts = [part.strip() for value in names for part in value.split(",")]
@@ -476,6 +554,7 @@ def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandida
 
 
 def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
+    """Yield AutoMKL, the trusted vote, the uniform mix, single views and baselines."""
     several = len(table.views) > 1
     yield StudyCandidate(name=AUTO, role=OURS, fit=_fit_auto, complexity=3, aliases={"auto"})
     for method in (_VOTE, _UNIFORM) if several else (_UNIFORM,):
@@ -495,6 +574,7 @@ def single_view_name(view: str) -> str:
 
 
 def _tuned(method: Method) -> StudyCandidate:
+    """Return the candidate of a method with settings chosen by cross-validation."""
     simple = method is _UNIFORM
     return StudyCandidate(
         name=MIX if simple else method.name,

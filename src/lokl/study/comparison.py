@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -59,14 +58,11 @@ class StudyOutputs:
     ----------
     results : Results
     findings : list of Finding
-    model : Pipeline or None
-        The chosen model, fitted to all samples.
     files : dict of str to Path
     """
 
     results: Results
     findings: list[Finding]
-    model: Any
     files: dict[str, Path]
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,6 +102,7 @@ class StudyOutputs:
 
 
 def _interval_values(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return a mean and the limits of its interval by name, None for a missing interval."""
     ends = (None, None, None) if interval is None else interval
     return dict(zip((name, f"{name} low", f"{name} high"), ends, strict=True))
 
@@ -119,6 +116,15 @@ class Comparison:
     folder : Path
         For records and results. A comparison with the same settings that is there is resumed. Other
         files or other settings raise a `TableError`.
+
+    Attributes
+    ----------
+    table : Table
+    candidates : list of StudyCandidate
+    experiment : Experiment
+        Samples, splits and candidates that all cells share.
+    records : CellRecords
+        Records of finished and failed cells.
     """
 
     def __init__(self, settings: Settings, folder: Path):
@@ -129,6 +135,7 @@ class Comparison:
         self.table: Table = settings.read()
         self.candidates: list[StudyCandidate] = candidates_for(self.table, settings.methods)
         self._check_sizes()
+        self.experiment = Experiment(self.table, self.candidates, settings)
         self.records = CellRecords(self.folder / CELLS)
 
     def _check_folder(self) -> None:
@@ -150,6 +157,7 @@ class Comparison:
                 )
 
     def _check_sizes(self) -> None:
+        """Raise if there are too few samples, groups, folds or repeats to compare anything."""
         settings, y = self.settings, target_of(self.table)
         if settings.folds < 2 or settings.repeats < 1:
             raise TableError(
@@ -167,11 +175,6 @@ class Comparison:
                 f"{len(y)} samples are too few for {settings.folds} folds; see --folds"
             )
 
-    @cached_property
-    def experiment(self) -> Experiment:
-        """Samples, splits and candidates that all cells share."""
-        return Experiment(self.table, self.candidates, self.settings)
-
     @property
     def cells(self) -> list[CandidateSplit]:
         """All cells, split by split, so that finished splits can be compared at any time."""
@@ -180,7 +183,7 @@ class Comparison:
 
     @property
     def missing(self) -> list[RunCell]:
-        """Cells that are not finished."""
+        """Unfinished cells."""
         return self.records.missing(self.cells)
 
     @contextmanager
@@ -208,7 +211,7 @@ class Comparison:
         on_record: Callable[[Record], None] | None = None,
         time_limit: float | None = None,
     ) -> None:
-        """Run the cells that are not finished yet.
+        """Run the unfinished cells.
 
         Parameters
         ----------
@@ -229,6 +232,15 @@ class Comparison:
         ----------
         on_step : callable, optional
             Called with a description of the next step.
+
+        Returns
+        -------
+        outputs : StudyOutputs
+
+        Raises
+        ------
+        TableError
+            If fewer than two splits are finished.
         """
         results, folder = Results(self.experiment, self.records.of(self.cells)), self.folder
         if len(results.splits) < 2:
@@ -249,7 +261,7 @@ class Comparison:
         write(study_report(results, self.settings, found, model, folder), folder / REPORT)
         names = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
         files = {name: folder / name for name in names if (folder / name).exists()}
-        return StudyOutputs(results, found, model, files)
+        return StudyOutputs(results, found, files)
 
     def _final_model(self, name: str) -> Any:
         """Return the model in the folder if it is this candidate, else fit and save it."""
@@ -262,6 +274,7 @@ class Comparison:
 
 
 def _shown(value: Any) -> str:
+    """Return a setting as text of at most 60 characters, for an error."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -286,6 +299,11 @@ def study_report(
         The chosen model, fitted to all samples.
     folder : Path
         Folder of the comparison.
+
+    Returns
+    -------
+    report : Report
+        Without an explanation if no model was chosen.
     """
     frame = results.table.frame
     explanation = None if model is None else results.held_out()
@@ -315,6 +333,7 @@ def study_report(
 
 
 def _without_a_model(results: Results) -> str:
+    """Return the verdict of a comparison that had no candidate of lokl."""
     best, target = results.leaderboard[0], results.target
     score = f"{target.score_name} {target.format_score(best.mean)}{target.unit}"
     return (
@@ -356,6 +375,7 @@ def _sources(table: Table, checksums: Mapping[str, str]) -> list[SourceFile]:
 
 
 def _audit(results: Results, settings: Settings) -> dict[str, Any]:
+    """Return how the results were made, by name, as the report lists it."""
     table, experiment, frame = results.table, results.experiment, results.table.frame
     groups = f", {table.groups.name} kept together" if table.groups is not None else ""
     copies = sum(
@@ -391,6 +411,10 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
         Name of the model.
     command : str
         The command that makes the report again.
+
+    Returns
+    -------
+    report : Report
     """
     target = table.target
     if target is not None:

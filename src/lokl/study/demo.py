@@ -23,7 +23,16 @@ _SWAPPED, _MISSING, _SWAPPED_DIGITS = 0.4, 0.15, 0.3
 
 @dataclass(frozen=True)
 class Example:
-    """Tables on disk, and the settings of a comparison of them."""
+    """Tables on disk, and the settings of a comparison of them.
+
+    Attributes
+    ----------
+    title : str
+        Description of the samples.
+    settings : Settings
+    folder : Path
+        For the results of the comparison.
+    """
 
     title: str
     settings: Settings
@@ -38,7 +47,18 @@ class Example:
 
 
 def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
-    """Write the tables of each example below a folder, and yield the example."""
+    """Write the tables of each example below a folder, and yield the example.
+
+    Parameters
+    ----------
+    folder : Path
+    seed : int, default=0
+        Seed of the samples, their wrong and missing parts, and the comparison.
+
+    Yields
+    ------
+    example : Example
+    """
     rng = np.random.RandomState(seed)
     X, y, views = _patients(rng)
     X, _ = corrupt_views(X, y, views, "swap", share=_SWAPPED, random_state=rng)
@@ -61,7 +81,16 @@ def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
 
 
 def _patients(rng: np.random.RandomState) -> tuple[Array, Array, dict[str, slice]]:
-    """Draw patients whose illness affects every table, but none of them clearly."""
+    """Draw patients whose illness affects every table, but none of them clearly.
+
+    Returns
+    -------
+    X : array of shape (n_patients, n_columns)
+    y : array of int of shape (n_patients,)
+        Codes of classes.
+    views : dict of str to slice
+        Columns of each table.
+    """
     y = rng.randint(len(_CLASSES), size=_PATIENTS)
     shape = (len(_CLASSES), _COLUMNS)
     blocks = [
@@ -81,7 +110,19 @@ def _write_example(
     folds: int,
     seed: int,
 ) -> Example:
-    """Write a table for each view, without samples that lack it, and one for the target."""
+    """Write a table for each view, without samples that lack it, and one for the target.
+
+    Parameters
+    ----------
+    folder : Path
+    X : array of shape (n_samples, n_columns)
+    views : mapping of str to slice
+    target : mapping of str to array of shape (n_samples,)
+        One target by its name.
+    title : str
+    folds, seed : int
+        Settings of the comparison.
+    """
     pandas = need_pandas("lokl demo")
     ids = pandas.Index([f"S{k:03d}" for k in range(len(X))], name="sample")
     files = []
@@ -104,5 +145,6 @@ def _write_example(
 
 
 def _write_csv(path: Path, frame: Any) -> str:
+    """Write a data frame as CSV, and return the path."""
     replace_file(path, frame.to_csv(lineterminator="\n").encode())
     return str(path)

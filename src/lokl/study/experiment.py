@@ -87,6 +87,7 @@ class PredictionTarget:
 
     @property
     def score_name(self) -> str:
+        """Name of the score by which candidates are compared."""
         return "accuracy" if self.classes else "R squared"
 
     def format_score(self, value: float, sign: str = "") -> str:
@@ -176,7 +177,21 @@ def view_ablation(
 
 
 def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | None:
-    """Return an unfitted model of all other views, or None if no kernel is left."""
+    """Return an unfitted model of all other views, or None if no kernel is left.
+
+    Parameters
+    ----------
+    view : str
+        The view to leave out.
+    learner : fitted estimator of lokl
+        Its settings, and its kernels of other views, are kept.
+    train : TableSamples
+
+    Returns
+    -------
+    model : Pipeline or None
+        Takes prepared samples without the columns of the view.
+    """
     others = [columns for name, columns in train.columns.items() if name != view]
     moved = {column: k for k, column in enumerate(c for columns in others for c in columns)}
     kernels = {}
@@ -193,7 +208,15 @@ def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | No
 
 @dataclass(frozen=True)
 class CandidateSplit(RunCell):
-    """A cell of a comparison: the name of a candidate, and the index of a split."""
+    """A cell of a comparison.
+
+    Attributes
+    ----------
+    candidate : str
+        Name of the candidate.
+    split : int
+        Index of the split, across all repeats.
+    """
 
     candidate: str
     split: int
@@ -235,12 +258,23 @@ class Experiment:
             self.labels += [(repeat, fold) for fold in range(len(of_repeat))]
 
     def run(self, cell: CandidateSplit) -> Record:
-        """Fit and score a cell in one thread; the record of a cell that fails has the error."""
+        """Fit and score a cell in one thread.
+
+        Parameters
+        ----------
+        cell : CandidateSplit
+
+        Returns
+        -------
+        record : dict
+            Plain values for JSON; ``error`` is the reason if the cell failed, else None.
+        """
         # Baselines of scikit-learn have threads of their own.
         with threadpool_limits(1):
             return cell.measured(self._measure)
 
     def _measure(self, cell: CandidateSplit) -> Record:
+        """Return scores, times and predictions, and for models of lokl their explanation."""
         candidate = self.candidates[cell.candidate]
         train, test = (self.samples.take(rows) for rows in self.splits[cell.split])
         # Processor time: other cells may be running at the same time.
@@ -270,7 +304,14 @@ class Experiment:
         }
 
     def _predict(self, model: Any, test: TableSamples) -> tuple[Array, Array | None]:
-        """Return predictions, and probabilities of all classes if the model has them."""
+        """Return predictions, and probabilities of all classes if the model has them.
+
+        Returns
+        -------
+        predictions : array of shape (n_samples,)
+            Of the type of the target.
+        probabilities : array of shape (n_samples, n_classes), or None
+        """
         predictions = np.asarray(model.predict(test.frame)).astype(test.y.dtype)
         if not self.target.classes or not hasattr(model, "predict_proba"):
             return predictions, None

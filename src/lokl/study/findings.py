@@ -77,6 +77,7 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _about_data(results: Results) -> Iterator[_Coded]:
+    """Yield findings about small classes and equal samples."""
     table = results.table
     counts = table.target.value_counts() if results.target.classes else {}
     small = [f"{label} {count}" for label, count in counts.items() if count < _FEW_SAMPLES]
@@ -93,6 +94,7 @@ def _about_data(results: Results) -> Iterator[_Coded]:
 
 
 def _about_run(results: Results) -> Iterator[_Coded]:
+    """Yield findings about failed candidates and unfinished folds."""
     failed = [f"{row.name} {row.note}" for row in results.leaderboard if row.note]
     if failed:
         yield "LOKL014", "; ".join(failed)
@@ -129,6 +131,7 @@ def _compared(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:
 
 
 def _from_warnings(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:
+    """Yield findings from warnings in more than half of the fits of the chosen model."""
     counts, n_splits = results.warning_counts(chosen.name), len(results.splits)
     often = {kind: count for kind, count in counts.items() if count > _OFTEN * n_splits}
     edges = [kind for kind in often if kind.startswith("edge of the grid")]
@@ -142,6 +145,7 @@ def _from_warnings(results: Results, chosen: CandidateResult) -> Iterator[_Coded
 
 
 def _about_views(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:
+    """Yield findings about unstable trust and about views that harm the chosen model."""
     first, second = results.held_out(0), results.held_out(1)
     localized = chosen.complexity >= 2 and len(results.table.views) > 1
     if localized and first is not None and second is not None:

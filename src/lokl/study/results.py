@@ -44,10 +44,12 @@ class CandidateResult(LeaderboardEntry):
 
     @property
     def failed(self) -> bool:
+        """Whether a fit of the candidate failed."""
         return self.score is None
 
     @property
     def mean(self) -> float:
+        """Mean score over the splits, NaN if the candidate failed."""
         return np.nan if self.score is None else self.score.mean
 
 
@@ -102,6 +104,7 @@ class Results:
         ]
 
     def _rows(self) -> list[CandidateResult]:
+        """Return all candidates in the order of the experiment, and the best view if any."""
         rows = [
             self._result(one.name, one.role, one.complexity, self._records_of(one.name))
             for one in self.experiment.candidates.values()
@@ -116,12 +119,21 @@ class Results:
         return rows
 
     def _records_of(self, name: str) -> list[Record]:
+        """Return the records of a candidate, one for each finished split."""
         return [self.records[name, split] for split in self.splits]
 
     def _result(
         self, name: str, role: str, complexity: int, records: list[Record]
     ) -> CandidateResult:
-        """Return the scores of records, one for each finished split."""
+        """Return the row of a candidate on the leaderboard, before one is chosen.
+
+        Parameters
+        ----------
+        name, role : str
+        complexity : int
+        records : list of dict
+            One for each finished split.
+        """
         errors = [record["error"] for record in records if record["error"] is not None]
         failed = bool(errors) or not records
         scores = np.array([] if failed else [record["score"] for record in records])
@@ -148,7 +160,13 @@ class Results:
         return next((row for row in self.leaderboard if row.chosen), None)
 
     def difference(self, first: CandidateResult, second: CandidateResult) -> Interval:
-        """Return how much better the first candidate is, with the interval."""
+        """Return how much better the first candidate is, paired by split.
+
+        Parameters
+        ----------
+        first, second : CandidateResult
+            Neither has failed.
+        """
         return corrected_interval(first.scores - second.scores, self._folds)
 
     def best(self, role: str) -> CandidateResult | None:
@@ -158,6 +176,7 @@ class Results:
 
     @property
     def _folds(self) -> list[Fold]:
+        """Training and test rows of the finished splits."""
         return [self.experiment.splits[split] for split in self.splits]
 
     def _score_interval(self, scores: Array) -> Interval:
@@ -186,7 +205,15 @@ class Results:
     def held_out(self, repeat: int = 0) -> Explanation | None:
         """Return the explanation of held-out samples by the chosen candidate.
 
-        None if nothing is chosen, or if not all splits of the repeat are finished.
+        Parameters
+        ----------
+        repeat : int
+            Repeat of the cross-validation, from 0.
+
+        Returns
+        -------
+        explanation : Explanation or None
+            None if nothing is chosen, or if splits of the repeat are missing.
         """
         splits = [k for k, label in enumerate(self.experiment.labels) if label[0] == repeat]
         is_finished = bool(splits) and set(splits) <= set(self.splits)
@@ -234,7 +261,13 @@ class Results:
         return Counter(kind for record in records for kind in record.get("warnings", ()))
 
     def trusted_where(self) -> dict[str, str]:
-        """Return the classes, or thirds of the values, for which each view is trusted."""
+        """Return the classes, or thirds of the values, for which each view is trusted.
+
+        Returns
+        -------
+        texts : dict of str to str
+            By view, such as "all classes" or "little"; empty without an explanation.
+        """
         explanation = self.held_out()
         trust = None if explanation is None else explanation.trust_or_weights
         if explanation is None or trust is None:
@@ -280,7 +313,17 @@ _EXTRA_SCORES = ("balanced accuracy", "log loss", "sensitivity", "specificity", 
 
 
 def results_csv(results: Results) -> str:
-    """Return a CSV table with a row for each candidate and fold."""
+    """Return a CSV table with a row for each candidate and fold.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    text : str
+        Repeats and folds are counted from 1; scores that no record has are left out.
+    """
     experiment = results.experiment
     recorded = {name for record in results.records.values() for name in record}
     head = ["candidate", "role", "repeat", "fold", "samples", "score"]
@@ -298,7 +341,18 @@ def results_csv(results: Results) -> str:
 
 
 def predictions_csv(results: Results) -> str:
-    """Return a CSV table of held-out predictions of the chosen model, by repeat and sample."""
+    """Return a CSV table of held-out predictions of the chosen model, by repeat and sample.
+
+    Parameters
+    ----------
+    results : Results
+        With a chosen model.
+
+    Returns
+    -------
+    text : str
+        The columns are id, repeat, fold, the target, and the columns of `Explanation.table`.
+    """
     splits, labels = results.experiment.splits, results.experiment.labels
     head: list[str] = []
     rows: list[tuple[Any, ...]] = []

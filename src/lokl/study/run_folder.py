@@ -101,6 +101,12 @@ def open_run_folder(folder: Path, *, lock: bool = True) -> Iterator[None]:
 
     A folder that was created here and is empty in the end is removed.
 
+    Parameters
+    ----------
+    folder : Path
+    lock : bool, default=True
+        False lets other runs use the folder at the same time.
+
     Raises
     ------
     OSError
@@ -255,6 +261,7 @@ class Records:
                 raise ValueError(f"{name} is {value!r:.40}")
 
     def _read(self, path: Path, text: bytes) -> None:
+        """Add the records of a file, or raise an error that names the damaged line."""
         for line_number, line in enumerate(text.splitlines(), 1):
             try:
                 record = json.loads(line)
@@ -282,7 +289,7 @@ class Records:
         return [self._records[cell] for cell in dict.fromkeys(cells) if cell in self._records]
 
     def missing(self, cells: Iterable[RunCell]) -> list[RunCell]:
-        """Return the cells that are not finished, each of them once."""
+        """Return the unfinished cells, each of them once."""
         return [cell for cell in dict.fromkeys(cells) if cell not in self]
 
     def add(self, record: Record) -> None:
@@ -325,7 +332,7 @@ def run_cells(
     on_record: Callable[[Record], None] | None = None,
     deadline: Deadline | None = None,
 ) -> list[Record]:
-    """Run the cells that are not finished yet, and return all records of the cells.
+    """Run the unfinished cells, and return all records of the cells.
 
     A record is written as soon as its cell is finished: an interrupted run loses only the cells
     that were running. A cell whose process dies, for example for lack of memory, becomes a failed
@@ -346,6 +353,11 @@ def run_cells(
         Called with every new record.
     deadline : Deadline, optional
         No cell is started after it.
+
+    Returns
+    -------
+    records : list of dict
+        In the order of the cells, failed ones included.
     """
     deadline = deadline or Deadline(None)
     missing = records.missing(cells)
@@ -370,6 +382,15 @@ def _in_processes(
 
     joblib reports that a process died, but not which cell was running in it. The cells that are
     left are then run one at a time in a separate process until the one that kills it is found.
+
+    Parameters
+    ----------
+    cells : sequence of RunCell
+        Each of them once.
+    jobs : int or None
+    work : callable
+    deadline : Deadline
+        As for :func:`run_cells`.
     """
     left = dict.fromkeys(cells)
     while left:
@@ -423,7 +444,15 @@ def _on_cluster(
 
 @contextmanager
 def _client(backend: str, jobs: int | None) -> Iterator[Any]:
-    """Connect to the scheduler at an address, or to a new cluster on this machine."""
+    """Connect to the scheduler at an address, or to a new cluster on this machine.
+
+    Parameters
+    ----------
+    backend : str
+        "dask" for a new cluster, which ends with the run, or an address.
+    jobs : int or None
+        Number of workers of a new cluster.
+    """
     try:
         import dask
         from dask.distributed import Client, LocalCluster

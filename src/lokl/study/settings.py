@@ -39,6 +39,7 @@ def as_toml(content: Mapping[str, Any], above: str = "") -> str:
 
 
 def _key(name: str) -> str:
+    """Return a key of TOML, in quotes if necessary."""
     return name if _BARE.fullmatch(name) else _value(name)
 
 
@@ -49,7 +50,7 @@ def _value(value: Any) -> str:
 
 CONFIG = "config.toml"
 _HEAD = "# Settings: `lokl compare config.toml` and `lokl fit config.toml` run them again.\n"
-# Values of settings that are not given.
+# Values that stand for a setting left out.
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
 
@@ -157,7 +158,24 @@ def is_config(path: str) -> bool:
 
 
 def load_settings(path: str) -> tuple[Settings, str | None]:
-    """Return the settings in a file, and the name of the chosen candidate, if any."""
+    """Return the settings in a file, and the name of the chosen candidate, if any.
+
+    Parameters
+    ----------
+    path : str
+        Paths in the file are relative to its folder.
+
+    Returns
+    -------
+    settings : Settings
+        Its paths are relative to the working directory.
+    chosen : str or None
+
+    Raises
+    ------
+    TableError
+        If the file is damaged, or has unknown or wrong settings.
+    """
     content = _content(path)
     values: dict[str, Any] = {}
     for section, names in _SECTIONS.items():
@@ -188,12 +206,30 @@ def stored_identity(path: Path) -> dict[str, Any]:
 def _identity(
     values: Mapping[str, Any], checksums: Mapping[str, str], version: str | None
 ) -> dict[str, Any]:
+    """Return settings, checksums of files and the version of lokl by name.
+
+    Parameters
+    ----------
+    values : mapping
+        Settings, with names of files instead of paths.
+    checksums : mapping of str to str
+        SHA-256 by the name of the file.
+    version : str or None
+    """
     named = {f"checksum of {name}": value for name, value in checksums.items()}
     return {**values, **named, "version of lokl": version}
 
 
 def _with_paths(values: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return settings with other paths of files, also of the file in ``FILE:COLUMN``."""
+    """Return settings with other paths of files, also of the file in ``FILE:COLUMN``.
+
+    Parameters
+    ----------
+    values : mapping
+        Settings by name.
+    change : callable
+        Takes a path and returns another one.
+    """
     changed = {**values, "files": [change(path) for path in values["files"]]}
     for name in ("target", "groups"):
         file, colon, column = (values.get(name) or "").rpartition(":")
@@ -210,6 +246,7 @@ def stored_model(path: Path) -> tuple[str, str] | None:
 
 
 def _content(path: str) -> dict[str, Any]:
+    """Return the sections of a settings file."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as reason:
@@ -219,6 +256,7 @@ def _content(path: str) -> dict[str, Any]:
 
 
 def _from_values(values: Mapping[str, Any], folder: Path) -> Settings:
+    """Return settings from values of a file in a folder, or raise a TypeError."""
     hints = get_type_hints(Settings)
     for name, value in values.items():
         # Text may also be None, which no file contains.
