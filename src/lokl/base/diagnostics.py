@@ -335,7 +335,7 @@ def _held_out_accuracies(
     correct = np.zeros(2)
     for kept, left in folds:
         for i, learn in enumerate([None, _learn_average]):
-            copy = _silent_clone(estimator, training)
+            copy = _silent_clone(estimator)
             if learn is not None:
                 copy._learn = learn
             predicted = copy._fit(part.take(kept), diagnosed=False).predict(_safe_indexing(X, left))
@@ -350,10 +350,8 @@ def _learn_average(training: "Training") -> "Model":
     return training.model(ConstantGate(), weights, training.machines().solve(gram))
 
 
-def _silent_clone(estimator: Any, training: "Training") -> Any:
-    """Return an unfitted copy that neither logs nor calls back, and takes the same columns."""
+def _silent_clone(estimator: Any) -> Any:
+    """Return an unfitted copy that neither logs nor calls back."""
     silent = {"verbose": 0, "callback": None}
     names = silent.keys() & estimator.get_params(deep=False).keys()
-    copy = clone(estimator).set_params(**{name: silent[name] for name in names})
-    copy._copy_feature_info(training)
-    return copy
+    return clone(estimator).set_params(**{name: silent[name] for name in names})

@@ -319,13 +319,6 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         rows, kernels = np.arange(samples.n_samples), list(named.values())
         return Training(samples, y, rows, list(named), kernels, solver, info)
 
-    def _copy_feature_info(self, data: Training) -> None:
-        """Set number and names of the columns of data that another estimator has checked."""
-        attributes: dict[str, Any] = self.__dict__
-        for name in FEATURE_ATTRIBUTES:
-            attributes.pop(name, None)
-        attributes.update(data.feature_info)
-
     def _prepare(self, data: Training) -> tuple[Training, dict[str, Any]]:
         """Bind the kernels and state the problems; also return attributes of the targets."""
         targets, attributes = self._encode_targets(data.y, data.weight)
@@ -351,8 +344,10 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
                 check_attributes(attributes)
                 if diagnosed:
                     off_centre = diagnose(self, training, model)
-        fitted = {"_model": replace(model, training_gates=None), "_off_centre": off_centre}
-        publish(self, {**attributes, **fitted})
+        # Another estimator may have validated the data.
+        attributes |= training.feature_info
+        attributes |= {"_model": replace(model, training_gates=None), "_off_centre": off_centre}
+        publish(self, attributes)
         if self.verbose:
             logger.info(
                 "%s: objective %.6g, %d of %d samples support",

@@ -194,9 +194,7 @@ class _CostPathData:
         """Return validated data for an estimator, shared with the previous one if possible."""
         last, before, settings = self.data, self.settings, _settings_without_costs(estimator)
         if last is not None and params_equal(before, settings):
-            solver = self._loosened(estimator._check())
-            estimator._copy_feature_info(last)
-            return replace(last, solver=solver)
+            return replace(last, solver=self._loosened(estimator._check()))
         named, cache = [], FitCache(persistent=True, exchange=self.exchange)
         if last is not None and _differ_in_kernels_alone(before, settings):
             named = list(zip(last.names, last.given_kernels, strict=True))

@@ -88,10 +88,6 @@ def sorted_classes(y: Array) -> tuple[Array, Array]:
     return classes, codes
 
 
-def _offers_probabilities(model: Any) -> bool:
-    return bool(model._has_probabilities())
-
-
 class ProbabilityMixin:
     """Class probabilities, documented once."""
 
@@ -103,7 +99,7 @@ class ProbabilityMixin:
     def _class_probabilities(self, X: Any, log: bool) -> Array:
         """Return probabilities or their logarithms, (n_samples, n_classes)."""
 
-    @available_if(_offers_probabilities)
+    @available_if(lambda model: model._has_probabilities())
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class.
 
@@ -118,7 +114,7 @@ class ProbabilityMixin:
         """
         return np.asarray(self._class_probabilities(X, log=False))
 
-    @available_if(_offers_probabilities)
+    @available_if(lambda model: model._has_probabilities())
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of the probability of each class.
 
