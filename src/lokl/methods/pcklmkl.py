@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lokl._arrays import Array, Samples, sample_weight
+from lokl._arrays import Array, Samples, evenly_spaced, sample_weight
 from lokl.base import Classifier, Training, settings
 from lokl.base.model import GatedMachine
 from lokl.gates import WeightedGate
@@ -132,9 +132,7 @@ def _density(
 
 def _has_negative(gram: GatedGram) -> bool:
     """Return whether a kernel has negative values among some samples."""
-    count = min(gram.n_samples, _SIGN_ROWS)
-    some = np.linspace(0, gram.n_samples - 1, count).astype(np.intp)
-    return bool((gram.block(some) < 0).any())
+    return bool((gram.block(evenly_spaced(gram.n_samples, _SIGN_ROWS)) < 0).any())
 
 
 def _normalized(means: Array, signed: bool) -> Array:

@@ -10,16 +10,15 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lokl._arrays import Array, Samples
-from lokl._parameters import check_count
 from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
 from lokl.gates import ConstantGate, WeightedGate
 from lokl.gates.base import apply_weights
-from lokl.gram import Expansion, GatedGram, GatedKernel
+from lokl.gram import Expansion, GatedKernel
 from lokl.methods.success import RegressedSuccess, regress, success_machine
 from lokl.optimizers import NormBall, OptimizerStep, alternating
-from lokl.solvers import Machines, Solver
+from lokl.solvers import Solver
 from lokl.solvers.solve import check_regression
 
 
@@ -89,19 +88,6 @@ _INNER_ROUNDS = 500
 _CHOICES = 10
 
 
-@dataclass(frozen=True, eq=False)
-class SwitchScores:
-    """Contribution of every kernel to the decision of any sample if it is switched on."""
-
-    machines: Expansion  # SVMs with the gates of their support vectors
-    weights: Array  # (n_kernels,)
-
-    def __call__(self, samples: Samples) -> Array:
-        """Return scores (n_samples, n_kernels, n_tasks)."""
-        parts = self.machines.contributions(self.machines.prepare_ungated(samples))
-        return np.asarray(parts * np.sqrt(self.weights)[:, np.newaxis])
-
-
 @dataclass(frozen=True)
 class SwitchRule:
     """Choice of kernels from scores and intercepts."""
@@ -110,27 +96,20 @@ class SwitchRule:
     most: int
     latent: str
 
-    def __call__(self, scores: Array, intercept: Array, present: Array | None) -> Array:
-        """Choose without labels: the kernels of the most confident class."""
-        _, choices, best = self._votes(scores, intercept, present)
-        if self.latent == "structural":
-            # Each class has its best choice; the margin between two classes equals the margin of an
-            # SVM on the mean of their choices.
-            return np.asarray(np.mean(choices, axis=0))
-        return np.asarray(choices[best, np.arange(len(best))])
+    def __call__(
+        self, scores: Array, intercept: Array, present: Array | None, uses: int = 0
+    ) -> Array:
+        """Choose without labels: the kernels of the most confident class.
 
-    def gains(self, scores: Array, intercept: Array, present: Array | None) -> Array:
-        """Return the gain of every kernel for the most confident class."""
-        gains, _, best = self._votes(scores, intercept, present)
-        return np.asarray(gains[best, np.arange(len(best))])
-
-    def _votes(
-        self, scores: Array, intercept: Array, present: Array | None
-    ) -> tuple[Array, Array, Array]:
-        """Return gains and choices for each class against the mean of the others, and the best.
-
-        Gains and choices are (n_classes, n_samples, n_kernels).
+        Parameters
+        ----------
+        scores : array of shape (n_samples, n_kernels, n_tasks)
+        intercept : array of shape (n_tasks,)
+        present : boolean array of shape (n_samples, n_kernels) or None
+        uses : int, default=0
+            Least number of samples of every kernel, for the most confident class.
         """
+        # Gains for each class against the mean of the others, (n_classes, n_samples, n_kernels).
         if scores.shape[2] == 1:
             gains = np.array([scores[:, :, 0], -scores[:, :, 0]])
             offsets = np.array([intercept[0], -intercept[0]])
@@ -139,16 +118,28 @@ class SwitchRule:
             rest = scores.sum(axis=2, keepdims=True) - scores
             gains = (scores - rest / others).transpose(2, 0, 1)
             offsets = intercept - (intercept.sum() - intercept) / others
-        choices = np.array([choose(gain, self.least, self.most, present) for gain in gains])
+        choices = np.array([self.choose(gain, present) for gain in gains])
+        if self.latent == "structural":
+            # Each class has its best choice; the margin between two classes equals the margin of an
+            # SVM on the mean of their choices.
+            return np.asarray(np.mean(choices, axis=0))
         values = (choices * gains).sum(axis=2) + offsets[:, np.newaxis]
-        return gains, choices, np.argmax(values, axis=0)
+        best, rows = np.argmax(values, axis=0), np.arange(len(scores))
+        return self.choose(gains[best, rows], present, uses) if uses else choices[best, rows]
+
+    def choose(self, gains: Array, present: Array | None, uses: int = 0) -> Array:
+        """Switch on the kernels of largest gain within the bounds, (n_samples, n_kernels)."""
+        if uses:
+            return choose_together(gains, self.least, self.most, uses, present)
+        return choose(gains, self.least, self.most, present)
 
 
 @dataclass(frozen=True, eq=False)
 class Switches:
     """Switches of any samples: by the rule of training, or by regressors of the choices."""
 
-    scores: SwitchScores
+    machines: Expansion  # SVMs with the gates of their support vectors
+    weights: Array  # (n_kernels,)
     rule: SwitchRule
     regressors: RegressedSuccess | None = None
 
@@ -156,11 +147,16 @@ class Switches:
         evaluate = self.scores if self.regressors is None else self.regressors
         return self.of(evaluate(samples), samples.present)
 
+    def scores(self, samples: Samples) -> Array:
+        """Return contributions of all kernels if switched on, (n_samples, n_kernels, n_tasks)."""
+        parts = self.machines.contributions(self.machines.prepare_ungated(samples))
+        return np.asarray(parts * np.sqrt(self.weights)[:, np.newaxis])
+
     def of(self, values: Array, present: Array | None) -> Array:
         """Choose by scores, or by predicted switches if there are regressors."""
         if self.regressors is not None:
-            return choose(values - 0.5, self.rule.least, self.rule.most, present)
-        return self.rule(values, self.scores.machines.intercept, present)
+            return self.rule.choose(values - 0.5, present)
+        return self.rule(values, self.machines.intercept, present)
 
 
 @settings
@@ -234,11 +230,8 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
             check_regression(solver)
 
     def _rule(self, m: int) -> SwitchRule:
-        most = m if self.k_max is None else check_count("k_max", self.k_max)
-        if self.min_kernels is None:
-            least = min(-(-m // 2), most)
-        else:
-            least = check_count("min_kernels", self.min_kernels)
+        most = m if self.k_max is None else self.k_max
+        least = min(-(-m // 2), most) if self.min_kernels is None else self.min_kernels
         if not least <= most <= m:
             raise ValueError(
                 f"min_kernels <= k_max <= {m} (the number of kernels) must hold, got "
@@ -250,15 +243,18 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         rule = self._rule(training.n_kernels)
         path = _Alternation(self, training, rule)
         trace = self._run(path)
-        params, choices = trace.last.params, path.best_choice
+        params, solution, choices = trace.last.params, trace.last.solution, path.best_choice
         regressors, values = None, path.best_scores
         if self.assign == "regression":
             regressors, values = _regress_switches(training, choices)
-        switches = Switches(path.scores(trace.last), rule, regressors)
+        # Scores assume that every kernel is on, so gates of new samples are not needed.
+        kernel = GatedKernel(training.kernels, ConstantGate(), params[0], names=training.names)
+        machines = solution.gram.expansion(kernel, solution.coef, solution.intercept)
+        switches = Switches(machines, params[0], rule, regressors)
         return training.model(
             WeightedGate(switches),
             params,
-            trace.last.solution,
+            solution,
             # The SVMs were trained on the previous choices, or on choices by labels.
             gates=apply_weights(switches.of(values, training.samples.present), params),
             weights_=params[0],
@@ -287,74 +283,38 @@ class _Alternation:
     """Steps of SAMKL: the best SVMs so far after every choice of kernels."""
 
     def __init__(self, learner: SAMKLClassifier, training: Training, rule: SwitchRule):
-        self.learner = learner
-        self.training = training
-        self.rule = rule
-        self.machines: Machines = training.machines()
-        h = np.ones((training.n_samples, training.n_kernels))
-        present = training.samples.present
+        self.learner, self.training, self.rule = learner, training, rule
+        h, present = np.ones((training.n_samples, training.n_kernels)), training.samples.present
         self.best_choice = h if present is None else h * present
         self.best_scores: Array = np.empty(0)  # of the training samples, under the best SVMs
-        self.gram: GatedGram = training.gram(self.best_choice, keep=True)
 
     def __iter__(self) -> Iterator[OptimizerStep]:
-        h, best, rounds = self.best_choice, None, 0
+        h, best, rounds, p = self.best_choice, None, 0, float(self.learner.p)
+        machines, gram = self.training.machines(), self.training.gram(h, keep=True)
         while self.learner.latent == "label" or rounds < _CHOICES:
             rounds += 1
-            step = self._weights(h)
-            scores = self._scores_of_training(step)
+            objective = NormBall(machines=machines, gram=gram.regated(h), base=h, p=p)
+            *_, step = islice(alternating(objective, self.learner.learn_tol), _INNER_ROUNDS)
+            sums = step.solution.gram.kernel_sums(step.solution.coef)[:, :, 0]
+            scores = sums * np.sqrt(step.params[0])[:, np.newaxis]
             if best is None or step.objective < best.objective:
                 best, self.best_choice, self.best_scores = step, h, scores
             yield best
-            new = self._next(step, h, scores)
+            new = self._next(h, scores, step.solution.intercept)
             if (new == h).all():
                 return
             h = new
 
-    def _weights(self, h: Array) -> OptimizerStep:
-        """Learn weights and SVMs for a choice of kernels."""
-        objective = NormBall(
-            machines=self.machines, gram=self.gram.regated(h), base=h, p=float(self.learner.p)
-        )
-        *_, step = islice(alternating(objective, self.learner.learn_tol), _INNER_ROUNDS)
-        return step
-
-    def scores(self, step: OptimizerStep) -> SwitchScores:
-        """Return scores of any sample under the SVMs of a step."""
-        training, solution = self.training, step.solution
-        # SwitchScores assume that every kernel is on, so gates of new samples are not needed.
-        kernel = GatedKernel(training.kernels, ConstantGate(), step.params[0], names=training.names)
-        machines = solution.gram.expansion(kernel, solution.coef, solution.intercept)
-        return SwitchScores(machines, step.params[0])
-
-    def _scores_of_training(self, step: OptimizerStep) -> Array:
-        solution = step.solution
-        sums = solution.gram.kernel_sums(solution.coef)[:, :, 0]
-        return np.asarray(sums * np.sqrt(step.params[0])[:, np.newaxis])
-
-    def _next(self, step: OptimizerStep, h: Array, scores: Array) -> Array:
-        training, learner, rule = self.training, self.learner, self.rule
-        solution, present = step.solution, training.samples.present
-        if learner.latent != "label":
-            if learner.least_uses and learner.latent == "confidence":
-                return self._together(rule.gains(scores, solution.intercept, present))
-            return rule(scores, solution.intercept, present)
-        targets = training.targets
-        gains = (scores * targets[:, np.newaxis, :]).sum(axis=2)
-        new = (
-            self._together(gains)
-            if learner.least_uses
-            else choose(gains, rule.least, rule.most, present)
-        )
+    def _next(self, h: Array, scores: Array, intercept: Array) -> Array:
+        present, uses = self.training.samples.present, self.learner.least_uses
+        if self.learner.latent != "label":
+            return self.rule(scores, intercept, present, uses)
+        targets = self.training.targets
+        new = self.rule.choose((scores * targets[:, np.newaxis, :]).sum(axis=2), present, uses)
         # Equal losses keep the choice: the objective decreases or the alternation stops.
-        losses = [self._losses(switches, scores, solution.intercept) for switches in (new, h)]
+        losses = [self._losses(switches, scores, intercept) for switches in (new, h)]
         better = losses[0] < losses[1]
-        keep_all = learner.least_uses and better.any()
-        return new if keep_all else np.where(better[:, np.newaxis], new, h)
-
-    def _together(self, gains: Array) -> Array:
-        rule, present = self.rule, self.training.samples.present
-        return choose_together(gains, rule.least, rule.most, self.learner.least_uses, present)
+        return new if uses and better.any() else np.where(better[:, np.newaxis], new, h)
 
     def _losses(self, h: Array, scores: Array, intercept: Array) -> Array:
         """Return the loss of every sample under a choice of kernels, (n_samples,)."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax
 
-from lokl._arrays import Array, weighted_quantile
+from lokl._arrays import Array, evenly_spaced, weighted_quantile
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
@@ -258,9 +258,7 @@ class _TrustedVote(KernelEstimator):
             decision = held_out_decisions(solver, gram, single.problems, inside, solution)
         n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
         # Neighbours are those of the kernel itself, even if low-rank features replace it.
-        some = np.linspace(0, len(rows) - 1, min(len(rows), _SUBSAMPLE)).astype(np.intp)
-        some = np.unique(some)
-        exact = gram.exact
+        some, exact = evenly_spaced(len(rows), _SUBSAMPLE), gram.exact
         similarity = KernelSimilarity.from_training(exact.diag(), some, exact.block(some))
         contribution, neighbours = _held_out_pass(i, single, joint, similarity, n_neighbors)
         exact.release()
@@ -319,7 +317,7 @@ class _TrustedVote(KernelEstimator):
                 outputs.reliability[rows, i, index] = z
             calibrations.append(calibration)
             reliabilities.append(local)
-        weights = np.ones(len(trained))
+        weights = np.concatenate([np.ones(len(trained)), [0.0, 0.0]])
         pool = EvidencePool(index, outcomes, self.noise_rate, calibrations, None, weights)
         if self.learn_weights:
             if self.joint_model and len(trained) > 1:

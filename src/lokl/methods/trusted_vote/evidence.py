@@ -430,31 +430,6 @@ class ExpertOutputs:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledEvidence:
-    """Evidence of all experts about a set of samples.
-
-    Attributes
-    ----------
-    bounded : array of shape (n_samples, n_kernels, n_outcomes)
-        ``B_i(y) = log(e + (1 - e) A_i(y))``, ``A_i(y) = nu_i q_i(y) / prior(y) + 1 - nu_i`` with
-        probabilities ``q``, familiarity ``nu`` and noise rate ``e``: 0 if the expert is
-        uninformative, never below ``log e``.
-    trust : array of shape (n_samples, n_kernels)
-        Posterior probability that an expert is informative,
-        ``t_i = sum_y P(y) (1 - e) nu_i q_i(y) / prior(y) / exp(B_i(y))`` with
-        ``P = softmax(log prior + sum_i B_i)``.
-    familiarity : array of shape (n_samples, n_kernels)
-    joint : array of shape (n_samples, n_outcomes)
-        Bounded evidence of the joint model; 0 without one.
-    """
-
-    bounded: Array
-    trust: Array
-    familiarity: Array
-    joint: Array
-
-
-@dataclass(frozen=True, eq=False)
 class EvidencePool:
     """Calibrated experts on one set of outcomes, and how they are combined.
 
@@ -469,12 +444,11 @@ class EvidencePool:
         One for each kernel.
     joint : ExpertCalibration or None
         Calibration of the joint model, None without one.
-    weights : array of shape (n_kernels,)
-    joint_weight : float
-    prior_weight : float
-        Multiplier of the log prior for a sample that is familiar to all kernels. Evidence is a
-        ratio to the prior, so kernels with a weight above one would divide by it too often, and of
-        two conflicting kernels the rarer outcome would win. Without evidence it is one.
+    weights : array of shape (n_kernels + 2,)
+        Weights of the kernels, of the joint model, and of the extra log prior for a sample that is
+        familiar to all kernels. Evidence is a ratio to the prior, so kernels with a weight above
+        one would divide by it too often, and of two conflicting kernels the rarer outcome would
+        win.
     """
 
     index: int
@@ -483,8 +457,6 @@ class EvidencePool:
     experts: Sequence[ExpertCalibration]
     joint: ExpertCalibration | None
     weights: Array
-    joint_weight: float = 0.0
-    prior_weight: float = 1.0
 
     def probabilities(self, outputs: ExpertOutputs) -> Array:
         """Calibrated probabilities of each expert, (n_samples, n_kernels, n_outcomes)."""
@@ -497,63 +469,57 @@ class EvidencePool:
             axis=1,
         )
 
-    def pool(self, outputs: ExpertOutputs, probabilities: Array | None = None) -> PooledEvidence:
-        """Bound the evidence of each expert and compute its trust.
+    def evidence(
+        self, outputs: ExpertOutputs, probabilities: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Compute the terms of the vote before they are weighted, and the trust in each expert.
 
         Parameters
         ----------
         outputs : ExpertOutputs
         probabilities : array of shape (n_samples, n_kernels, n_outcomes), optional
             Result of :meth:`probabilities`, if it is available.
+
+        Returns
+        -------
+        terms : array of shape (n_samples, n_kernels + 2, n_outcomes)
+            Bounded evidence of each expert and of the joint model (0 without one), and the log
+            prior times the mean familiarity. The latter is centred, which changes no probability:
+            equally frequent outcomes get zero.
+        trust : array of shape (n_samples, n_kernels)
         """
         q = self.probabilities(outputs) if probabilities is None else probabilities
-        prior, rate = self.outcomes.prior, self.noise_rate
-        bounded, trust = bounded_evidence(q, outputs.familiarity, prior, rate)
-        joint = np.zeros((len(trust), len(prior)))
+        prior, rate, familiarity = self.outcomes.prior, self.noise_rate, outputs.familiarity
+        bounded, trust = bounded_evidence(q, familiarity, prior, rate)
+        joint, log_prior = np.zeros((len(trust), len(prior))), np.log(prior)
         if self.joint is not None:
             # If no view is trusted, the joint model is not informative either.
             trusted = trust.sum(axis=1) > 0
             decision = outputs.joint_decision(trust)
             ratio = self.joint.probabilities(self.outcomes, decision) / prior
             joint[trusted] = np.log(np.maximum(rate + (1.0 - rate) * ratio, _LEAST))[trusted]
-        return PooledEvidence(bounded, trust, outputs.familiarity, joint)
+        extra = np.outer(familiarity.mean(axis=1), log_prior - log_prior.mean())
+        return np.concatenate([bounded, np.stack([joint, extra], axis=1)], axis=1), trust
 
-    def extra_prior(self, evidence: PooledEvidence) -> Array:
-        """Log prior scaled by the mean familiarity, (n_samples, n_outcomes).
+    def decide(self, outputs: ExpertOutputs) -> Array:
+        """Decisions of the vote, (n_samples, n_tasks) for the tasks of these outcomes."""
+        votes = np.einsum("i,niy->ny", self.weights, self.evidence(outputs)[0])
+        return self.outcomes.decide(votes + np.log(self.outcomes.prior))
 
-        It is centred, which changes no probability: equally frequent outcomes get zero.
-        """
-        log_prior = np.log(self.outcomes.prior)
-        return np.outer(evidence.familiarity.mean(axis=1), log_prior - log_prior.mean())
-
-    def terms(self, evidence: PooledEvidence) -> Array:
-        """Weighted evidence of each kernel, (n_samples, n_kernels, n_outcomes).
+    def contributions(self, outputs: ExpertOutputs) -> Array:
+        """Contribution of each kernel to the decisions, (n_samples, n_kernels, n_tasks).
 
         The evidence of the joint model is divided among the kernels by trust, and the extra prior
         by familiarity.
         """
-        joint = self.joint_weight * evidence.joint[:, np.newaxis]
-        terms = self.weights[:, np.newaxis] * evidence.bounded
-        prior = (self.prior_weight - 1.0) * self.extra_prior(evidence)[:, np.newaxis]
-        terms += normalize_rows(evidence.familiarity)[:, :, np.newaxis] * prior
-        return np.asarray(terms + normalize_rows(evidence.trust)[:, :, np.newaxis] * joint)
-
-    def decide(self, outputs: ExpertOutputs) -> Array:
-        """Decisions of the vote, (n_samples, n_tasks) for the tasks of these outcomes."""
-        evidence = self.pool(outputs)
-        scores = np.einsum("i,niy->ny", self.weights, evidence.bounded)
-        scores += (self.prior_weight - 1.0) * self.extra_prior(evidence)
-        scores += self.joint_weight * evidence.joint + np.log(self.outcomes.prior)
-        return self.outcomes.decide(scores)
-
-    def contributions(self, outputs: ExpertOutputs) -> Array:
-        """Contribution of each kernel to the decisions, (n_samples, n_kernels, n_tasks)."""
-        evidence = self.pool(outputs)
-        return self.outcomes.contributions(self.terms(evidence), normalize_rows(evidence.trust))
+        terms, trust = self.evidence(outputs)
+        terms *= self.weights[:, np.newaxis]
+        shares = np.stack([normalize_rows(trust), normalize_rows(outputs.familiarity)], axis=2)
+        return self.outcomes.contributions(terms[:, :-2] + shares @ terms[:, -2:], shares[:, :, 0])
 
     def trust(self, outputs: ExpertOutputs) -> Array:
         """Probability that each kernel is informative, (n_samples, n_kernels)."""
-        return self.pool(outputs).trust
+        return self.evidence(outputs)[1]
 
     def probabilities_alone(self, outputs: ExpertOutputs) -> Array:
         """Probabilities given one kernel at a time, (n_samples, n_kernels, n_outcomes).
@@ -572,7 +538,13 @@ class EvidencePool:
 def bounded_evidence(
     probabilities: Array, familiarity: Array, prior: Array, noise_rate: float
 ) -> tuple[Array, Array]:
-    """Compute bounded evidence and trust; see :class:`PooledEvidence` for the formulas.
+    """Compute the bounded evidence of each expert, and its trust.
+
+    With probabilities ``q``, familiarity ``nu`` and noise rate ``e`` the evidence is
+    ``B_i(y) = log(e + (1 - e) A_i(y))`` with ``A_i(y) = nu_i q_i(y) / prior(y) + 1 - nu_i``: 0 if
+    the expert is uninformative, never below ``log e``. Trust is the posterior probability that an
+    expert is informative, ``t_i = sum_y P(y) (1 - e) nu_i q_i(y) / prior(y) / exp(B_i(y))`` with
+    ``P = softmax(log prior + sum_i B_i)``.
 
     Parameters
     ----------
@@ -658,36 +630,25 @@ def learn_weights(
         With learned weights.
     """
     q = pool.probabilities(outputs)
-    terms = [_vote_terms(pool, pool.pool(outputs, q))]
+    terms = [pool.evidence(outputs, q)[0]]
     order = _order_by_loss(q, outputs.present, truth, weight)
     kernels = np.arange(q.shape[1])
     for _ in range(n_copies):
         donors = draw_donors(outputs.present, truth, weight, order, rng)
-        copy = pool.pool(outputs.with_views_from(donors), q[donors, kernels])
-        terms.append(_vote_terms(pool, copy))
+        terms.append(pool.evidence(outputs.with_views_from(donors), q[donors, kernels])[0])
     counts = np.array([_CLEAN_WEIGHT] + [1.0] * n_copies)
     sample_weight = np.outer(counts / counts.sum(), weight / weight.sum()).ravel()
-    m = len(pool.weights)
-    # Weights of the kernels, of the joint model, and of the prior beyond one.
-    start = np.concatenate([np.ones(m), [0.0, 0.0]])
-    lower = np.concatenate([np.zeros(m), [0.0, -1.0]])
-    upper = np.full(m + 2, np.inf)
+    m, start = q.shape[1], pool.weights
+    lower, upper = np.zeros(m + 2), np.full(m + 2, np.inf)
     upper[m] = 0.0 if pool.joint is None else np.inf
+    lower[m + 1] = -1.0
     if m == 1 or not pool.outcomes.allows_shift:
         # A single kernel predicts like its SVM, which has its own intercept. For numeric targets a
         # larger weight of frequent bins would bias the mean.
         lower[m + 1] = upper[m + 1] = 0.0
-    log_prior = np.log(pool.outcomes.prior)
-    loss = _VoteLoss(
-        np.concatenate(terms), np.tile(truth, len(terms)), sample_weight, log_prior, start
-    )
-    solution = minimize_in_box(loss, start, lower, upper)
-    return replace(
-        pool,
-        weights=solution[:m],
-        joint_weight=float(solution[m]),
-        prior_weight=1.0 + float(solution[m + 1]),
-    )
+    log_prior, truths = np.log(pool.outcomes.prior), np.tile(truth, len(terms))
+    loss = _VoteLoss(np.concatenate(terms), truths, sample_weight, log_prior, start)
+    return replace(pool, weights=minimize_in_box(loss, start, lower, upper))
 
 
 def draw_donors(
@@ -735,17 +696,6 @@ def _order_by_loss(probabilities: Array, present: Array, truth: Array, weight: A
     right = probabilities[np.arange(len(truth)), :, truth]
     log = np.log(np.maximum(right, np.finfo(float).tiny)) * present
     return np.argsort(weight @ log, kind="stable")
-
-
-def _vote_terms(pool: EvidencePool, evidence: PooledEvidence) -> Array:
-    """Stack the evidence of the kernels, of the joint model and of the prior.
-
-    Returns
-    -------
-    terms : array of shape (n_samples, n_kernels + 2, n_outcomes)
-    """
-    others = np.stack([evidence.joint, pool.extra_prior(evidence)], axis=1)
-    return np.concatenate([evidence.bounded, others], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

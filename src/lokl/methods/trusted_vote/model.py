@@ -338,10 +338,11 @@ class TrustedVote(ExpertVote):
             yield decision, contribution, expert.familiarity_of(neighbours), reliability
 
     def attributes(self) -> dict[str, Any]:
+        weights = np.mean([pool.weights for pool in self.pools], axis=0)
         return {
             **super().attributes(),
             "intercept_": np.concatenate([pool.outcomes.intercept for pool in self.pools]),
-            "weights_": np.mean([pool.weights for pool in self.pools], axis=0),
-            "joint_weight_": float(np.mean([pool.joint_weight for pool in self.pools])),
-            "prior_weight_": float(np.mean([pool.prior_weight for pool in self.pools])),
+            "weights_": weights[:-2],
+            "joint_weight_": float(weights[-2]),
+            "prior_weight_": 1.0 + float(weights[-1]),
         }
