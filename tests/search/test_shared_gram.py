@@ -214,7 +214,7 @@ def test_memory_is_handed_on_and_not_kept_for_samples_of_the_past():
     def gram(X, y):
         checked = clone(model)._validate(X, y, None)
         bound = bind_by_fold(checked, [np.arange(60)])
-        (found,) = pool.by_fold(model, checked, bound, 1)
+        (found,) = pool.by_fold(checked, bound, 1)
         assert found.fits
         _ = found.whole
         return found

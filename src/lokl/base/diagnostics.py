@@ -12,7 +12,6 @@ from sklearn.utils import _safe_indexing
 from lokl._arrays import Array, Samples, as_samples, evenly_spaced
 from lokl._threads import limit_blas_for
 from lokl._warnings import capture_warnings, warn_once
-from lokl.gates import ConstantGate
 from lokl.gates.base import normalized_weights
 from lokl.kernels import Kernel
 from lokl.kernels.columns import take_columns
@@ -334,20 +333,13 @@ def _held_out_accuracies(
     X = part.samples.given if part.samples.frame is None else part.samples.frame
     correct = np.zeros(2)
     for kept, left in folds:
-        for i, learn in enumerate([None, _learn_average]):
+        for i, learn in enumerate([None, type(training).average_model]):
             copy = _silent_clone(estimator)
             if learn is not None:
                 copy._learn = learn
             predicted = copy._fit(part.take(kept), diagnosed=False).predict(_safe_indexing(X, left))
             correct[i] += part.weight[left] @ (predicted == part.y[left])
     return tuple(correct / part.weight.sum())
-
-
-def _learn_average(training: "Training") -> "Model":
-    """Train SVMs on the average of the kernels."""
-    weights = np.full(training.n_kernels, 1.0 / training.n_kernels)
-    gram = training.gram(ConstantGate().at(training.samples, weights))
-    return training.model(ConstantGate(), weights, training.machines().solve(gram))
 
 
 def _silent_clone(estimator: Any) -> Any:

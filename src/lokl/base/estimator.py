@@ -58,7 +58,6 @@ from lokl.kernels.dictionaries import named_kernels
 from lokl.kernels.samples import read_samples
 from lokl.optimizers import OptimizerStep
 from lokl.solvers import Problem, Solver
-from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 from lokl.solvers.solve import SOLVERS
 
 logger = logging.getLogger("lokl")
@@ -451,9 +450,11 @@ class OptimizationTrace:
     last: OptimizerStep
     history: list[float]
 
-    def summary(self) -> dict[str, Any]:
-        """Return history, gap and number of rounds, as ``Training.model`` takes them."""
-        return {"history": self.history, "gap": self.last.gap, "rounds": len(self.history)}
+    def model(self, training: Training, gate: Gate, **changes: Any) -> GatedMachine:
+        """Return the model of the last step; `changes` are arguments of ``Training.model``."""
+        last, history = self.last, self.history
+        facts = {"params": last.params, "gap": last.gap, "history": history, "rounds": len(history)}
+        return training.model(gate, solution=last.solution, **{**facts, **changes})
 
 
 @settings
@@ -532,6 +533,7 @@ class IterativeEstimator(KernelEstimator):
             machines=training.machines(resume=name),
             gram=training.gram(base, keep=True),
             base=base,
+            by_rank=gate.by_rank,
             first=training.cache.warm_start(name, from_exchange=shared),
         )
         trace = self._run(steps)
@@ -539,38 +541,4 @@ class IterativeEstimator(KernelEstimator):
         if resume:
             training.cache.store(name, params)
         learned["weights_"] = params if gate.by_rank else params[0]
-        return training.model(gate, params, trace.last.solution, **learned, **trace.summary())
-
-
-@settings
-class FixedKernel(KernelEstimator):
-    """A method whose kernel does not depend on the targets: folds can share its Gram matrix."""
-
-    @abstractmethod
-    def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
-        """Return the gate and its parameters."""
-
-    def _held_out(self, X: Any, y: Any, folds: Iterable[Fold], sample_weight: Any = None) -> Array:
-        """Return decisions about held-out samples, (n_samples, n_tasks), from one Gram matrix.
-
-        Settings that depend on the samples, such as ``gamma="scale"``, and balanced class weights
-        are computed from all samples. Decisions are 0 for samples without a weight and for samples
-        that are never held out. Attributes of the columns are set as by `fit`: call this on a copy.
-        """
-        data = self._validate(X, y, sample_weight)
-        with DeferredWarnings(), np.errstate(all="ignore"):
-            training, _ = self._prepare(data)
-            position = np.full(data.n_samples, -1)
-            position[training.rows] = np.arange(training.n_samples)
-            weighted = [
-                (position[kept][position[kept] >= 0], position[left][position[left] >= 0])
-                for kept, left in folds
-            ]
-            check_any_left(weighted)
-            with limit_blas_for(training.work):
-                gate, params = self._gate(training.samples, training.n_kernels)
-                gram = training.gram(gate.at(training.samples, params))
-                held_out = held_out_decisions(training.solver, gram, training.problems, weighted)
-        decisions = np.zeros((len(position), held_out.shape[1]))
-        decisions[training.rows] = held_out
-        return decisions
+        return trace.model(training, gate, **learned)

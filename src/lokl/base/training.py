@@ -13,6 +13,7 @@ from lokl.base.fit_cache import FitCache
 from lokl.base.model import GatedMachine, SupportSet
 from lokl.gates import Gate
 from lokl.gram import GatedGram
+from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Machines, Problem, Solution, Solver
@@ -246,9 +247,15 @@ class Training:
     rng: Any = None  # RandomState of the fit
 
     def take(self, rows: Array) -> "Training":
-        """Return some of the samples, with an empty cache."""
-        samples, cache = self.samples.take(rows), FitCache()
-        return replace(self, samples=samples, y=self.y[rows], rows=self.rows[rows], cache=cache)
+        """Return some of the samples and their problems, with an empty cache."""
+        return replace(
+            self,
+            samples=self.samples.take(rows),
+            y=self.y[rows],
+            rows=self.rows[rows],
+            problems=[problem.take(rows) for problem in self.problems],
+            cache=FitCache(),
+        )
 
     def bind(self, kernels: Sequence[Kernel] | None = None) -> list[Kernel]:
         """Bind kernels, by default the given ones, to the samples that have a weight."""
@@ -327,6 +334,15 @@ class Training:
             "inner products", lambda: solver.inner_products(self.samples.filled, keep=keep)
         )
         return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
+
+    def average_gram(self) -> GatedGram:
+        """Return the Gram matrix of the average of all kernels."""
+        return self.gram(average_kernel(self.kernels).gates(self.samples))
+
+    def average_model(self) -> GatedMachine:
+        """Train machines on the average of all kernels."""
+        kernel, machines = average_kernel(self.kernels), self.machines(resume="machines")
+        return self.model(kernel.gate, kernel.params, machines.solve(self.average_gram()))
 
     def machines(
         self, problems: Sequence[Problem] | None = None, *, resume: Hashable = None

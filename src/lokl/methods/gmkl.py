@@ -118,16 +118,9 @@ class _GMKL(IterativeEstimator):
             float(self.lam),
         )
         trace = self._run(spectral_gradient(objective, self.learn_tol))
-        exponents = trace.last.params
         # The learned kernel is one kernel; its factors have no contributions of their own.
-        return training.model(
-            ConstantGate(),
-            np.ones(1),
-            trace.last.solution,
-            names=["product"],
-            weights_=exponents,
-            **trace.summary(),
-        )
+        learned = {"params": np.ones(1), "names": ["product"], "weights_": trace.last.params}
+        return trace.model(training, ConstantGate(), **learned)
 
 
 def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:

@@ -98,7 +98,7 @@ class _LMKL(IterativeEstimator):
         gram = training.gram(gate.values(Z, start, present), keep=True)
         objective = GateObjective(training.machines(), gram, gate, Z, present, start, ridge)
         trace = self._run(line_search(objective, self.learn_tol))
-        return training.model(gate, trace.last.params, trace.last.solution, **trace.summary())
+        return trace.model(training, gate)
 
     def _gate_input(self, training: Training, columns: Any) -> tuple[Any, Array | None]:
         """Return the kind of gate input, never "auto", and the positions of its columns."""

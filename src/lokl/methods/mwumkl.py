@@ -92,11 +92,8 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         is_squared = self._loss(training.solver) == "squared_hinge"
         # Solvers with other losses train SVMs of their own on the learned kernel.
         if len(traces) == 1 and "hinge" not in training.solver.losses:
-            last = traces[0].last
-            facts = {**traces[0].summary(), "rounds": rounds}
-            return training.model(
-                gate, last.params, last.solution, weights_=last.params[0], **facts
-            )
+            learned = traces[0].last.params[0]
+            return traces[0].model(training, gate, rounds=rounds, weights_=learned)
         weights = np.mean([trace.last.params for trace in traces], axis=0)
         shared = gram.regated(apply_weights(base, weights))
         if is_squared:

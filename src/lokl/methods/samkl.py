@@ -251,15 +251,13 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         kernel = GatedKernel(training.kernels, ConstantGate(), params[0], names=training.names)
         machines = solution.gram.expansion(kernel, solution.coef, solution.intercept)
         switches = Switches(machines, params[0], rule, regressors)
-        return training.model(
+        return trace.model(
+            training,
             WeightedGate(switches),
-            params,
-            solution,
             # The SVMs were trained on the previous choices, or on choices by labels.
             gates=apply_weights(switches.of(values, training.samples.present), params),
             weights_=params[0],
             choices_=choices,
-            **trace.summary(),
         )
 
 

@@ -1,28 +1,55 @@
 """UNIFORM: the average of the kernels. With one kernel, the plain SVM."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
-from lokl._arrays import Array, Samples
-from lokl.base import Classifier, FixedKernel, Regressor, Training, settings
+from lokl._arrays import Array
+from lokl._threads import limit_blas_for
+from lokl._warnings import DeferredWarnings
+from lokl.base import Classifier, KernelEstimator, Regressor, Training, settings
 from lokl.base.model import GatedMachine
-from lokl.gates import ConstantGate, Gate
+from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 
 
 @settings
-class _UniformMKL(FixedKernel):
-    """SVMs on the average of the kernels: ``k = (1/m) sum_i k_i``."""
+class UniformMKL(KernelEstimator):
+    """SVMs on the average of the kernels: ``k = (1/m) sum_i k_i``.
 
-    def _gate(self, samples: Samples, n_kernels: int) -> tuple[Gate, Array]:
-        return ConstantGate(), np.full(n_kernels, 1.0 / n_kernels)
+    The kernel does not depend on the targets, so that folds can share its Gram matrix.
+    """
 
     def _learn(self, training: Training) -> GatedMachine:
-        gate, params = self._gate(training.samples, training.n_kernels)
-        gram = training.gram(gate.at(training.samples, params))
-        return training.model(gate, params, training.machines(resume="machines").solve(gram))
+        return training.average_model()
+
+    def _held_out(self, X: Any, y: Any, folds: Iterable[Fold], sample_weight: Any = None) -> Array:
+        """Return decisions about held-out samples, (n_samples, n_tasks), from one Gram matrix.
+
+        Settings that depend on the samples, such as ``gamma="scale"``, and balanced class weights
+        are computed from all samples. Decisions are 0 for samples without a weight and for samples
+        that are never held out. Attributes of the columns are set as by `fit`: call this on a copy.
+        """
+        data = self._validate(X, y, sample_weight)
+        with DeferredWarnings(), np.errstate(all="ignore"):
+            training, _ = self._prepare(data)
+            position = np.full(data.n_samples, -1)
+            position[training.rows] = np.arange(training.n_samples)
+            weighted = [
+                (position[kept][position[kept] >= 0], position[left][position[left] >= 0])
+                for kept, left in folds
+            ]
+            check_any_left(weighted)
+            with limit_blas_for(training.work):
+                gram, problems = training.average_gram(), training.problems
+                held_out = held_out_decisions(training.solver, gram, problems, weighted)
+        decisions = np.zeros((len(position), held_out.shape[1]))
+        decisions[training.rows] = held_out
+        return decisions
 
 
 @settings
-class UniformMKLClassifier(_UniformMKL, Classifier):
+class UniformMKLClassifier(UniformMKL, Classifier):
     """Support vector classification with the average of several kernels.
 
     ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``, hinge loss. With one kernel this is the plain
@@ -51,7 +78,7 @@ class UniformMKLClassifier(_UniformMKL, Classifier):
 
 
 @settings
-class UniformMKLRegressor(_UniformMKL, Regressor):
+class UniformMKLRegressor(UniformMKL, Regressor):
     """Support vector regression with the average of several kernels.
 
     ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``, epsilon-insensitive loss. With one kernel this

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from lokl._arrays import Array, column
 from lokl._warnings import DeferredWarnings
-from lokl.base import FixedKernel
 from lokl.base.training import check_weights
+from lokl.methods.uniformmkl import UniformMKL
 from lokl.solvers.machines import Fold, check_any_left, check_fold, mean_decisions
 
 
@@ -142,7 +142,7 @@ def held_out(
     (150, 3)
     """
     folds = as_indices(splits)
-    if isinstance(estimator, FixedKernel):
+    if isinstance(estimator, UniformMKL):
         return clone(estimator)._held_out(X, y, folds, sample_weight)
     X, y = indexable(X, column_or_1d(y) if is_classifier(estimator) else y)
     weight = check_weights(sample_weight, np.empty((_num_samples(X), 0)))

@@ -21,9 +21,9 @@ from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
 from lokl._threads import limit_blas_for, run_chunked, threads_for
 from lokl._warnings import capture_warnings, reissue
-from lokl.base.estimator import FixedKernel
 from lokl.base.training import build_solver, check_costs
 from lokl.gram import GatedGram, InnerProducts
+from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.search.backends import (
@@ -63,7 +63,7 @@ class GramPool:
         self._free: list[InnerProducts] = []
 
     def by_fold(
-        self, model: FixedKernel, data: Any, kernels: Sequence[list[Kernel]], megabytes: float
+        self, data: Any, kernels: Sequence[list[Kernel]], megabytes: float
     ) -> list[GatedGram]:
         """Return the matrix of all samples for each fold, with nothing computed yet.
 
@@ -72,8 +72,7 @@ class GramPool:
 
         Parameters
         ----------
-        model : FixedKernel
-        data : validated data of the model
+        data : validated data of the method
         kernels : sequence of lists of Kernel
             Kernels of each fold, from :func:`bind_by_fold`.
         megabytes : float
@@ -81,7 +80,7 @@ class GramPool:
         """
         distinct = {id(bound): bound for bound in kernels}
         share = megabytes / len(distinct)
-        grams = {key: self._gram(model, data, bound, share) for key, bound in distinct.items()}
+        grams = {key: self._gram(data, bound, share) for key, bound in distinct.items()}
         return [grams[id(bound)] for bound in kernels]
 
     def release(self, grams: Sequence[GatedGram]) -> None:
@@ -89,14 +88,11 @@ class GramPool:
         with self._lock:
             self._free += {id(gram.inner): gram.inner for gram in grams if gram.fits}.values()
 
-    def _gram(
-        self, model: FixedKernel, data: Any, kernels: list[Kernel], megabytes: float
-    ) -> GatedGram:
+    def _gram(self, data: Any, kernels: list[Kernel], megabytes: float) -> GatedGram:
         samples = read_samples(kernels, data.names, data.samples.given)
-        gate, params = model._gate(samples, len(kernels))
         inner = self._inner_products(samples.filled, data.solver.dtype)
         inner.cache_size = megabytes
-        gram = inner.gated(kernels, gate.at(samples, params))
+        gram = inner.gated(kernels, average_kernel(kernels).gates(samples))
         if not gram.fits:
             # The whole matrix of another group leaves no room for rows.
             inner.release()
@@ -196,7 +192,7 @@ class SharedGramBackend(FitBackend):
         data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
         kernels = bind_by_fold(data, [train for train, _ in task.splits])
         megabytes = _megabytes(task, model) / self._n_concurrent
-        return data, self._pool.by_fold(model, data, kernels, megabytes)
+        return data, self._pool.by_fold(data, kernels, megabytes)
 
     def _model(self, task: SearchTask, candidate: int) -> Any:
         """Return a configured estimator, which must not be modified."""

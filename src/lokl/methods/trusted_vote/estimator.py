@@ -15,8 +15,6 @@ from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOISE_RATE, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
-from lokl.gates import ConstantGate
-from lokl.gram import GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.single_kernel import SingleKernelFit, for_each_kernel, warn_if_all_saturated
 from lokl.methods.trusted_vote.evidence import (
@@ -62,18 +60,11 @@ def deduplicate(training: Training) -> Training:
     if len(first) < len(names):
         weight = np.bincount(inverse, weights=training.weight, minlength=len(first))
         problems = [problem.merged(first, inverse) for problem in training.problems]
-        training = replace(training.take(first), problems=problems)
-        training = replace(training, samples=replace(training.samples, weight=weight))
-    order = np.argsort(_average_gram(training).dot(training.weight), kind="stable")
-    # Cached values of earlier fits belong to another order of the samples.
-    problems = [problem.take(order) for problem in training.problems]
-    return replace(training.take(order), problems=problems)
-
-
-def _average_gram(training: Training) -> GatedGram:
-    """Gram matrix of the averaged kernels."""
-    params = np.full(training.n_kernels, 1.0 / training.n_kernels)
-    return training.gram(ConstantGate().at(training.samples, params))
+        merged = training.take(first)
+        samples = replace(merged.samples, weight=weight)
+        training = replace(merged, problems=problems, samples=samples)
+    order = np.argsort(training.average_gram().dot(training.weight), kind="stable")
+    return training.take(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +94,7 @@ class JointModel:
     @classmethod
     def fit(cls, training: Training, folds: Sequence[Fold]) -> "JointModel":
         """Solve all SVMs on one Gram matrix."""
-        gram = _average_gram(training)
+        gram = training.average_gram()
         whole = training.machines().solve(gram)
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
         intercept = np.tile(whole.intercept, (training.n_samples, 1))
