@@ -1,7 +1,7 @@
 """Dense and sparse arrays, and `Samples`, the validated form of all data in the library."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +150,11 @@ class Samples:
             None if self.weight is None else self.weight[rows],
             None if self.frame is None else self.frame.iloc[rows],
         )
+
+    def blocks(self, size: int) -> Iterator["Samples"]:
+        """Yield blocks of at most `size` samples; one empty block if there are no samples."""
+        for start in range(0, max(self.n_samples, 1), size):
+            yield self.take(np.arange(start, min(start + size, self.n_samples)))
 
     def rows_seen_by(self, kernel: int) -> Array:
         """Return the indices of the samples that have the view of a kernel."""

@@ -4,6 +4,7 @@ import importlib
 import logging
 import sys
 import time
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -48,15 +49,11 @@ FIRST_USE = "lokl compiles its loops at their first use; later runs read them fr
 
 # Loops that this process compiled, in order.
 compilations: list[Compilation] = []
-_is_logged = False
 
 
+@cache
 def _log_compilation() -> None:
     """Log loops that are compiled rather than read from numba's cache on disk."""
-    global _is_logged
-    if _is_logged:
-        return
-    _is_logged = True
     from numba.core import event
 
     class Log(event.Listener):

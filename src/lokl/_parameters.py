@@ -50,7 +50,7 @@ def params_equal(left: Any, right: Any) -> bool:
     return isinstance(equal, bool | np.bool_) and bool(equal)
 
 
-def _number(words: str, is_valid: Callable[[float], bool]) -> Callable[[str, Any], float]:
+def number_check(words: str, is_valid: Callable[[float], bool]) -> Callable[[str, Any], float]:
     """Return the check of a real number; `words` describe valid numbers in its error."""
 
     def check(name: str, value: Any) -> float:
@@ -61,11 +61,8 @@ def _number(words: str, is_valid: Callable[[float], bool]) -> Callable[[str, Any
     return check
 
 
-check_positive = _number("a positive finite number", lambda value: 0 < value < np.inf)
-check_not_negative = _number("finite and not negative", lambda value: 0 <= value < np.inf)
-check_share = _number("between 0 and 1", lambda value: 0 < value < 1)
-check_noise_rate = _number("at least 0 and below 1", lambda value: 0 <= value < 1)
-check_norm = _number("a number >= 1", lambda value: value >= 1)
+check_positive = number_check("a positive finite number", lambda value: 0 < value < np.inf)
+check_not_negative = number_check("finite and not negative", lambda value: 0 <= value < np.inf)
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:

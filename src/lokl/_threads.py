@@ -52,12 +52,6 @@ def _process_threads() -> int:
     return max(cores, 1)
 
 
-def effective_jobs(n_jobs: int | None, n_tasks: int) -> int:
-    """Return how many of `n_tasks` run at a time under scikit-learn's `n_jobs`."""
-    jobs = 1 if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
-    return min(jobs, n_tasks)
-
-
 def threads_for(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None means one per core."""
     return n_threads() if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))

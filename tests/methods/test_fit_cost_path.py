@@ -21,8 +21,8 @@ from lokl import (
 )
 from lokl.base.fit_cache import FitCache, WarmStartExchange, fit_cost_path
 from lokl.kernels import RBF, Linear, Polynomial, rbf_ladder
-from lokl.methods import success
-from lokl.methods.success import regress
+from lokl.methods import single_kernel
+from lokl.methods.single_kernel import regress
 
 COSTS = (0.3, 1.0, 5.0, 20.0)
 # Relative gaps that leave decisions to three digits.
@@ -152,7 +152,7 @@ def test_a_kernel_that_stays_is_regressed_once(name, monkeypatch):
         regressed.append(kernel)
         return regress(machine, gram, kernel)
 
-    monkeypatch.setattr(success, "regress", noted)
+    monkeypatch.setattr(single_kernel, "regress", noted)
     lists = [{"stays": Linear(), "changes": RBF(gamma)} for gamma in (0.5, 1.0, 2.0)]
     for _ in fit_cost_path([make(name, kernels) for kernels in lists], X, y):
         pass

@@ -142,13 +142,8 @@ class SupportSet:
     fraction: float  # of the training samples with a weight
 
     @classmethod
-    def of(cls, coef: Array, samples: Samples, rows: Array) -> "SupportSet":
-        """Return the samples with a nonzero coefficient; `coef` is (n_samples, n_machines)."""
-        return cls.at(np.flatnonzero((coef != 0).any(axis=1)), samples, rows)
-
-    @classmethod
     def at(cls, positions: Array, samples: Samples, rows: Array) -> "SupportSet":
-        """Return the support set at known positions."""
+        """Return the support set at positions among samples with known rows of X."""
         fraction = len(positions) / samples.n_samples
         return cls(positions, rows[positions], samples.given[positions], fraction)
 

@@ -28,11 +28,9 @@ from sklearn.utils import check_random_state
 from lokl._parameters import (
     check_choice,
     check_count,
-    check_noise_rate,
-    check_norm,
     check_not_negative,
     check_positive,
-    check_share,
+    number_check,
 )
 from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
 from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_kernels
@@ -47,13 +45,9 @@ class Rule:
     check: Callable[[str, Any], Any] | None = None
 
 
-def _check_rounds(name: str, value: Any) -> None:
-    if value != -1:
-        check_count(name, value)
-
-
-def _check_or_none(check: Callable[[str, Any], Any], name: str, value: Any) -> None:
-    if value is not None:
+def check_unless(check: Callable[[str, Any], Any], special: Any, name: str, value: Any) -> None:
+    """Check a value, unless it is the special value None, a number or a string."""
+    if not (value is special or (isinstance(value, Integral | str) and value == special)):
         check(name, value)
 
 
@@ -78,11 +72,10 @@ def _check_seed(name: str, value: Any) -> None:
 
 POSITIVE = Rule("float", check_positive)
 NOT_NEGATIVE = Rule("float", check_not_negative)
-SHARE = Rule("float", check_share)
-NOISE_RATE = Rule("float", check_noise_rate)
-NORM = Rule("float", check_norm)
+SHARE = Rule("float", number_check("between 0 and 1", lambda value: 0 < value < 1))
+NORM = Rule("float", number_check("a number >= 1", lambda value: value >= 1))
 FLAG = Rule("bool")
-ROUNDS = Rule("int", _check_rounds)
+ROUNDS = Rule("int", partial(check_unless, check_count, -1))
 STEPS = Rule("int", partial(check_count, least=-1))
 JOBS = Rule("int or None", _check_jobs)
 CALLBACK = Rule("callable or None", _check_callback)
@@ -103,7 +96,7 @@ def count(least: int = 1) -> Rule:
 def or_none(rule: Rule) -> Rule:
     """Return a rule that also allows None."""
     assert rule.check is not None
-    return Rule(f"{rule.words} or None", partial(_check_or_none, rule.check))
+    return Rule(f"{rule.words} or None", partial(check_unless, rule.check, None))
 
 
 def anything(words: str) -> Rule:

@@ -392,7 +392,8 @@ class Training:
         machines = zip(self.problems, solution.duals, strict=True)
         warn_if_saturated((problem, dual, gram.diag) for problem, dual in machines)
         kernel = gram.kernel(gate, params, self.names if names is None else names)
-        support = SupportSet.of(solution.coef, self.samples, self.rows)
+        positions = np.flatnonzero((solution.coef != 0).any(axis=1))
+        support = SupportSet.at(positions, self.samples, self.rows)
         return GatedMachine(
             kernel,
             gram.expansion(kernel, solution.coef, solution.intercept),

@@ -1,17 +1,19 @@
 """C-LMKL: convex localized learning, one set of kernel weights for each region."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import GatedMachine
-from lokl.base.settings import FLAG, POSITIVE, or_none
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
+from lokl.base.settings import FLAG, POSITIVE, learning_tolerance, or_none
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
-from lokl.methods.clusters import ClusterEstimator, Clusters, find_clusters
-from lokl.methods.lpmkl import LpMKL
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, Clusters, find_clusters
+from lokl.methods.lpmkl import P
+from lokl.optimizers import NormBall, alternating
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,14 @@ class Memberships:
 
 
 @settings
-class _CLMKL(ClusterEstimator, LpMKL):
+class _CLMKL(IterativeEstimator):
     """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
+
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    p: float = P
+    learn_tol: float = learning_tolerance()
 
     sharpness: float | None = setting(
         None,
@@ -46,15 +54,29 @@ class _CLMKL(ClusterEstimator, LpMKL):
         "only, which saves time and memory if there are many clusters.",
     )
 
-    max_iter: int = 100
+    _own_attributes: ClassVar[AttributeDocs] = {
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
+        "clusters_": (
+            "Clusters",
+            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
+        ),
+        "history_": FALLING,
+        "duality_gap_": CERTIFIED,
+    }
 
     def _learn(self, training: Training) -> GatedMachine:
         sharpness = np.inf if self.hard else self.sharpness
         clusters, distances = find_clusters(self, training, sharpness)
         memberships = Memberships(clusters, training.n_kernels)
         base = memberships.of(clusters.shares(distances), training.samples.present)
-        gate = WeightedGate(memberships, by_rank=True)
-        return self._learn_weights(training, self._steps, gate=gate, base=base, clusters_=clusters)
+
+        return self._learn_weights(
+            training,
+            lambda **common: alternating(NormBall(**common, p=float(self.p)), self.learn_tol),
+            gate=WeightedGate(memberships, by_rank=True),
+            base=base,
+            clusters_=clusters,
+        )
 
 
 @settings

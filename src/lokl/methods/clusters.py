@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
 from lokl._warnings import warn_once
-from lokl.base import IterativeEstimator, setting, settings
-from lokl.base.model import AttributeDocs
-from lokl.base.settings import count, learning_tolerance, one_of
+from lokl.base.settings import count, one_of, setting
 from lokl.base.training import Training
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion, GatedGram
@@ -229,37 +227,26 @@ def _geometry(gram: GatedGram, chosen: Array) -> Geometry:
     return exact_geometry(diag, part.dot, lambda j: part.cross(rows[j : j + 1], rows)[0])
 
 
-@settings
-class ClusterEstimator(IterativeEstimator):
-    """Settings of methods with weights for each cluster."""
-
-    n_clusters: int = setting(3, count(), "Number of clusters.")
-    clustering: str = setting(
-        "auto",
-        one_of("auto", "exact", "sample", "approximate"),
-        "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
-        '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
-    )
-    sample_size: int = setting(1000, count(), "Number of samples drawn for clustering.")
-    learn_tol: float = learning_tolerance()
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
-        "clusters_": (
-            "Clusters",
-            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
-        ),
-    }
+# Settings of methods with weights for each cluster.
+N_CLUSTERS = setting(3, count(), "Number of clusters.")
+CLUSTERING = setting(
+    "auto",
+    one_of("auto", "exact", "sample", "approximate"),
+    "Cluster all samples; a random subset; or all with centres in the span of a random subset. "
+    '"auto" is "exact" up to `sample_size` samples, "sample" for more.',
+)
+SAMPLE_SIZE = setting(1000, count(), "Number of samples drawn for clustering.")
 
 
 def find_clusters(
-    learner: ClusterEstimator, training: Training, sharpness: float | None
+    learner: Any, training: Training, sharpness: float | None
 ) -> tuple[Clusters, Array]:
     """Cluster the training samples by kernel k-means with the average of all kernels.
 
     Parameters
     ----------
-    learner : ClusterEstimator
+    learner : estimator
+        With the settings `n_clusters`, `clustering` and `sample_size`.
     training : Training
     sharpness : float or None
         Of the memberships; None is one over the mean squared distance of the samples to their
@@ -276,9 +263,7 @@ def find_clusters(
     )
 
 
-def _cluster(
-    learner: ClusterEstimator, training: Training, sharpness: float | None
-) -> tuple[Clusters, Array]:
+def _cluster(learner: Any, training: Training, sharpness: float | None) -> tuple[Clusters, Array]:
     samples, weight, n = training.samples, training.weight, training.n_samples
     kernel = average_kernel(training.kernels, training.names)
     # Averages over many samples are accurate enough in float32.
@@ -297,7 +282,7 @@ def _cluster(
 
 
 def _partition(
-    learner: ClusterEstimator, gram: GatedGram, weight: Array, rng: np.random.RandomState
+    learner: Any, gram: GatedGram, weight: Array, rng: np.random.RandomState
 ) -> tuple[Array, Array]:
     """Return the landmarks, and the centres as combinations of them."""
     n, how = gram.n_samples, learner.clustering

@@ -1,11 +1,11 @@
 """EasyMKL: weights from the distance of the classes under the sum of all kernels."""
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._parameters import number_check
 from lokl.base import Classifier, Training, setting, settings
 from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
 from lokl.base.settings import Rule
@@ -14,11 +14,6 @@ from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
 from lokl.solvers import Solver, squared_hinge
 from lokl.solvers.solve import classification_loss
-
-
-def _check_mixing(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or not 0 < float(value) <= 1:
-        raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}")
 
 
 @settings
@@ -55,7 +50,7 @@ class EasyMKLClassifier(Classifier):
 
     lam: float = setting(
         0.1,
-        Rule("float", _check_mixing),
+        Rule("float", number_check("above 0 and at most 1", lambda value: 0 < value <= 1)),
         "From 0 (distance of the nearest points of the classes) to 1 (distance of their means).",
     )
 

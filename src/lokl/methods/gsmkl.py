@@ -4,18 +4,29 @@ from typing import ClassVar
 
 import numpy as np
 
-from lokl.base import Classifier, Regressor, Training, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
 from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
+from lokl.base.settings import learning_tolerance
 from lokl.gates import GroupGate, RepresentationGate
-from lokl.methods.clusters import ClusterEstimator, find_clusters
+from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
 from lokl.optimizers import GateObjective, spectral_gradient
 
 
 @settings
-class _GSMKL(ClusterEstimator):
+class _GSMKL(IterativeEstimator):
     """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
 
-    _own_attributes: ClassVar[AttributeDocs] = {"history_": WAVERING, "duality_gap_": NOT_CONVEX}
+    n_clusters: int = N_CLUSTERS
+    clustering: str = CLUSTERING
+    sample_size: int = SAMPLE_SIZE
+    learn_tol: float = learning_tolerance()
+
+    _own_attributes: ClassVar[AttributeDocs] = {
+        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each group."),
+        "clusters_": ("Clusters", "``clusters_.assign(X)`` returns the groups of any samples."),
+        "history_": WAVERING,
+        "duality_gap_": NOT_CONVEX,
+    }
 
     def _learn(self, training: Training) -> GatedMachine:
         clusters, distances = find_clusters(self, training, np.inf)

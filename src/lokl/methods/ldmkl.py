@@ -14,8 +14,13 @@ from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.methods.single_kernel import ExpertVote, SingleKernelFit, warn_if_all_saturated
-from lokl.methods.success import RegressedSuccess, SuccessEstimator
+from lokl.methods.single_kernel import (
+    ExpertVote,
+    RegressedSuccess,
+    SingleKernelFit,
+    SuccessEstimator,
+    warn_if_all_saturated,
+)
 from lokl.solvers import Machines, Problem, Solution
 
 # Gates this close to 1/m count as equal to it: which side they fall on is rounding.
@@ -109,9 +114,7 @@ class Vote(ExpertVote):
         return softmax_weights(self.success(samples), self.temperature, self.clip)
 
     def contributions(self, samples: Samples) -> Array:
-        starts = range(0, max(samples.n_samples, 1), _BLOCK)
-        rows = [np.arange(start, min(start + _BLOCK, samples.n_samples)) for start in starts]
-        return np.concatenate([self._contributions(samples.take(block)) for block in rows])
+        return np.concatenate([self._contributions(block) for block in samples.blocks(_BLOCK)])
 
     def _contributions(self, samples: Samples) -> Array:
         success, prepared = self.success.prepared(samples)
@@ -173,13 +176,11 @@ class _LDMKL(SuccessEstimator):
         g = softmax_weights(success, self.temperature, self.clip)
         # The weights of a sample without some views are divided among fewer kernels.
         seen = np.isfinite(success).sum(axis=1)
-        selected = (g > (1.0 / seen)[:, np.newaxis] - self.margin - _TIE) & (g > 0)
-        experts, solutions = [], []
-        for i, single in enumerate(fits):
-            rows = np.flatnonzero(selected[:, i])
-            expert, solution = self._retrain(training, i, single, rows, g[rows, i], seen[rows])
-            experts.append(expert)
-            solutions += [] if solution is None else [solution]
+        retrained = [
+            self._retrain(training, i, single, g[:, i], seen) for i, single in enumerate(fits)
+        ]
+        experts = [expert for expert, _ in retrained]
+        solutions = [solution for _, solution in retrained if solution is not None]
         positions = np.unique(np.concatenate([expert.support for expert in experts]))
         return Vote(
             experts=experts,
@@ -194,13 +195,7 @@ class _LDMKL(SuccessEstimator):
         )
 
     def _retrain(
-        self,
-        training: Training,
-        i: int,
-        single: SingleKernelFit,
-        rows: Array,
-        gate: Array,
-        seen: Array,
+        self, training: Training, i: int, single: SingleKernelFit, gate: Array, seen: Array
     ) -> tuple[Expert, Solution | None]:
         """Train the SVMs of kernel `i` on samples with a high weight.
 
@@ -210,13 +205,13 @@ class _LDMKL(SuccessEstimator):
         i : int
         single : SingleKernelFit
             SVMs of the kernel on all samples that have its view.
-        rows : array of int of shape (n_rows,)
-            Samples with a high weight.
-        gate : array of shape (n_rows,)
-            Their weights.
-        seen : array of int of shape (n_rows,)
-            Number of kernels whose view they have.
+        gate : array of shape (n_samples,)
+            Weights of the expert.
+        seen : array of int of shape (n_samples,)
+            Number of kernels whose view a sample has.
         """
+        rows = np.flatnonzero((gate > 1.0 / seen - self.margin - _TIE) & (gate > 0))
+        gate, seen = gate[rows], seen[rows]
         kernel, name = training.kernels[i], training.names[i]
         problems = [problem.take(rows) for problem in training.problems]
         constant, no_tasks = _constant_decision(problems), np.zeros(len(problems))

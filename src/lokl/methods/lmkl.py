@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice, check_not_negative
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
 from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
-from lokl.base.settings import FLAG, Rule, anything, learning_tolerance
+from lokl.base.settings import FLAG, Rule, anything, check_unless, learning_tolerance
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram import Expansion
@@ -34,11 +35,6 @@ _PCA_SAMPLES = 500
 _PCA_NOISE = 1e-9
 
 
-def _check_ridge(name: str, value: Any) -> None:
-    if not (isinstance(value, str) and value == "auto"):
-        check_not_negative(name, value)
-
-
 @settings
 class _LMKL(IterativeEstimator):
     """Minimise the optimal dual objective over the parameters ``V`` of a gate."""
@@ -59,7 +55,7 @@ class _LMKL(IterativeEstimator):
     snap: bool = setting(True, FLAG, "Whether weights below 0.001 become 0, above 0.999 one.")
     ridge: Any = setting(
         "auto",
-        Rule('float or "auto"', _check_ridge),
+        Rule('float or "auto"', partial(check_unless, check_not_negative, "auto")),
         'Penalty ``ridge / 2 |V|^2`` on the parameters of the gate. "auto" is 0, or 1000 for '
         "kernel-PCA scores if columns outnumber samples: such a gate would memorise the labels.",
     )

@@ -8,16 +8,19 @@ from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDo
 from lokl.base.settings import NORM, learning_tolerance
 from lokl.optimizers import NormBall, OptimizerStep, alternating
 
+# Norm of the weights, shared by methods that update them in closed form.
+P = setting(
+    2.0,
+    NORM,
+    "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
+)
+
 
 @settings
 class LpMKL(IterativeEstimator):
     """Weights of norm at most one, updated in turn with the SVMs, on equal or given gates."""
 
-    p: float = setting(
-        2.0,
-        NORM,
-        "Norm of the weights, at least 1: 1 selects few kernels, infinity weights all equally.",
-    )
+    p: float = P
     learn_tol: float = learning_tolerance()
     max_iter: int = 500
 

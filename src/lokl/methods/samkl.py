@@ -16,7 +16,7 @@ from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
 from lokl.gates import ConstantGate, WeightedGate
 from lokl.gates.base import apply_weights
 from lokl.gram import Expansion, GatedKernel
-from lokl.methods.success import RegressedSuccess, regress, success_machine
+from lokl.methods.single_kernel import RegressedSuccess, regress, success_machine
 from lokl.optimizers import NormBall, OptimizerStep, alternating
 from lokl.solvers import Solver
 from lokl.solvers.solve import check_regression

@@ -1,4 +1,7 @@
-"""SVMs on each kernel alone, and votes of them: shared by SwMKL, LD-MKL and the trusted vote."""
+"""SVMs on each kernel alone: votes of them, and regressions of their success on the samples.
+
+Shared by SwMKL, LD-MKL, SAMKL and the trusted vote.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,25 +10,35 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from lokl._arrays import Array
-from lokl._threads import effective_jobs, run_calls
+from lokl._arrays import Array, Samples, weighted_quantile
+from lokl._threads import run_calls, threads_for
+from lokl.base import KernelEstimator, Training, setting, settings
 from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import AttributeDocs, Model, SupportSet
-from lokl.base.training import Training
-from lokl.gram import GatedGram
-from lokl.solvers import Machines, Problem, Solution, Solver
+from lokl.base.settings import Rule, one_of
+from lokl.gram import Expansion, GatedGram
+from lokl.gram.gated_kernel import average_kernel
+from lokl.kernels import Kernel
+from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitive
+from lokl.solvers.machines import folds_for, held_out_decisions
+from lokl.solvers.solve import check_regression
 
 Result = TypeVar("Result")
 
 # Share of the memory for matrices of single kernels that stay from one fit to the next.
 KEPT_SHARE = 0.5
+# Cost and epsilon of the regressors, the defaults of LibSVM and scikit-learn.
+_COST, _TUBE = 1.0, 0.1
+_FOLDS = 5
+# Decisions that differ by less, in units of the largest one, are equal.
+_TIE = 1e-9
 
 
 def for_each_kernel(
     training: Training, n_jobs: int | None, fit: Callable[[int, Solver], Result]
 ) -> list[Result]:
     """Return ``fit(i, solver)`` for every kernel `i`, in threads that share the memory budget."""
-    jobs = effective_jobs(n_jobs, training.n_kernels)
+    jobs = 1 if n_jobs is None else min(threads_for(n_jobs), training.n_kernels)
     solver = training.solver if jobs < 2 else training.solver.with_share_of_memory(1.0 / jobs)
     # numpy's error state belongs to a thread.
     quiet = np.errstate(all="ignore")(fit)
@@ -126,3 +139,158 @@ class ExpertVote(Model):
             "history_": np.array([self.objective]),
             "n_iter_": self.n_iter,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class RegressedSuccess:
+    """Predicted success of every kernel at any sample."""
+
+    regressors: list[Expansion]  # one per kernel, for samples that have its view
+
+    def __call__(self, samples: Samples) -> Array:
+        """Return success (n_samples, n_kernels), minus infinity for missing views."""
+        return self.prepared(samples)[0]
+
+    def prepared(self, samples: Samples) -> tuple[Array, list[Any]]:
+        """Return the success, and the prepared samples of each kernel for further use."""
+        points = [item.prepare(samples.seen_by(i)) for i, item in enumerate(self.regressors)]
+        pairs = zip(self.regressors, points, strict=True)
+        return samples.by_kernel([item.at(at)[:, 0] for item, at in pairs], -np.inf), points
+
+
+def _check_success_kernel(name: str, value: Any) -> None:
+    if not isinstance(value, Kernel) and value != "same":
+        raise ValueError(f"{name} must be 'same' or a Kernel for the regressions, got {value!r}")
+
+
+@settings
+class SuccessEstimator(KernelEstimator):
+    """Settings of methods that regress the success of each kernel."""
+
+    _weights_use_labels = True
+
+    success: str = setting(
+        "train",
+        one_of("train", "cv"),
+        "Whether success is measured on the training samples or on held-out samples (five folds).",
+    )
+    success_kernel: Any = setting(
+        "same",
+        Rule('"same" or Kernel', _check_success_kernel),
+        "Kernel of the regressions of success: the kernel itself, or one for all.",
+    )
+    closeness: str = setting(
+        "decay",
+        one_of("decay", "within"),
+        "Success in regression: ``exp(-residual / median residual)``, or whether the residual is "
+        "at most `epsilon`. Not used in classification.",
+    )
+
+    def _check_combinations(self, solver: Solver) -> None:
+        super()._check_combinations(solver)
+        check_regression(solver)
+
+    def _learn_success(
+        self, training: Training
+    ) -> tuple[list[SingleKernelFit], Array, Array, RegressedSuccess]:
+        """Train SVMs on every kernel alone, and regress their success on the samples.
+
+        Kernels are independent: with ``n_jobs`` they run in threads that share the memory budget.
+
+        Returns
+        -------
+        fits : list of SingleKernelFit
+            One for each kernel.
+        success : array of shape (n_samples, n_kernels)
+            Between 0 and 1, NaN for missing views.
+        regressed : array of shape (n_samples, n_kernels)
+            Predicted success, minus infinity for missing views.
+        regressors : RegressedSuccess
+        """
+        seed, targets = int(training.rng.randint(2**31 - 1)), training.targets
+
+        def fit_alone(i: int, solver: Solver) -> tuple[SingleKernelFit, Array]:
+            single = SingleKernelFit.of(training, i, solver)
+            solution, problems = single.solution, single.problems
+            if self.success == "train":
+                return single, solution.decision
+            folds = folds_for(problems, _FOLDS, seed)
+            return single, held_out_decisions(solver, single.gram, problems, folds, solution)
+
+        def fit_and_release(i: int, solver: Solver) -> tuple[SingleKernelFit, Array]:
+            single, decision = fit_alone(i, solver)
+            if not single.kept:
+                single.gram.release()
+            return single, np.abs(targets[single.rows] - decision).mean(axis=1)
+
+        def learn(i: int, solver: Solver) -> tuple[SingleKernelFit, Array, Array, Expansion]:
+            if training.is_classification:
+                # SVMs and regressor use the same stored rows.
+                single, decision = fit_alone(i, solver)
+                success = _correct(targets[single.rows], decision)
+            else:
+                single, success = machines[i][0], self._closeness_of(machines[i][1], scale)
+            return single, success, *self._regress(training, i, solver, single, success)
+
+        if not training.is_classification:
+            # The scale of residuals depends on all kernels.
+            machines = for_each_kernel(training, self.n_jobs, fit_and_release)
+            residuals = np.concatenate([residual for _, residual in machines])
+            weight = np.concatenate([training.weight[single.rows] for single, _ in machines])
+            # If most residuals are zero, any other is large.
+            scale = max(weighted_quantile(residuals, weight, 0.5), 1e-12)
+        learned = for_each_kernel(training, self.n_jobs, learn)
+        fits, success, regressed, regressors = map(list, zip(*learned, strict=True))
+        join = training.samples.by_kernel
+        return fits, join(success, np.nan), join(regressed, -np.inf), RegressedSuccess(regressors)
+
+    def _closeness_of(self, residuals: Array, scale: float) -> Array:
+        if self.closeness == "within":
+            return (residuals <= self.epsilon).astype(float)
+        return np.asarray(np.exp(-residuals / scale))
+
+    def _regress(
+        self, training: Training, i: int, solver: Solver, single: SingleKernelFit, success: Array
+    ) -> tuple[Array, Expansion]:
+        """Train the regressor of success, on the same rows unless it has another kernel."""
+        gram, weight = single.gram, training.weight[single.rows]
+        if isinstance(self.success_kernel, Kernel):
+            gram = gram.inner.gated([self.success_kernel.bind(gram.inner.X, weight)])
+        cache = training.cache.for_kernel(i)
+
+        def make() -> tuple[Array, Expansion]:
+            machines = cache.resume("regression", success_machine(solver, success, weight))
+            return regress(machines, gram, training.names[i])
+
+        # At many costs the same samples are classified correctly.
+        regressed = cache.cached("success", make, inputs=success)
+        if not single.kept:
+            gram.release()
+        return regressed
+
+
+def success_machine(solver: Solver, values: Array, weight: Array) -> Machines:
+    """Return an SVM that regresses values on samples."""
+    return Machines(solver, [epsilon_insensitive(values, _COST * weight, _TUBE)])
+
+
+def regress(machine: Machines, gram: GatedGram, name: str) -> tuple[Array, Expansion]:
+    """Solve a regression under one kernel; return fitted values and the regressor."""
+    dual = machine.solve(gram).duals[0]
+    kernel = average_kernel(gram.kernels, [name])
+    expansion = gram.expansion(kernel, dual.coef[:, np.newaxis], np.array([dual.intercept]))
+    return dual.decision, expansion
+
+
+def _correct(targets: Array, decision: Array) -> Array:
+    """Return 1 for samples with the correct class ahead, otherwise 0.
+
+    Ties count as wrong: samples on the margins of two SVMs are tied up to rounding.
+    """
+    if targets.shape[1] == 1:
+        ahead = (targets * decision)[:, 0]
+    else:
+        right = targets > 0
+        others = np.where(right, -np.inf, decision).max(axis=1)
+        ahead = np.where(right, decision, -np.inf).max(axis=1) - others
+    return np.asarray(ahead > _TIE * np.abs(decision).max(initial=0.0), dtype=float)

@@ -12,8 +12,7 @@ from lokl.base.settings import one_of
 from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
-from lokl.methods.single_kernel import KEPT_SHARE
-from lokl.methods.success import RegressedSuccess, SuccessEstimator
+from lokl.methods.single_kernel import KEPT_SHARE, RegressedSuccess, SuccessEstimator
 from lokl.solvers import Solution, Solver
 
 # Least weight of a kernel, so that every sample has some.

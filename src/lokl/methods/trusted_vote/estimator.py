@@ -10,9 +10,10 @@ import numpy as np
 from scipy.special import log_softmax
 
 from lokl._arrays import Array, evenly_spaced, weighted_quantile
+from lokl._parameters import number_check
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
 from lokl.base.model import Model, SupportSet
-from lokl.base.settings import FLAG, NOISE_RATE, count
+from lokl.base.settings import FLAG, Rule, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
 from lokl.gram.gated_kernel import average_kernel
@@ -163,7 +164,7 @@ class _TrustedVote(KernelEstimator):
     )
     noise_rate: float = setting(
         0.25,
-        NOISE_RATE,
+        Rule("float", number_check("at least 0 and below 1", lambda value: 0 <= value < 1)),
         "Prior probability that the output of a kernel is unrelated to the outcome. It bounds the "
         "evidence of a single kernel against an outcome; 0 is no bound.",
     )

@@ -325,9 +325,7 @@ class TrustedVote(ExpertVote):
         n_outcomes = max(len(pool.outcomes.prior) for pool in self.pools)
         size = max(*stored, len(self.experts) * n_outcomes, 1)
         step = int(np.clip(_BLOCK // size, _FEWEST, _MOST))
-        for start in range(0, max(samples.n_samples, 1), step):
-            rows = np.arange(start, min(start + step, samples.n_samples))
-            block = samples.take(rows)
+        for block in samples.blocks(step):
             yield ExpertOutputs.collect(block, self._outputs(block), self.joint_intercept)
 
     def _outputs(self, samples: Samples) -> Iterator[tuple[Array, Array, Array, Array]]:
