@@ -51,7 +51,7 @@ def test_a_degree_is_a_positive_integer(degree):
         (GaussianProcess(Matern() + 2.0 * WhiteKernel()), "WhiteKernel"),
         (GaussianProcess(CompoundKernel([Matern()])), "compound.kernels"),
         (RBF("wide"), "gamma.*'scale' or 'auto' or 'median', got 'wide'"),
-        (Linear().normalized("max"), "how.*none, unit_diag.*'max'"),
+        (Linear().normalized("max"), "how.*'none', 'unit_diag'.*'max'"),
     ],
     ids=repr,
 )

@@ -10,8 +10,7 @@ from sklearn.svm import SVC
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
 from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
-from lokl.solvers.base import default_fetch_limit, default_idle_limit
-from lokl.solvers.mwu import smallest
+from lokl.solvers.mwu import _IDLE_ROUNDS, _most_fetches, smallest
 
 
 def blobs(n=80, seed=0, apart=0.7):
@@ -215,7 +214,7 @@ def test_the_hinge_becomes_its_square_at_equal_cost():
     [
         (MWU(epsilon=0.0), "epsilon .*0 and 1, got 0.0"),
         (MWU(epsilon=np.nan), "epsilon .*0 and 1"),
-        (MWU(step="fast"), "step .*pairwise, faithful, got 'fast'"),
+        (MWU(step="fast"), "step .*'pairwise', 'faithful', got 'fast'"),
     ],
 )
 def test_bad_settings_are_named(solver, message):
@@ -254,12 +253,12 @@ def test_rounds_without_progress_end(step):
     X, y, cost = hopeless()
     with pytest.warns(ConvergenceWarning, match=r"MWU .*\d+ rounds .*raise epsilon"):
         found = MWU(0.1, step).solve(gram_of(X), squared_hinge(y, cost))
-    assert found.n_iter <= 5 * default_idle_limit(40)
+    assert found.n_iter <= 5 * _IDLE_ROUNDS
     assert not found.converged
 
 
 def test_rows_that_are_computed_too_often_end_the_rounds(monkeypatch):
-    monkeypatch.setattr("lokl.solvers.mwu.default_fetch_limit", lambda n_samples: 7)
+    monkeypatch.setattr("lokl.solvers.mwu._most_fetches", lambda n_samples: 7)
     X, y = blobs(60)
     gram = gram_of(X, cache_size=0.001)
     with pytest.warns(ConvergenceWarning, match=r"MWU .*cache_size=0\.001 MB.* 7 times"):
@@ -272,7 +271,7 @@ def test_limits_are_far_from_what_scaled_data_needs():
     for C in (1.0, 1000.0):
         found = MWU(0.001).solve(gram, squared_hinge(y, C))
         assert found.converged
-        assert found.n_iter < default_fetch_limit(200) / 2
+        assert found.n_iter < _most_fetches(200) / 2
 
 
 @steps

@@ -156,7 +156,7 @@ def test_the_svm_under_learned_weights_is_that_of_the_single_kernel_solver():
 
 
 def test_rows_that_are_computed_too_often_end_the_rounds(monkeypatch):
-    monkeypatch.setattr("lokl.solvers.mwu.default_fetch_limit", lambda n_samples: 5)
+    monkeypatch.setattr("lokl.solvers.mwu._most_fetches", lambda n_samples: 5)
     gram, _, y = case(60)
     message = r"\d+ rounds .*cache_size=0\.001 MB.* 5 times"
     with pytest.warns(ConvergenceWarning, match=message):

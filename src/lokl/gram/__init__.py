@@ -45,9 +45,9 @@ The low-rank twin
 -----------------
 `LowRankProducts` and `LowRankGram` have the same methods with features instead of kernels:
 ``k_i(x, z)`` is close to ``<phi_i(x), phi_i(z)>``. Landmarks are chosen once, for all kernels
-together (`landmarks.py`). A *feature map* (`feature_maps.py`) turns samples into *columns*, kernel
-values with the landmarks, and columns into features by a triangular matrix for each kernel. If the
-features of all samples fit the memory they are stored, otherwise columns are computed tile by tile.
+together. A *feature map* (`feature_maps.py`) turns samples into *columns*, kernel values with the
+landmarks, and columns into features by a triangular matrix for each kernel. If the features of all
+samples fit the memory they are stored, otherwise columns are computed tile by tile.
 """
 
 from typing import TYPE_CHECKING

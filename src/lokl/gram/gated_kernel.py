@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lokl.gram.feature_maps import FeatureMap
 
 
+@dataclass(eq=False, repr=False)
 class GatedKernel(Kernel):
     """``k(x, z) = sum_i <h_i(x), h_i(z)> k_i(x, z)`` with learned gate parameters.
 
@@ -40,21 +41,12 @@ class GatedKernel(Kernel):
         Features ``phi_i`` that approximate the kernels.
     """
 
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        gate: Gate,
-        params: Array,
-        pair_normalized: bool = False,
-        names: Sequence[str] | None = None,
-        features: "FeatureMap | None" = None,
-    ):
-        self.kernels = kernels
-        self.gate = gate
-        self.params = params
-        self.pair_normalized = pair_normalized
-        self.names = names
-        self.features = features
+    kernels: Sequence[Kernel]
+    gate: Gate
+    params: Array
+    pair_normalized: bool = False
+    names: Sequence[str] | None = None
+    features: "FeatureMap | None" = None
 
     def samples(self, X: Any) -> Samples:
         """Return rows as samples of its kernels; whole views may be missing."""

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from lokl._arrays import Array, squared_norms
-from lokl._parameters import parameter_names
+from lokl._parameters import check_choice, parameter_names
 from lokl._warnings import warn_once
 from lokl.kernels.columns import (
     column_names,
@@ -309,9 +309,7 @@ class Normalized(Kernel):
         self.scale = scale
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        choices = get_args(Normalization)
-        if self.how not in choices:
-            raise ValueError(f"how must be one of {', '.join(choices)}, got {self.how!r}")
+        check_choice("how", self.how, get_args(Normalization))
         kernel = self.kernel.bind(X, weight, frame)
         if self.how in ("none", "unit_diag"):
             return Normalized(kernel, self.how)

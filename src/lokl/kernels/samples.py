@@ -42,7 +42,7 @@ def read_samples(
         Also raise if the samples are so small that all kernel values vanish.
     """
     filled, present = split_missing(kernels, names, X, columns, rows)
-    check_magnitudes(kernels, names, filled, rows=rows, training=training)
+    _check_magnitudes(kernels, names, filled, rows, training)
     return Samples(X, filled, present, weight, frame)
 
 
@@ -121,13 +121,8 @@ def _has_view(
     return np.asarray(present)
 
 
-def check_magnitudes(
-    kernels: Sequence[Kernel],
-    names: Sequence[str],
-    X: Any,
-    *,
-    rows: Array | None = None,
-    training: bool = False,
+def _check_magnitudes(
+    kernels: Sequence[Kernel], names: Sequence[str], X: Any, rows: Array | None, training: bool
 ) -> None:
     """Raise ValueError if a kernel overflows, or if all training samples vanish for it.
 

@@ -300,8 +300,10 @@ class NormBall(WeightObjective):
 
 
 @dataclass(eq=False, kw_only=True)
-class Simplex(WeightObjective):
+class Simplex(NormBall):
     """``w >= 0``, ``sum w = 1``: SimpleMKL."""
+
+    p: float = 1.0
 
     def start(self) -> Array:
         groups, m = self.shape
@@ -310,10 +312,6 @@ class Simplex(WeightObjective):
     def project(self, params: Array) -> Array:
         params = np.where(params < _ZERO_WEIGHT, 0.0, params)
         return np.asarray(params / params.sum(axis=1, keepdims=True))
-
-    def gap(self, value: WeightObjectiveValue) -> float:
-        S = value.forms
-        return max(0.5 * float((S.max(axis=1) - (value.weights * S).sum(axis=1)).sum()), 0.0)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -4,7 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._warnings import warn_once
@@ -16,10 +18,8 @@ from lokl.solvers.problem import Dual, Problem
 _ENTRIES, _OVERHEAD = 6e9, 200
 # Fewest steps per sample that a large problem may take.
 _STEPS_PER_SAMPLE = 1000
-# Times that missing rows are computed, if memory is so small that most rounds miss one.
-_FETCHES, _FETCHES_PER_SAMPLE = 20_000, 100
-# Rounds without a decrease of the objective beyond rounding.
-_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE = 1000, 10
+# Most samples of a problem that is solved in float64, and the tolerance below which all are.
+_PRECISE, _FINE = 1024, 1e-4
 # Relative to the largest diagonal entry, how far rounding makes curvatures of repeated samples
 # negative, in single and in double precision.
 _SINGLE, _DOUBLE = 1e-3, 1e-6
@@ -56,11 +56,7 @@ class Solver(BaseEstimator, ABC):
 
     @abstractmethod
     def solve(
-        self,
-        gram: GatedGram,
-        problem: Problem,
-        start: Array | None = None,
-        ceiling: float = float("inf"),
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
         """Solve one problem.
 
@@ -110,14 +106,15 @@ class Solver(BaseEstimator, ABC):
 
     def with_share_of_memory(self, share: float) -> "Solver":
         """Return a solver that uses a fraction of the memory, or itself if it has no budget."""
-        return self
+        budget = self.get_params(deep=False).get("cache_size")
+        return self if budget is None else clone(self).set_params(cache_size=share * budget)
 
 
 class TolerantSolver(Solver):
-    """A solver with the settings `tol`, the violation it leaves, and `cache_size`, in megabytes."""
+    """A solver with the settings `tol`, the violation it leaves, and `dtype`, of its rows."""
 
     tol: float
-    cache_size: float
+    dtype: Any = "auto"
 
     @property
     def tolerance(self) -> float:
@@ -127,24 +124,15 @@ class TolerantSolver(Solver):
         changed: Solver = clone(self).set_params(tol=tolerance)
         return changed
 
-    def with_share_of_memory(self, share: float) -> Solver:
-        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
-        return smaller
+    def dtype_for(self, n_samples: int) -> Any:
+        """Return the precision of rows or features; "auto" is double if that costs little."""
+        is_fine = n_samples <= _PRECISE or self.tol < _FINE
+        return "float64" if self.dtype == "auto" and is_fine else self.dtype
 
 
 def default_step_limit(n_samples: int, working_set: int, share: float = 1.0) -> int:
     """Return the limit on pair moves; a solver with slower moves takes a smaller `share`."""
     return int(max(share * _ENTRIES / (working_set + _OVERHEAD), _STEPS_PER_SAMPLE * n_samples))
-
-
-def default_fetch_limit(n_samples: int) -> int:
-    """Return how often multiplicative weights may compute missing rows."""
-    return max(_FETCHES, _FETCHES_PER_SAMPLE * n_samples)
-
-
-def default_idle_limit(n_samples: int) -> int:
-    """Return the limit on rounds of multiplicative weights without a lower objective."""
-    return max(_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE * n_samples)
 
 
 def is_indefinite(curvature: float, scale: float, single: bool) -> bool:
@@ -169,3 +157,21 @@ def warn_indefinite() -> None:
         "the kernel is not positive semidefinite; the solution is a stationary point, "
         "not a certified optimum",
     )
+
+
+def warn_unconverged(
+    work: str, left: str, remedy: str, who: str = "the solver", key: str = "unconverged"
+) -> None:
+    """Warn, once for each `key`, that a solver stopped early.
+
+    Parameters
+    ----------
+    work : str
+        Number and kind of the steps that were taken.
+    left : str
+        The measure of convergence, its value and its limit.
+    remedy : str
+    who, key : str
+    """
+    text = f"{who} stopped after {work} with a {left}; {remedy}"
+    warn_once(key, text, ConvergenceWarning)

@@ -6,14 +6,11 @@ rows, by any solver.
 
 from typing import Protocol
 
-from sklearn.exceptions import ConvergenceWarning
-
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._threads import limit_blas_for
-from lokl._warnings import warn_once
 from lokl.gram import GatedGram
-from lokl.solvers.base import Solver, warn_indefinite
+from lokl.solvers.base import Solver, warn_indefinite, warn_unconverged
 from lokl.solvers.exact import STORED_SET, BlockSolver
 from lokl.solvers.machines import warm_start
 from lokl.solvers.problem import Dual, Problem
@@ -72,13 +69,9 @@ class StoredCostPath(CostPath):
         if blocks.is_indefinite:
             warn_indefinite()
         if violation > self.tol:
-            warn_once(
-                "unconverged",
-                f"the solver stopped after {blocks.steps} steps with a violation of "
-                f"{violation:.3g} > {self.tol:.3g}; scale the data or the kernels, or search "
-                "smaller costs",
-                ConvergenceWarning,
-            )
+            left = f"violation of {violation:.3g} > tol = {self.tol:.3g}"
+            remedy = "scale the data or the kernels, or search smaller costs"
+            warn_unconverged(f"{blocks.steps} steps", left, remedy)
         return problem.dual(*blocks.state, blocks.steps, violation <= self.tol)
 
 

@@ -13,17 +13,23 @@ pair moves converge slowly.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
+from lokl._parameters import check_count, check_positive
 from lokl._threads import run_chunked
-from lokl._warnings import warn_once
 from lokl.gram import GatedGram, InnerProducts
-from lokl.solvers.base import TolerantSolver, default_step_limit, is_indefinite, warn_indefinite
+from lokl.solvers.base import (
+    TolerantSolver,
+    default_step_limit,
+    is_indefinite,
+    warn_indefinite,
+    warn_unconverged,
+)
 from lokl.solvers.free_set import MOST_FREE, interior, newton_steps, polish
 from lokl.solvers.problem import Dual, Problem
 
@@ -34,8 +40,6 @@ logger = logging.getLogger("lokl")
 
 # Most samples of a problem that is solved on its whole matrix.
 SMALL = 2048
-# Most samples of a problem that is solved in float64.
-_PRECISE = 1024
 # Kernel values above which data counts as unscaled: absolute, and relative to their median.
 _UNSCALED, _UNEVEN = 1e4, 1e3
 # Most samples of a problem that is one working set, and the size of working sets on larger stored
@@ -65,6 +69,7 @@ _PATIENCE = 200
 _DIGITS, _LARGE = 1e5, 16.0
 
 
+@dataclass(eq=False, repr=False)
 class Exact(TolerantSolver):
     """Block decomposition: one matrix product and many pair moves per round.
 
@@ -88,34 +93,21 @@ class Exact(TolerantSolver):
         Samples of one round.
     """
 
-    def __init__(
-        self,
-        tol: float = 1e-3,
-        cache_size: float = 512,
-        dtype: Any = "auto",
-        max_iter: int = -1,
-        working_set: int = 1024,
-    ):
-        self.tol = tol
-        self.cache_size = cache_size
-        self.dtype = dtype
-        self.max_iter = max_iter
-        self.working_set = working_set
+    tol: float = 1e-3
+    cache_size: float = 512
+    dtype: Any = "auto"
+    max_iter: int = -1
+    working_set: int = 1024
 
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
-        dtype = self.dtype
-        if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < 1e-4):
-            dtype = "float64"
+        dtype = self.dtype_for(X.shape[0])
         return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
 
     def solve(
-        self,
-        gram: GatedGram,
-        problem: Problem,
-        start: Array | None = None,
-        ceiling: float = float("inf"),
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
-        self._check()
+        check_positive("tol", self.tol)
+        check_count("working_set", self.working_set, 2)
         is_small = self._is_small(gram)
         size: int | None = self.working_set
         if is_small:
@@ -134,12 +126,6 @@ class Exact(TolerantSolver):
             violation = blocks.polish(np.inf if self.max_iter < 0 else self.max_iter)
         self._warn(gram, blocks, violation)
         return problem.dual(*blocks.state, blocks.steps, violation <= self.tol)
-
-    def _check(self) -> None:
-        if not np.isfinite(self.tol) or self.tol <= 0:
-            raise ValueError(f"tol must be a positive finite number, got {self.tol!r}")
-        if self.working_set < 2:
-            raise ValueError(f"working_set must be at least 2, got {self.working_set!r}")
 
     def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
@@ -173,12 +159,8 @@ class Exact(TolerantSolver):
             )
         if 0 <= self.max_iter <= state.steps:
             remedy = f"raise max_iter, or {remedy}"
-        warn_once(
-            "unconverged",
-            f"the solver stopped after {state.steps} steps with a violation of {violation:.3g} > "
-            f"tol = {self.tol:.3g}; {remedy}",
-            ConvergenceWarning,
-        )
+        left = f"violation of {violation:.3g} > tol = {self.tol:.3g}"
+        warn_unconverged(f"{state.steps} steps", left, remedy)
 
 
 class BlockSolver:
@@ -253,7 +235,7 @@ class BlockSolver:
         """Whether a pair had a curvature that is impossible for a positive semidefinite kernel."""
         return is_indefinite(self._curvature, self.scale, not self.is_precise)
 
-    def run(self, max_steps: int = -1, ceiling: float = float("inf")) -> float:
+    def run(self, max_steps: int = -1, ceiling: float = np.inf) -> float:
         """Improve until the tolerance or a limit is reached; return the violation.
 
         Parameters

@@ -45,11 +45,7 @@ class LibSVM(TolerantSolver):
         return InnerProducts(X, cache_size=needed, dtype="float64", keep=keep)
 
     def solve(
-        self,
-        gram: GatedGram,
-        problem: Problem,
-        start: Array | None = None,
-        ceiling: float = float("inf"),
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
         # LibSVM supports neither warm starts nor a ceiling. With zero weights on a precomputed
         # matrix scikit-learn returns wrong support rows, so absent samples are left out.

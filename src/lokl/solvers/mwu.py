@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
-from lokl._warnings import warn_once
+from lokl._parameters import check_choice, number_check
 from lokl.gram import GatedGram, InnerProducts
 from lokl.gram.memory import MEGABYTE, RowCache
-from lokl.solvers.base import Solver, default_fetch_limit, default_idle_limit, is_indefinite
+from lokl.solvers.base import Solver, is_indefinite, warn_unconverged
 from lokl.solvers.exact import Exact
 from lokl.solvers.problem import Dual, Problem
 
 _mwu = CompiledModule("lokl.solvers._mwu")
 
 logger = logging.getLogger("lokl")
+
+_check_share = number_check("between 0 and 1", lambda value: 0 < value < 1)
 
 _STEPS = ("pairwise", "faithful")
 RATES = ("scale_free", "faithful")
@@ -35,6 +35,10 @@ _ROWS_AHEAD, _KERNEL_ROWS_AHEAD = 16, 8
 # Rounds between two checks of the certificate: at first, and then relative to the rounds done.
 _FIRST_CHECK, _CHECK_SHARE = 10, 0.05
 _MOST_ROUNDS = 1_000_000
+# Times that missing rows are computed, if memory is so small that most rounds miss one.
+_FETCHES, _FETCHES_PER_SAMPLE = 20_000, 100
+# Rounds without a decrease of the objective beyond rounding.
+_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE = 1000, 10
 # A relative decrease of the objective below this is rounding.
 _ROUNDING = 1e-12
 _INDEFINITE = (
@@ -43,6 +47,7 @@ _INDEFINITE = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class MWU(Solver):
     """Distance of two class hulls by multiplicative weights, which with one kernel is Frank-Wolfe.
 
@@ -72,46 +77,27 @@ class MWU(Solver):
     # Regressions have no class hulls; the exact solver solves them.
     losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "epsilon_insensitive")
 
-    def __init__(
-        self,
-        epsilon: float = 0.01,
-        step: str = "pairwise",
-        tol: float = 1e-3,
-        cache_size: float = 64,
-        dtype: Any = "auto",
-        max_iter: int = -1,
-    ):
-        self.epsilon = epsilon
-        self.step = step
-        self.tol = tol
-        self.cache_size = cache_size
-        self.dtype = dtype
-        self.max_iter = max_iter
+    epsilon: float = 0.01
+    step: str = "pairwise"
+    tol: float = 1e-3
+    cache_size: float = 64
+    dtype: Any = "auto"
+    max_iter: int = -1
 
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         return self._exact().inner_products(X, keep=keep)
-
-    def with_share_of_memory(self, share: float) -> Solver:
-        smaller: Solver = clone(self).set_params(cache_size=share * self.cache_size)
-        return smaller
 
     def _exact(self) -> Exact:
         return Exact(self.tol, self.cache_size, self.dtype)
 
     def solve(
-        self,
-        gram: GatedGram,
-        problem: Problem,
-        start: Array | None = None,
-        ceiling: float = float("inf"),
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
-        if not np.isfinite(self.epsilon) or not 0 < self.epsilon < 1:
-            raise ValueError(f"epsilon must be between 0 and 1, got {self.epsilon!r}")
-        if self.step not in _STEPS:
-            raise ValueError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r}")
+        _check_share("epsilon", self.epsilon)
+        check_choice("step", self.step, _STEPS)
         if not problem.is_classification:
             return self._exact().solve(gram, problem, start, ceiling)
-        sign = _signs(problem)
+        sign = problem.signs
         if np.isfinite(problem.bound[sign != 0]).any() or not (problem.ridge[sign != 0] > 0).all():
             raise ValueError(
                 "MWU solves the squared hinge with a finite cost; create the problem with "
@@ -125,29 +111,43 @@ class MWU(Solver):
         return self._descend(hulls, ceiling)
 
     def _descend(self, hulls: "_Hulls", ceiling: float) -> Dual:
-        limit = _MOST_ROUNDS if self.max_iter < 0 else self.max_iter
-        limits = _Limits(len(hulls.sign), limit, self.cache_size)
-        rounds, check, stuck = 0, _FIRST_CHECK, False
+        n, limit = len(hulls.sign), _MOST_ROUNDS if self.max_iter < 0 else self.max_iter
+        rounds, check, stuck, best, best_round = 0, _FIRST_CHECK, False, np.inf, 0
         while True:
             dual = hulls.dual(rounds, self.epsilon)
             if dual.converged or dual.objective > ceiling:
                 return dual
-            remedy = limits.reached(rounds, hulls, stuck)
-            if remedy is not None:
+            if hulls.objective < (1.0 - _ROUNDING) * best:
+                best, best_round = hulls.objective, rounds
+            # Steps of the published length overshoot, and it takes longer and longer to recover.
+            idle = max(_IDLE_ROUNDS, _IDLE_ROUNDS_PER_SAMPLE * n, 0.5 * rounds)
+            if stuck or rounds - best_round > idle:
+                remedy = "no step makes progress; raise epsilon, or scale the kernels and weights"
+                break
+            if rounds >= limit:
+                remedy = "raise max_iter or epsilon, or scale the kernels"
+                break
+            if hulls.fetches >= _most_fetches(n):
+                remedy = _cache_remedy(self.cache_size, hulls.fetches)
                 break
             stop = min(check, limit)
-            while rounds < stop and not stuck and hulls.fetches < limits.fetches:
+            while rounds < stop and not stuck and hulls.fetches < _most_fetches(n):
                 done, stuck = hulls.advance(self.step, rounds, stop - rounds)
                 rounds += done
             logger.debug("%d rounds: relative gap %.3g", rounds, dual.gap / _primal(dual))
             check = _next_check(rounds)
-        warn_once(
-            "unconverged",
-            f"MWU stopped after {rounds} rounds with a relative gap of "
-            f"{dual.gap / _primal(dual):.3g} > epsilon = {self.epsilon:.3g}; {remedy}",
-            ConvergenceWarning,
-        )
+        left = _gap_left(dual.gap / _primal(dual), self.epsilon)
+        warn_unconverged(f"{rounds} rounds", left, remedy, "MWU")
         return dual
+
+
+def _gap_left(gap: float, epsilon: float) -> str:
+    return f"relative gap of {gap:.3g} > epsilon = {epsilon:.3g}"
+
+
+def _most_fetches(n_samples: int) -> int:
+    """Return how often missing rows may be computed."""
+    return max(_FETCHES, _FETCHES_PER_SAMPLE * n_samples)
 
 
 def _primal(dual: Dual) -> float:
@@ -156,37 +156,6 @@ def _primal(dual: Dual) -> float:
 
 def _next_check(rounds: int) -> int:
     return rounds + max(_FIRST_CHECK, int(_CHECK_SHARE * rounds))
-
-
-def _signs(problem: Problem) -> Array:
-    """Return the class of each sample, 1 or -1, and 0 for absent ones."""
-    return np.where(problem.upper > 0, 1.0, np.where(problem.lower < 0, -1.0, 0.0))
-
-
-class _Limits:
-    """Limits on rounds that do not reach the certificate, and the remedy for each."""
-
-    def __init__(self, n_samples: int, rounds: int, cache_size: float):
-        self.rounds, self.cache_size = rounds, cache_size
-        self.fetches = default_fetch_limit(n_samples)
-        self.idle_rounds = default_idle_limit(n_samples)
-        self.best, self.best_round = np.inf, 0
-
-    def reached(self, rounds: int, hulls: "_Hulls", stuck: bool) -> str | None:
-        """Return the remedy if the rounds must end, None otherwise."""
-        if stuck or self._is_idle(rounds, hulls.objective):
-            return "no step makes progress; raise epsilon, or scale the kernels and weights"
-        if rounds >= self.rounds:
-            return "raise max_iter or epsilon, or scale the kernels"
-        if hulls.fetches >= self.fetches:
-            return _cache_remedy(self.cache_size, hulls.fetches)
-        return None
-
-    def _is_idle(self, rounds: int, objective: float) -> bool:
-        if objective < (1.0 - _ROUNDING) * self.best:
-            self.best, self.best_round = objective, rounds
-        # Steps of the published length overshoot, and it takes longer and longer to recover.
-        return rounds - self.best_round > max(self.idle_rounds, 0.5 * rounds)
 
 
 def _cache_remedy(cache_size: float, fetches: int) -> str:
@@ -370,12 +339,9 @@ def learn_kernel_weights(
     remedy = "raise max_iter or epsilon"
     if lacks_rows:
         remedy = _cache_remedy(cache_size, state.fetches)
-    warn_once(
-        "unconverged weights",
-        f"multiplicative weights stopped after {state.rounds} rounds with a relative gap of "
-        f"{current.gap / current.upper:.3g} > epsilon = {epsilon:.3g}; {remedy}",
-        ConvergenceWarning,
-    )
+    left = _gap_left(current.gap / current.upper, epsilon)
+    who, key = "multiplicative weights", "unconverged weights"
+    warn_unconverged(f"{state.rounds} rounds", left, remedy, who, key)
 
 
 class _KernelRounds:
@@ -385,7 +351,7 @@ class _KernelRounds:
         n, m = gram.n_samples, len(gram.kernels)
         self.gram = gram
         self.problem = problem
-        self.sign = _signs(problem)
+        self.sign = problem.signs
         self.a = np.zeros(n)
         self.v = np.zeros((m, n))
         self.Q = np.zeros(m)
@@ -393,7 +359,7 @@ class _KernelRounds:
         self.g = gram.diag() + problem.ridge
         self.rounds = 0
         self._sides = [np.flatnonzero(self.sign == side) for side in (1.0, -1.0)]
-        self.fetches, self.most_fetches = 0, default_fetch_limit(n)
+        self.fetches, self.most_fetches = 0, _most_fetches(n)
         fit = int(cache_size * MEGABYTE // (m * n * gram.dtype.itemsize))
         self._cache = RowCache(n, m * n, max(fit, 2), gram.dtype)
 

@@ -28,17 +28,16 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.exceptions import ConvergenceWarning
+from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils import check_random_state
 
 from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl._parameters import check_choice, check_count, check_positive
 from lokl._threads import multiply
-from lokl._warnings import warn_once
 from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
 from lokl.gram.memory import MEGABYTE
-from lokl.solvers.base import TolerantSolver
+from lokl.solvers.base import TolerantSolver, warn_unconverged
 from lokl.solvers.exact import SMALL, Exact
 from lokl.solvers.problem import Dual, Problem
 
@@ -47,8 +46,6 @@ _primal = CompiledModule("lokl.solvers._primal")
 logger = logging.getLogger("lokl")
 
 _FEATURES = ("landmarks", "fourier")
-# Most samples of a problem that is solved in float64, and the tolerance below which all are.
-_PRECISE, _FINE = 1024, 1e-4
 
 # Strength of the pull of the coefficients' sum on the intercept, relative to the mean diagonal.
 _PULL = 0.1
@@ -78,6 +75,7 @@ _MOST_ROWS, _MOST_ENTRIES = 4096, 2**25
 _TRIALS, _FLAT = 30, 0.1
 
 
+@dataclass(eq=False, repr=False)
 class Primal(TolerantSolver):
     """Low-rank features instead of kernels: time and memory grow linearly with the samples.
 
@@ -116,28 +114,16 @@ class Primal(TolerantSolver):
     cases the intercept is not regularised, and the duality gap is certified.
     """
 
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")
     is_low_rank: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        rank: int = 1000,
-        features: str = "landmarks",
-        tol: float = 1e-3,
-        cache_size: float = 512,
-        dtype: Any = "auto",
-        max_iter: int = -1,
-        sample_size: int = 50_000,
-        random_state: Any = 0,
-    ):
-        self.rank = rank
-        self.features = features
-        self.tol = tol
-        self.cache_size = cache_size
-        self.dtype = dtype
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.random_state = random_state
+    rank: int = 1000
+    features: str = "landmarks"
+    tol: float = 1e-3
+    cache_size: float = 512
+    dtype: Any = "auto"
+    max_iter: int = -1
+    sample_size: int = 50_000
+    random_state: Any = 0
 
     def inner_products(self, X: Any, *, keep: bool = False) -> LowRankProducts:
         how = LowRank(
@@ -147,17 +133,11 @@ class Primal(TolerantSolver):
             int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         check_positive("cache_size", self.cache_size)
-        dtype = self.dtype
-        if dtype == "auto" and (X.shape[0] <= _PRECISE or self.tol < _FINE):
-            dtype = "float64"
+        dtype = self.dtype_for(X.shape[0])
         return LowRankProducts(X, how, cache_size=self.cache_size, dtype=dtype)
 
     def solve(
-        self,
-        gram: GatedGram,
-        problem: Problem,
-        start: Array | None = None,
-        ceiling: float = float("inf"),
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
         tol = check_positive("tol", self.tol)
         if not gram.is_low_rank:
@@ -181,13 +161,9 @@ class Primal(TolerantSolver):
             end = PrimalNewton(gram, problem, tol, limit).solve(start)
         if end.violation > tol:
             remedy = "raise max_iter, or " if self.max_iter >= 0 else ""
-            warn_once(
-                "unconverged",
-                f"the solver stopped after {end.passes} passes with a violation of "
-                f"{end.violation:.3g} > tol = {tol:.3g}; {remedy}scale the data or the kernels, "
-                "or lower C",
-                ConvergenceWarning,
-            )
+            left = f"violation of {end.violation:.3g} > tol = {tol:.3g}"
+            remedy += "scale the data or the kernels, or lower C"
+            warn_unconverged(f"{end.passes} passes", left, remedy)
         return problem.dual(end.coef, end.gradient, end.passes, end.violation <= tol)
 
 
@@ -443,24 +419,12 @@ class PrimalNewton:
 
     def _direction(self, rates: Array, mean: Array, gradient: Array) -> Array:
         """Return the Newton direction, (n_weights,), by conjugate gradients."""
-        free = np.flatnonzero(rates)
-        precondition = self._preconditioner(free, rates, mean)
-        curve = self._curvature(free, rates, mean)
-        direction, residual = np.zeros_like(gradient), -gradient
-        z = precondition(residual)
-        search, product = z, float(residual @ z)
-        first = np.linalg.norm(residual)
-        for _ in range(_MOST_DIRECTIONS):
-            curved = curve(search)
-            step = product / float(search @ curved)
-            direction += step * search
-            residual = residual - step * curved
-            if np.linalg.norm(residual) <= _FORCING * first:
-                break
-            z = precondition(residual)
-            before, product = product, float(residual @ z)
-            search = z + product / before * search
-        return direction
+        free, size = np.flatnonzero(rates), len(gradient)
+        maps = self._curvature(free, rates, mean), self._preconditioner(free, rates, mean)
+        curve, inverse = (LinearOperator((size, size), matvec=f, dtype=float) for f in maps)
+        left = _FORCING * float(np.linalg.norm(gradient))
+        direction, _ = cg(curve, -gradient, maxiter=_MOST_DIRECTIONS, M=inverse, atol=left)
+        return np.asarray(direction)
 
     def _curvature(self, free: Array, rates: Array, mean: Array) -> LinearMap:
         """Return products with the second derivative, on stored rows if the free rows are few."""

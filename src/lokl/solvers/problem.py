@@ -71,6 +71,11 @@ class Problem:
         """Return the mask of coefficients that are neither zero nor at a bound, (n_samples,)."""
         return np.asarray((coef > self.lower) & (coef < self.upper) & (coef != 0))
 
+    @property
+    def signs(self) -> Array:
+        """Class of each sample, 1 or -1; 0 for absent samples and in regressions."""
+        return np.sign(self.upper) + np.sign(self.lower)
+
     def one_sided(self, coef: Array) -> tuple[Array, Array]:
         """Return bounds between which coefficients keep their sign, if the slope jumps at zero."""
         lower = np.where((coef > 0) & (self.epsilon > 0), 0.0, self.lower)
@@ -145,7 +150,7 @@ class Problem:
 
     def squared_hinge_intercept(self, coef: Array, gradient: Array) -> float:
         """Return the intercept of the least primal value under a squared hinge, in a few steps."""
-        y = np.sign(self.upper) + np.sign(self.lower)
+        y = self.signs
         cost = np.where(y == 0, 0.0, _inverse(self.ridge))
         # y (t - f) without the intercept; the loss is cost / 2 times its squared positive part.
         short = y * (gradient + self.ridge * coef)
