@@ -33,6 +33,7 @@ from lokl import __version__
 from lokl._environment import system, version_of, versions
 from lokl._exports import need
 from lokl._files import replace_file
+from lokl._text import shortened
 from lokl.base.model import fitted_inside, kernel_columns
 
 __all__ = ["ModelFileError", "info", "load", "save"]
@@ -450,9 +451,8 @@ def _first(layers: list[Any], name: str) -> Any:
 
 
 def _settings(model: Any) -> dict[str, str]:
-    most = _MAX_SETTING_LENGTH
-    texts = {name: repr(value) for name, value in model.get_params(deep=False).items()}
-    return {name: t if len(t) <= most else f"{t[:most]}…" for name, t in texts.items()}
+    settings = model.get_params(deep=False).items()
+    return {name: shortened(repr(value), _MAX_SETTING_LENGTH) for name, value in settings}
 
 
 def _plain(values: Any) -> Any:

@@ -66,10 +66,6 @@ logger = logging.getLogger("lokl")
 Targets = list[tuple[Array, Array]]
 
 
-def _supports(quantity: str) -> Callable[[Any], bool]:
-    return lambda model: model._explains(quantity)
-
-
 class ExplanationMixin:
     """Weights, contributions and trust of the kernels at each sample.
 
@@ -84,7 +80,7 @@ class ExplanationMixin:
     def _explained(self, quantity: str, X: Any, labels: bool) -> Any:
         """Compute a quantity at samples."""
 
-    @available_if(_supports("weights"))
+    @available_if(lambda model: model._explains("weights"))
     def weights(self, X: Any, *, labels: bool = False) -> Any:
         """Weights of the kernels at each sample.
 
@@ -103,7 +99,7 @@ class ExplanationMixin:
         """
         return self._explained("weights", X, labels)
 
-    @available_if(_supports("contributions"))
+    @available_if(lambda model: model._explains("contributions"))
     def contributions(self, X: Any, *, labels: bool = False) -> Any:
         """Signed contribution of each kernel to the decision (or prediction) of each sample.
 
@@ -124,7 +120,7 @@ class ExplanationMixin:
         """
         return self._explained("contributions", X, labels)
 
-    @available_if(_supports("trust"))
+    @available_if(lambda model: model._explains("trust"))
     def trust(self, X: Any, *, labels: bool = False) -> Any:
         """Probability that each kernel is informative for each sample.
 
@@ -146,7 +142,7 @@ class ExplanationMixin:
         """
         return self._explained("trust", X, labels)
 
-    @available_if(_supports("disagreement"))
+    @available_if(lambda model: model._explains("disagreement"))
     def disagreement(self, X: Any, *, labels: bool = False) -> Any:
         """Disagreement between the kernels at each sample, independent of their trust.
 
@@ -168,7 +164,7 @@ class ExplanationMixin:
         """
         return self._explained("disagreement", X, labels)
 
-    @available_if(_supports("familiarity"))
+    @available_if(lambda model: model._explains("familiarity"))
     def familiarity(self, X: Any, *, labels: bool = False) -> Any:
         """Similarity of each sample to the training samples, for each kernel.
 

@@ -192,11 +192,14 @@ class _CostPathData:
 
     def validated(self, estimator: Any) -> Any:
         """Return validated data for an estimator, shared with the previous one if possible."""
-        last, before, settings = self.data, self.settings, _settings_without_costs(estimator)
+        last, before, given = self.data, self.settings, estimator.get_params(deep=False)
+        settings = {"": type(estimator), **{k: given[k] for k in given if k not in _COSTS}}
         if last is not None and params_equal(before, settings):
             return replace(last, solver=self._loosened(estimator._check()))
         named, cache = [], FitCache(persistent=True, exchange=self.exchange)
-        if last is not None and _differ_in_kernels_alone(before, settings):
+        if last is not None and params_equal(
+            {**before, "kernels": None}, {**settings, "kernels": None}
+        ):
             named = list(zip(last.names, last.given_kernels, strict=True))
             cache = last.cache.restricted_to(range(len(named)))
         # Free the previous cache before the new one grows.
@@ -217,12 +220,3 @@ class _CostPathData:
 @atomic_fit
 def _fit_next(estimator: Any, path: _CostPathData) -> Any:
     return estimator._fit(path.validated(estimator))
-
-
-def _settings_without_costs(estimator: Any) -> dict[str, Any]:
-    settings = estimator.get_params(deep=False)
-    return {"": type(estimator), **{k: v for k, v in settings.items() if k not in _COSTS}}
-
-
-def _differ_in_kernels_alone(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    return params_equal({**before, "kernels": None}, {**now, "kernels": None})

@@ -81,11 +81,6 @@ class EasyMKLClassifier(Classifier):
 
     def _forms(self, training: Training, gram: GatedGram) -> Array:
         """Return the squared distance of the classes under every kernel, (n_kernels,)."""
-        forms = gram.kernel_forms(self._distributions(training, gram)).sum(axis=1)
-        return np.maximum(forms, 0.0)
-
-    def _distributions(self, training: Training, gram: GatedGram) -> Array:
-        """Return signed distributions of the classes, (n_samples, n_tasks)."""
         signs = np.sign(training.targets)
         if self.lam == 1.0:
             # Only the penalty remains, and uniform distributions minimise it.
@@ -96,7 +91,8 @@ class EasyMKLClassifier(Classifier):
             cost = (1.0 - self.lam) / self.lam * training.weight
             problems = [squared_hinge(sign, cost) for sign in signs.T]
             coef = training.machines(problems).solve(gram).coef
+        # Signed distributions of the classes, (n_samples, n_tasks).
         for side in (coef > 0, coef < 0):
             mass = np.abs(np.where(side, coef, 0.0)).sum(axis=0)
             coef = np.where(side & (mass > 0), coef / np.where(mass > 0, mass, 1.0), coef)
-        return np.asarray(coef)
+        return np.maximum(gram.kernel_forms(coef).sum(axis=1), 0.0)
