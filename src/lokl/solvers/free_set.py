@@ -12,7 +12,6 @@ are two ways to use this, for different starting points:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
@@ -129,36 +128,26 @@ def _newton_direction(
     return np.asarray(change) if np.isfinite(change).all() else None
 
 
-@dataclass
 class _InteriorPoint:
     """A point inside the bounds, written as ``u = sum of signed halves z``, with its multipliers.
 
     Halves are the positive and the negative part of a coefficient, if the bounds allow both.
     ``0 < z < cap``, with multipliers `low` and `high` of these bounds and `level` of ``1'u = 0``.
-    All arrays have shape (n_halves,).
+    All arrays have shape (n_halves,); `owner` are the samples of the halves.
     """
 
-    sign: Array
-    owner: Array  # index of the sample of each half
-    cost: Array
-    cap: Array
-    z: Array
-    low: Array
-    high: Array
-    level: float = 0.0
-
-    @classmethod
-    def begin(cls, problem: Problem, scale: float) -> "_InteriorPoint":
+    def __init__(self, problem: Problem, scale: float):
         up, down = np.flatnonzero(problem.upper > 0), np.flatnonzero(problem.lower < 0)
-        owner = np.concatenate([up, down])
-        sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
-        cost = problem.epsilon - sign * problem.target[owner]
-        cap = np.concatenate([problem.upper[up], -problem.lower[down]])
+        self.owner = np.concatenate([up, down])
+        self.sign = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
+        self.cost = problem.epsilon - self.sign * problem.target[self.owner]
+        self.cap = np.concatenate([problem.upper[up], -problem.lower[down]])
         # Coefficients of this size give decision values of the size of the targets.
-        z = np.minimum(0.5 * cap, 1.0 / scale)
-        size = max(1.0, float(np.abs(cost).max()))
-        high = np.where(np.isfinite(cap), size, 0.0)
-        return cls(sign, owner, cost, cap, z, np.full(len(z), size), high)
+        self.z = np.minimum(0.5 * self.cap, 1.0 / scale)
+        size = max(1.0, float(np.abs(self.cost).max()))
+        self.low = np.full(len(self.z), size)
+        self.high = np.where(np.isfinite(self.cap), size, 0.0)
+        self.level = 0.0
 
     def coef(self, n: int, z: Array | None = None) -> Array:
         z = self.z if z is None else z
@@ -194,7 +183,7 @@ def interior(matrix: Array, problem: Problem) -> Array | None:
         With at least one sample that can rise and one that can fall.
     """
     index = np.flatnonzero(problem.present)
-    point = _InteriorPoint.begin(problem.take(index), max(float(matrix.diagonal().max()), 1e-300))
+    point = _InteriorPoint(problem.take(index), max(float(matrix.diagonal().max()), 1e-300))
     system = matrix[np.ix_(index, index)]
     system.flat[:: len(index) + 1] += problem.ridge[index]
     best, worse = np.inf, 0

@@ -225,7 +225,7 @@ def descend(
     max_passes : int, default=-1
         Limit on the passes; -1 for the number beyond which there is little gain.
     """
-    descent = _Descent.begin(gram, problem, start)
+    descent = _Descent(gram, problem, start)
     rng = np.random.RandomState(0)
     limit = _MOST_PASSES if max_passes < 0 else min(max_passes, _MOST_PASSES)
     most_visits = _WHOLE_PASSES * len(descent.order)
@@ -243,32 +243,24 @@ def descend(
     return EndPoint.at(gram, problem, descent.state.coef, passes)
 
 
-@dataclass
 class _Descent:
-    """Coordinate descent between two passes."""
+    """Coordinate descent between two passes.
 
-    gram: LowRankGram
-    rows: Any  # named tuples of the compiled loop
-    costs: Any
-    state: Any
-    balance: Any
-    order: Array  # indices of the present samples, shrunk ones last
-    count: int  # number of samples that are not shrunk
-    limits: tuple[float, float] = (np.inf, -np.inf)
+    Of the indices of present samples in `order`, the first `count` are not shrunk.
+    """
 
-    @classmethod
-    def begin(cls, gram: LowRankGram, problem: Problem, start: Array | None) -> "_Descent":
-        diag = gram.diag()
-        order = np.flatnonzero(problem.present)
-        coef = np.zeros(gram.n_samples)
+    def __init__(self, gram: LowRankGram, problem: Problem, start: Array | None):
+        diag, coef = gram.diag(), np.zeros(gram.n_samples)
         if start is not None:
             coef = np.clip(np.asarray(start, dtype=np.float64), problem.lower, problem.upper)
-        rows = _primal.Rows(gram.stored_features, gram.gates, gram.features.starts, diag)
-        pull = _PULL * float(diag[order].mean())
-        balance = _primal.Balance(0.0, pull if pull > 0 else 1.0, float(coef.sum()))
-        state = _primal.State(coef, _weights(gram, coef))
-        costs = _compiled_costs(problem)
-        return cls(gram, rows, costs, state, balance, order, len(order))
+        self.gram, self.order = gram, np.flatnonzero(problem.present)
+        self.count, self.limits = len(self.order), (np.inf, -np.inf)
+        pull = _PULL * float(diag[self.order].mean())
+        # Named tuples of the compiled loop.
+        self.rows = _primal.Rows(gram.stored_features, gram.gates, gram.features.starts, diag)
+        self.balance = _primal.Balance(0.0, pull if pull > 0 else 1.0, float(coef.sum()))
+        self.state = _primal.State(coef, _weights(gram, coef))
+        self.costs = _compiled_costs(problem)
 
     @property
     def imbalance(self) -> float:
