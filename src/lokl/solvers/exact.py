@@ -365,16 +365,9 @@ class BlockSolver:
             centred = set_gradient - middle
             if np.abs(centred).max() <= _DIGITS * tol:
                 set_gradient = centred.astype(np.float32)
+        arrays = (self.state, self._box, self._index, set_gradient, self._rank, self._moves)
         steps, curvature, n_moved = _smo.improve(
-            read_only(self._small),
-            self.state,
-            self._box,
-            self._index,
-            set_gradient,
-            self._rank,
-            self._moves,
-            tol,
-            int(max_steps),
+            read_only(self._small), *arrays, tol, int(max_steps)
         )
         self.steps += steps
         self.rounds += 1

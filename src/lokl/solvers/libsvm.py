@@ -88,13 +88,7 @@ class LibSVM(TolerantSolver):
         limit = self.max_iter
         if limit < 0:
             limit = default_step_limit(n_samples, n_samples, _SHARE_OF_STEPS)
-        settings = {
-            "kernel": "precomputed",
-            "C": 1.0,
-            "tol": self.tol,
-            "cache_size": self.cache_size,
-            "max_iter": limit,
-        }
+        settings = {**self.get_params(), "max_iter": limit, "kernel": "precomputed"}
         if problem.is_classification:
             return _QuietSVC(**settings)
         return _QuietSVR(epsilon=problem.epsilon, **settings)

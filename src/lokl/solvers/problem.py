@@ -141,12 +141,9 @@ class Problem:
         if free.any():
             return float((gradient[free] - self.epsilon * np.sign(coef[free])).mean())
         up, down = self.violations(coef, gradient)
-        low, high = up.max(initial=-np.inf), down.min(initial=np.inf)
-        if np.isinf(low) and np.isinf(high):
-            return 0.0
-        if np.isinf(low) or np.isinf(high):
-            return float(high if np.isinf(low) else low)
-        return float(0.5 * (low + high))
+        limits = up.max(initial=-np.inf), down.min(initial=np.inf)
+        ends = [end for end in limits if not np.isinf(end)]
+        return float(sum(ends) / max(len(ends), 1))
 
     def squared_hinge_intercept(self, coef: Array, gradient: Array) -> float:
         """Return the intercept of the least primal value under a squared hinge, in a few steps."""
@@ -200,15 +197,9 @@ class Problem:
         if intercept is None:
             find = self.intercept if converged else self.least_loss_intercept
             intercept = find(coef, gradient)
-        return Dual(
-            coef,
-            intercept,
-            self.objective(coef, gradient),
-            self.gap(coef, gradient, intercept),
-            n_iter,
-            converged,
-            self.target - gradient - self.ridge * coef + intercept,
-        )
+        value, gap = self.objective(coef, gradient), self.gap(coef, gradient, intercept)
+        decision = self.target - gradient - self.ridge * coef + intercept
+        return Dual(coef, intercept, value, gap, n_iter, converged, decision)
 
     def feasible(self, coef: Array) -> Array:
         """Return the coefficients moved into the boxes and onto ``1'u = 0``, towards zero."""
@@ -245,13 +236,9 @@ class Problem:
 
     def take(self, index: Array) -> "Problem":
         """Return the problem of some of the samples."""
-        return Problem(
-            self.target[index],
-            self.lower[index],
-            self.upper[index],
-            self.epsilon,
-            self.ridge[index],
-        )
+        arrays = (self.target, self.lower, self.upper, self.ridge)
+        target, lower, upper, ridge = (values[index] for values in arrays)
+        return Problem(target, lower, upper, self.epsilon, ridge)
 
     def restrict(self, index: Array) -> "Problem":
         """Return the problem of all samples in which only those of `index` are present."""
