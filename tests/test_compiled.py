@@ -46,6 +46,17 @@ for module in (_mixing, _smo):
         most = 2 if name in ("smo", "improve") else 1
         assert len(single) <= most and len(variants) - len(single) <= 1, (name, variants)
 """
+FIRST_SEARCH = """
+import numpy as np
+from lokl import UniformMKLClassifier
+from lokl.kernels import RBF
+from lokl.search import KernelSearchCV
+
+X = np.random.RandomState(0).normal(size=(1200, 10))
+y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
+grid = {"C": [0.1, 1.0], "kernels": [[RBF(gamma)] for gamma in (0.01, 0.03, 0.1, "scale")]}
+KernelSearchCV(UniformMKLClassifier(cache_size=20), grid, refit=False, n_jobs=2).fit(X, y)
+"""
 
 
 def run(code, **environment):
@@ -56,6 +67,7 @@ def run(code, **environment):
         text=True,
         env={**os.environ, "PYTHONPATH": source, **environment},
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()
@@ -76,6 +88,13 @@ def test_the_first_process_logs_what_it_compiles_and_the_second_compiles_nothing
 def test_every_loop_is_compiled_once_for_each_precision():
     # Other layouts, read-only arrays and other integers would each be compiled again.
     run(FITS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(4))
+def test_threads_of_a_new_process_load_loops_at_the_same_time(attempt):
+    # Threads that import numba together wait for each other forever in about half of the attempts.
+    run(FIRST_SEARCH)
 
 
 def test_purposes_name_loops_in_lines_that_fit_a_terminal():

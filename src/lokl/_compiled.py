@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 from functools import cache
+from threading import RLock
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,6 +15,10 @@ logger = logging.getLogger("lokl")
 # to be called from C, and the latter not from Python either.
 LOOP = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
 INNER = {**LOOP, "no_cpython_wrapper": True}
+
+# Held during imports: two threads that import numba at the same time can wait for each other
+# forever, one for numba's import lock, the other for llvmlite's lock.
+_importing = RLock()
 
 
 class CompiledModule:
@@ -29,8 +34,9 @@ class CompiledModule:
 
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
-            _log_compilation()
-            self._module = importlib.import_module(self._name)
+            with _importing:
+                _log_compilation()
+                self._module = importlib.import_module(self._name)
         function = getattr(self._module, attribute)
         setattr(self, attribute, function)
         return function

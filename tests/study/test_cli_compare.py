@@ -229,7 +229,8 @@ def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, start_pr
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     printed, told = (text.decode() for text in process.communicate())
-    assert process.returncode == 130, told
+    # An interrupt inside `exec` makes Python itself end by the signal; a shell shows 130 for both.
+    assert process.returncode in (130, -signal.SIGINT), told
     assert printed == ""
     last = told.splitlines()[-1]
     assert re.match(r"lokl: interrupted; \d+ of 21 fits are in ", last)

@@ -240,6 +240,7 @@ def test_an_interruption_is_exit_code_130(tmp_path):
             except subprocess.TimeoutExpired:
                 # Numba loses an interrupt that arrives while it loads a compiled loop.
                 continue
-    assert process.returncode == 130, rest
+    # An interrupt inside `exec` makes Python itself end by the signal; a shell shows 130 for both.
+    assert process.returncode in (130, -signal.SIGINT), rest
     assert rest.splitlines()[-1] == "lokl: interrupted"
     assert not (tmp_path / "m.lokl").exists()
