@@ -259,6 +259,34 @@ def select(state, box, rank, span, size, chosen):
 
 
 @njit(**INNER)
+def _order_statistic(values, k):
+    """Return the value at position `k` of the sorted values, whose order changes.
+
+    Numba takes five seconds to compile ``np.partition``.
+    """
+    first, last = 0, values.shape[0] - 1
+    while first < last:
+        pivot = values[(first + last) // 2]
+        i, j = first, last
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            last = j
+        elif k >= i:
+            first = i
+        else:
+            break
+    return values[k]
+
+
+@njit(**INNER)
 def _take_largest(values, candidates, room, chosen):
     """Mark the `room` candidates with the largest values, or all; return how many."""
     count = values.shape[0]
@@ -268,7 +296,7 @@ def _take_largest(values, candidates, room, chosen):
         return count
     if room <= 0:
         return 0
-    last = np.partition(values, count - room)[count - room]
+    last = _order_statistic(values.copy(), count - room)
     taken = 0
     # Values above the last one come first, because many may be equal to it.
     for above in (True, False):
