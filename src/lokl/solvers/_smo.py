@@ -223,8 +223,8 @@ def select(state, box, rank, span, size, chosen):
     ----------
     state, box : tuples
     rank : array of int8 of shape (n,)
-        Of the last set: 3 for free samples that moved, 2 for other free ones, 1 for others that
-        moved.
+        Of the last set: 4 for free samples that moved, 3 for other free ones, 2 for others that
+        moved, 1 for the rest, whose entries need not be computed again.
     span : tuple of float
         Largest gain, smallest loss, and the smallest violation that counts.
     size : int
@@ -240,7 +240,7 @@ def select(state, box, rank, span, size, chosen):
         chosen[j] = False
     # The pair with the largest gain must fit in addition to the kept samples.
     most = size // 2 if size >= 4 else 0
-    for wanted in (3, 2, 1):
+    for wanted in (4, 3, 2, 1):
         for j in range(n):
             if rank[j] == wanted and count < most:
                 chosen[j] = True
@@ -349,7 +349,7 @@ def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps)
         j, u = index[a], values[a]
         free = lower[a] < u < upper[a] and u != 0.0
         step = u - coef[j]
-        rank[j] = (2 if free else 0) + (1 if step != 0.0 else 0)
+        rank[j] = 1 + (2 if free else 0) + (1 if step != 0.0 else 0)
         if step != 0.0:
             coef[j] = u
             gradient[j] -= box[3][j] * step

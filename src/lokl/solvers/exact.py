@@ -228,7 +228,7 @@ class BlockSolver:
             else:
                 gradient -= gram.dot(coef)
         self.state, self._start = (coef, gradient), coef.copy()
-        self._rank[self.problem.is_free(coef)] = 2
+        self._rank[self.problem.is_free(coef)] = 3
 
     @property
     def is_indefinite(self) -> bool:
