@@ -43,7 +43,7 @@ for module in (_mixing, _smo):
         variants = [str(signature) for signature in getattr(loop, "signatures", [])]
         single = [variant for variant in variants if "float32" in variant]
         # Pair moves need a gradient in double precision if kernel values are large.
-        most = 2 if name in ("smo", "improve") else 1
+        most = 2 if name == "smo" else 1
         assert len(single) <= most and len(variants) - len(single) <= 1, (name, variants)
 """
 FIRST_SEARCH = """

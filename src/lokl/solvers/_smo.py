@@ -1,9 +1,8 @@
 """Compiled sequential minimal optimization (SMO): pair moves in a working set.
 
-:func:`smo` solves one small matrix. :func:`select` chooses its samples, and :func:`improve` solves
-them and puts the result in its place. :func:`climb` moves all free coefficients by conjugate
-gradients if there are many. :func:`raise_costs` turns a solution into a warm start for larger
-costs.
+:func:`smo` solves one small matrix, and :func:`select` chooses its samples. :func:`climb` moves all
+free coefficients by conjugate gradients if there are many. :func:`raise_costs` turns a solution
+into a warm start for larger costs.
 
 A `state` is the tuple of coefficients ``u`` and gradient ``t - (K + R) u``, both of shape (n,). A
 `box` is the tuple of lower bounds, upper bounds, epsilon and the diagonal of ``R``.
@@ -306,56 +305,6 @@ def _take_largest(values, candidates, room, chosen):
                 chosen[candidates[q]] = True
                 taken += 1
     return taken
-
-
-@njit(**LOOP)
-def improve(small, state, box, index, set_gradient, rank, moves, tol, max_steps):
-    """Solve a working set, and set its coefficients.
-
-    Parameters
-    ----------
-    small : array of shape (>= n_set, >= n_set)
-        Matrix of the set, with its ridge.
-    state, box : tuples
-        Of all samples. The coefficients are updated, the gradient only for the ridge.
-    index : array of shape (n_set,)
-    set_gradient : array of shape (n_set,)
-        Gradient of the set, up to a constant, in the precision of the pair moves; updated.
-    rank : array of int8 of shape (n,)
-        Receives the ranks that :func:`select` reads.
-    moves : tuple of arrays of shape (n,)
-        Receives the samples whose coefficients changed, and their changes.
-    tol : float
-    max_steps : int
-
-    Returns
-    -------
-    steps : int
-    curvature : float
-        As of :func:`smo`.
-    n_moved : int
-    """
-    coef, gradient = state
-    moved, change = moves
-    count, n_moved = index.shape[0], 0
-    values, lower, upper = np.empty(count), np.empty(count), np.empty(count)
-    for a in range(count):
-        j = index[a]
-        values[a], lower[a], upper[a] = coef[j], box[0][j], box[1][j]
-    steps, _, curvature = smo(small, values, set_gradient, lower, upper, box[2], tol, max_steps)
-    for j in range(coef.shape[0]):
-        rank[j] = 0
-    for a in range(count):
-        j, u = index[a], values[a]
-        free = lower[a] < u < upper[a] and u != 0.0
-        step = u - coef[j]
-        rank[j] = 1 + (2 if free else 0) + (1 if step != 0.0 else 0)
-        if step != 0.0:
-            coef[j] = u
-            gradient[j] -= box[3][j] * step
-            moved[n_moved], change[n_moved] = j, step
-            n_moved += 1
-    return steps, curvature, n_moved
 
 
 @njit(**LOOP)

@@ -203,7 +203,6 @@ class BlockSolver:
         self._box = problem.box
         # Buffers of compiled loops: boxing a new array takes as long as a small loop.
         self._rank, self._chosen = np.zeros(n, dtype=np.int8), np.zeros(n, dtype=bool)
-        self._moves = np.empty(n, dtype=np.int64), np.empty(n)
         self._curvature = self._least = np.inf
         self._best, self._best_round = -np.inf, 0
         self._is_whole = size is None
@@ -359,24 +358,32 @@ class BlockSolver:
 
         `middle` is subtracted from the gradient, so that single precision suffices for the rest.
         """
-        gradient = self.state[1]
-        set_gradient = gradient[self._index]
+        (coef, gradient), index = self.state, self._index
+        lower, upper, epsilon, ridge = self._box
+        values, least, most = coef[index], lower[index], upper[index]
+        set_gradient = gradient[index]
         if not self.is_precise and self.scale <= _LARGE:
             centred = set_gradient - middle
             if np.abs(centred).max() <= _DIGITS * tol:
                 set_gradient = centred.astype(np.float32)
-        arrays = (self.state, self._box, self._index, set_gradient, self._rank, self._moves)
-        steps, curvature, n_moved = _smo.improve(
-            read_only(self._small), *arrays, tol, int(max_steps)
+        small = read_only(self._small)
+        steps, _, curvature = _smo.smo(
+            small, values, set_gradient, least, most, epsilon, tol, int(max_steps)
         )
         self.steps += steps
         self.rounds += 1
         self._curvature = min(self._curvature, curvature)
+        change = values - coef[index]
+        coef[index] = values
+        has_moved = change != 0.0
+        self._rank[:] = 0
+        is_free = (least < values) & (values < most) & (values != 0.0)
+        self._rank[index] = 1 + 2 * is_free + has_moved
         if self._is_whole and set_gradient.dtype == np.float64:
             gradient[:] = set_gradient
         else:
-            moved, change = self._moves
-            self._subtract(moved[:n_moved], change[:n_moved], gradient)
+            gradient[index] -= ridge[index] * change
+            self._subtract(index[has_moved], change[has_moved], gradient)
         return bool(steps > 0)
 
     def _subtract(self, index: Array, change: Array, gradient: Array) -> None:
