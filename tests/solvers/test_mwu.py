@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from lokl.gram import GatedGram
 from lokl.kernels import RBF, Linear, Precomputed, Sigmoid
-from lokl.solvers import MWU, Exact, hinge, solve_svc, solve_svr, squared, squared_hinge
+from lokl.solvers import MWU, Exact, as_squared_hinge, hinge, solve_svc, solve_svr, squared_hinge
 from lokl.solvers.mwu import _IDLE_ROUNDS, _most_fetches, smallest
 
 
@@ -200,10 +200,10 @@ def test_regression_is_left_to_the_exact_solver():
 def test_the_hinge_becomes_its_square_at_equal_cost():
     y = np.array([1.0, -1.0, 1.0, -1.0])
     cost = np.array([1.0, 2.0, 4.0, 0.0])
-    made, known = squared(hinge(y, cost)), squared_hinge(y, cost)
+    made, known = as_squared_hinge(hinge(y, cost)), squared_hinge(y, cost)
     for name in ("target", "lower", "upper", "ridge"):
         np.testing.assert_array_equal(getattr(made, name), getattr(known, name))
-    again = squared(made)
+    again = as_squared_hinge(made)
     np.testing.assert_array_equal(again.ridge, made.ridge)
     heavier = made.weighted(np.array([2.0, 1.0, 1.0, 1.0]))
     np.testing.assert_allclose(heavier.ridge[:3], [0.5, 0.5, 0.25])

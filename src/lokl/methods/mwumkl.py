@@ -13,7 +13,7 @@ from lokl.gates import WeightedGate
 from lokl.gates.base import EqualGates, apply_weights
 from lokl.gram import GatedGram
 from lokl.optimizers import OptimizerStep
-from lokl.solvers import Dual, Problem, Solution, squared
+from lokl.solvers import Dual, Problem, Solution, as_squared_hinge
 from lokl.solvers.mwu import RATES, learn_kernel_weights
 from lokl.solvers.problem import UniqueSamples
 
@@ -85,7 +85,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         base = gate.base(training.samples)
         gram = training.gram(base)
         traces = [
-            self._run(self._path(training, squared(problem), gram, base), limit=-1)
+            self._run(self._path(training, as_squared_hinge(problem), gram, base), limit=-1)
             for problem in training.problems
         ]
         rounds = max(trace.last.solution.n_iter for trace in traces)

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from lokl.solvers.primal import Primal as Primal
     from lokl.solvers.problem import Dual as Dual
     from lokl.solvers.problem import Problem as Problem
+    from lokl.solvers.problem import as_squared_hinge as as_squared_hinge
     from lokl.solvers.problem import epsilon_insensitive as epsilon_insensitive
     from lokl.solvers.problem import hinge as hinge
-    from lokl.solvers.problem import squared as squared
     from lokl.solvers.problem import squared_hinge as squared_hinge
     from lokl.solvers.solve import solve_svc as solve_svc
     from lokl.solvers.solve import solve_svr as solve_svr
+    from lokl.solvers.squared import SquaredPath as SquaredPath
+    from lokl.solvers.squared import squared_path as squared_path
+    from lokl.solvers.squared import squared_path_features as squared_path_features
 
 __getattr__, __all__ = lazy_exports(__name__)

@@ -101,7 +101,7 @@ class MWU(Solver):
         if np.isfinite(problem.bound[sign != 0]).any() or not (problem.ridge[sign != 0] > 0).all():
             raise ValueError(
                 "MWU solves the squared hinge with a finite cost; create the problem with "
-                "squared_hinge(y, C), or convert it with squared(problem)"
+                "squared_hinge(y, C), or convert it with as_squared_hinge(problem)"
             )
         if not ((sign > 0).any() and (sign < 0).any()):
             # With one class, the constant decision is optimal.

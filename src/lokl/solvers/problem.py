@@ -324,7 +324,7 @@ def squared_hinge(y: Array, C: Array | float) -> Problem:
     return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, _inverse(cost))
 
 
-def squared(problem: Problem) -> Problem:
+def as_squared_hinge(problem: Problem) -> Problem:
     """Return a classification problem with the squared hinge instead of the hinge, at equal cost.
 
     Samples whose loss is already squared do not change.

@@ -1,0 +1,151 @@
+"""The squared loss: solutions equal those of the bordered system, leave-one-out equals refits."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from lokl.solvers import squared, squared_path, squared_path_features
+
+COSTS = [0.03, 1.0, 50.0, 2.0, 7.0, 1000.0]
+
+
+def bordered(K, Y, cost, weight):
+    """Return coefficients and intercept from one dense system of all samples that count."""
+    kept = np.flatnonzero(weight > 0)
+    n = len(kept)
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = K[np.ix_(kept, kept)] + np.diag(1 / (cost * weight[kept]))
+    system[n, n] = 0
+    solution = np.linalg.solve(system, np.vstack([Y[kept], np.zeros((1, Y.shape[1]))]))
+    coef = np.zeros_like(Y)
+    coef[kept] = solution[:n]
+    return coef, solution[n]
+
+
+def case(seed, n=40, weighted=True, features=None):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 3))
+    # Duplicates, with equal and with other targets.
+    X[n // 2 : n // 2 + 4] = X[:4]
+    Phi = X if features == "wide" else np.hstack([X, X**2, np.ones((n, 1))])
+    K = Phi @ Phi.T if features else rbf_kernel(X, gamma=0.3)
+    Y = rng.normal(size=(n, 3))
+    Y[:, 0] = np.sign(Y[:, 0])
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if weighted else np.ones(n)
+    return K, Phi, Y, weight
+
+
+def check_path(path, K, Y, weight, tol=1e-8):
+    for c, cost in enumerate(path.costs):
+        coef, intercept = bordered(K, Y, cost, weight)
+        np.testing.assert_allclose(path.coef[c], coef, atol=tol * (1 + np.abs(coef).max()))
+        np.testing.assert_allclose(path.intercept[c], intercept, atol=tol)
+        for j in range(len(Y)):
+            without = np.where(np.arange(len(Y)) == j, 0.0, weight)
+            coef, intercept = bordered(K, Y, cost, without)
+            np.testing.assert_allclose(path.loo[c, j], K[j] @ coef + intercept, atol=tol)
+
+
+@pytest.mark.parametrize("costs", [COSTS[:1], COSTS[:3], COSTS], ids=len)
+@pytest.mark.parametrize("weighted", [False, True])
+@given(seed=st.integers(0, 2**16))
+def test_a_path_equals_refits(costs, weighted, seed):
+    K, _, Y, weight = case(seed, 20, weighted)
+    path = squared_path(K, Y, costs, weight if weighted else None)
+    check_path(path, K, Y, weight)
+
+
+@pytest.mark.parametrize("costs", [COSTS[1:2], COSTS], ids=len)
+def test_a_path_of_forty_samples_equals_refits(costs):
+    K, _, Y, weight = case(3)
+    check_path(squared_path(K, Y, costs, weight), K, Y, weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@given(seed=st.integers(0, 2**16))
+def test_a_path_on_features_equals_refits(weighted, seed):
+    K, Phi, Y, weight = case(seed, 20, weighted, "low rank")
+    check_path(squared_path_features(Phi, Y, COSTS, weight), K, Y, weight, 1e-6)
+
+
+def test_more_features_than_samples():
+    rng = np.random.RandomState(0)
+    Phi, Y = rng.normal(size=(12, 30)), rng.normal(size=(12, 2))
+    path = squared_path_features(Phi, Y, COSTS)
+    check_path(path, Phi @ Phi.T, Y, np.ones(12), 1e-7)
+
+
+@pytest.mark.parametrize("costs", [[1e5], [1e5] * 6], ids=len)
+def test_a_singular_matrix_and_a_large_constant(costs):
+    K, _, Y, weight = case(1, features="low rank")
+    path, shifted = squared_path(K, Y, costs, weight), squared_path(K + 1e4, Y, costs, weight)
+    # The coefficients sum to zero, so a constant in the kernel changes nothing.
+    np.testing.assert_allclose(path.loo, shifted.loo, atol=1e-4)
+    np.testing.assert_allclose(path.coef.sum(axis=1), 0, atol=1e-6 * np.abs(path.coef).max())
+    check_path(path, K, Y, weight, 1e-5)
+
+
+def test_indefinite_up_to_rounding():
+    K = np.ones((30, 30), dtype=np.float32)
+    K[0, 0] -= 1e-6
+    Y = np.random.RandomState(0).normal(size=30)
+    for cost in (1e5, 1e10):
+        for costs in ([cost], [cost] * 6):
+            path = squared_path(K, Y, costs)
+            assert np.isfinite(path.loo).all()
+            assert cost > 1e5 or abs(path.intercept[0] - Y.mean()) < 0.1
+
+
+@pytest.mark.parametrize("costs", [[1.0, 5.0], COSTS], ids=len)
+def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
+    K, _, Y, weight = case(0, 60, features="wide")
+    K = (K / 10).astype(np.float32)
+    exact = squared_path(K, Y, costs, weight)
+    kinds: list = []
+    for kind in (squared._Factor, squared._Spectrum):
+        factorize = kind.of
+        monkeypatch.setattr(kind, "of", lambda s, c, d, f=factorize: kinds.append(d) or f(s, c, d))
+    monkeypatch.setattr(squared, "_LARGE", 10)
+    monkeypatch.setattr(squared, "_WELL_CONDITIONED", 1e6)
+    path = squared_path(K, Y, costs, weight)
+    assert np.float32 in kinds
+    np.testing.assert_allclose(path.coef, exact.coef, atol=1e-7 * np.abs(exact.coef).max())
+    np.testing.assert_allclose(path.loo, exact.loo, atol=1e-2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bordered_inverse(weighted):
+    K, _, Y, weight = case(5, 15, False)
+    weight = np.random.RandomState(5).uniform(0.5, 2, 15) if weighted else weight
+    M = squared.bordered_inverse(K, 2.0, weight)
+    np.testing.assert_allclose(M @ Y, bordered(K, Y, 2.0, weight)[0], atol=1e-10)
+    np.testing.assert_allclose(M, M.T, atol=1e-12)
+
+
+def test_one_sample_has_no_leave_one_out_decision():
+    for path in (
+        squared_path(np.ones((1, 1)), [2.0], [1.0]),
+        squared_path_features(np.ones((1, 1)), [2.0], [1.0]),
+    ):
+        assert [path.coef.item(), path.intercept.item(), path.loo.item()] == [0, 2, 0]
+
+
+def test_a_matrix_is_not_changed(read_only):
+    K, Phi, Y, weight = case(0, 10)
+    for costs in (COSTS[:1], COSTS):
+        squared_path(read_only(K), read_only(Y), costs, read_only(weight))
+        squared_path_features(read_only(Phi), read_only(Y), costs, read_only(weight))
+
+
+@pytest.mark.parametrize("costs", [[], [0.0], [-1.0], [np.inf], 1.0])
+def test_costs_are_checked(costs):
+    with pytest.raises(ValueError, match="costs"):
+        squared_path(np.eye(3), np.ones(3), costs)
+
+
+@pytest.mark.parametrize("weight", [[1.0, 2.0], [0.0, 0.0, 0.0], [1.0, -1.0, 1.0]])
+def test_weights_are_checked(weight):
+    with pytest.raises(ValueError, match="weight"):
+        squared_path(np.eye(3), np.ones(3), [1.0], weight)
