@@ -84,7 +84,7 @@ def test_axes_hold_their_values_and_have_ticks(values, whole):
     axis = Axis.over(values, whole=whole)
     assert axis.low <= min(values)
     assert axis.high >= max(values)
-    assert 1 <= len(axis.ticks) <= 7
+    assert 1 <= len(axis.labels) <= 7
     assert all(0 <= axis.share(value) <= 1 for value in values)
 
 

@@ -1,4 +1,4 @@
-"""Figures as SVG text: readable without a script, small, coloured by the style sheet.
+"""Coordinates and colours of the figures, which the templates write as SVG.
 
 Views have the accent colours ``--v0`` and so on of the style sheet. Classes have symbols. In
 figures that are coloured by class, colours run from dark blue to yellow, so that their order is
@@ -7,7 +7,6 @@ visible in print and to people with any kind of colour vision.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import Any
 
@@ -15,9 +14,7 @@ import numpy as np
 
 from lokl._arrays import Array, evenly_spaced
 from lokl.explain.explanation import Explanation
-from lokl.explain.results import Interval
 from lokl.report.formatting import fixed
-from lokl.report.reliability import CalibrationBin
 
 # Shades of trust, colours of views, and steps of colour for values of a regression.
 LEVELS, COLOURS, STEPS = 10, 8, 8
@@ -43,27 +40,12 @@ SYMBOLS = (
 )
 # Colours from dark blue to yellow.
 _RAMP = ("00224e", "35456c", "666970", "948e77", "c8b866", "fee838")
-_ATTRIBUTES = {
-    "line": ("x1", "y1", "x2", "y2"),
-    "circle": ("cx", "cy", "r"),
-    "rect": ("x", "y", "width", "height"),
-}
-# Size of a plot, and of the frame in it.
-_WIDE, _TALL = 320.0, 260.0
-_LEFT, _TOP, _RIGHT, _BOTTOM = 50.0, 8.0, 10.0, 42.0
-_DOTS = 600
 # Height of the trust map on the screen, of one of its rows at most, and of a line of text.
 _MAP_TALL, _TALLEST_ROW, _LINE = 480.0, 14.0, 15.0
 # Size of the map of samples, and room at its sides for half a symbol.
-MAP_WIDTH, _LOW, _HIGH, _ROOM = 480.0, 240.0, 420.0, 12.0
-# Size of a strip, room at its ends for half a dot, and characters that fit on it.
-_STRIP_WIDE, _STRIP_TALL, _STRIP_ROOM, _STRIP_CHARACTERS = 120.0, 18.0, 7.0, 18
-
-
-def number(value: float) -> str:
-    """Return a coordinate with no more digits than a screen shows."""
-    shown = f"{value:.1f}".rstrip("0").rstrip(".")
-    return "0" if shown == "-0" else shown
+MAP_WIDTH, _LOW, _HIGH, _ROOM = 480, 240.0, 420.0, 12.0
+# Width of the axis of a column of values.
+STRIP_WIDTH = 106
 
 
 def symbol(code: int) -> int:
@@ -76,89 +58,49 @@ def colour_of(view: int) -> str:
     return f"v{view % COLOURS}" + (" hollow" if view // COLOURS % 2 else "")
 
 
-def drawing(width: float, height: float, label: str, parts: Iterable[str], more: str = "") -> str:
-    """Return a figure that scales with the page and has a label for screen readers.
-
-    Parameters
-    ----------
-    width, height : float
-        Size of the view box.
-    label : str
-        Text for screen readers, which skip the figure if it is empty.
-    parts : iterable of str
-        SVG elements.
-    more : str
-        More attributes of the figure.
-    """
-    name = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
-    size = f"0 0 {number(width)} {number(height)}"
-    return f'<svg viewBox="{size}" {name}{more}>{"".join(parts)}</svg>'
-
-
-def shape(kind: str, css: str, *values: float) -> str:
-    """Return a line, a circle or a rectangle with the values of its attributes."""
-    pairs = zip(_ATTRIBUTES[kind], values, strict=True)
-    given = " ".join(f'{name}="{number(value)}"' for name, value in pairs)
-    return f'<{kind} {given} class="{css}"/>'
-
-
-def text(x: float, y: float, words: str, anchor: str = "start", css: str = "") -> str:
-    """Return a line of text; `anchor` is the end of it that is at x."""
-    style = f' class="{css}"' if css else ""
-    at = f'x="{number(x)}" y="{number(y)}"'
-    return f'<text {at} text-anchor="{anchor}"{style}>{escape(words)}</text>'
-
-
-def polyline(points: Sequence[tuple[float, float]], css: str) -> str:
-    """Return a line through points."""
-    path = "L".join(f"{number(x)},{number(y)}" for x, y in points)
-    return f'<path d="M{path}" class="{css}"/>' if points else ""
-
-
 @dataclass(frozen=True)
 class Axis:
-    """Values along a line, with ticks at round numbers."""
+    """Values along a line, with ticks at round numbers; labels are values times `factor`."""
 
     low: float
     high: float
     step: float
+    factor: float = 1.0
 
     @classmethod
-    def over(cls, values: Iterable[float], count: int = 3, *, whole: bool = False) -> "Axis":
-        """Return an axis that contains all values; with `whole` it ends at ticks.
+    def over(cls, values: Iterable[float], factor: float = 1.0, *, whole: bool = False) -> "Axis":
+        """Return an axis with at most five ticks that contains all values.
 
         Parameters
         ----------
         values : iterable of float
             NaN and infinite values are ignored; without any value the axis is from 0 to 1.
-        count : int
-            Most steps between ticks.
+        factor : float
         whole : bool
+            Whether the axis ends at ticks.
         """
         known = [v for v in values if isfinite(v)] or [0.0, 1.0]
         low, high = min(known), max(known)
         if high - low <= 1e-9 * max(abs(low), abs(high)):
             margin = abs(low) / 2 or 0.5
             low, high = low - margin, high + margin
-        step = _round_up((high - low) / count)
+        step = _round_up((high - low) / 4)
         if whole:
             low = min(low, step * floor(low / step + 1e-9))
             high = max(high, step * ceil(high / step - 1e-9))
-        return cls(low, high, step)
+        return cls(low, high, step, factor)
 
     def share(self, value: float) -> float:
         """Return the position of a value, from 0 to 1."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     @property
-    def ticks(self) -> list[float]:
+    def labels(self) -> list[tuple[float, str]]:
+        """Ticks with their text."""
         first, last = ceil(self.low / self.step - 1e-9), floor(self.high / self.step + 1e-9)
-        return [k * self.step for k in range(first, last + 1)]
-
-    def labels(self, factor: float) -> list[tuple[float, str]]:
-        """Return ticks with their text, for values that are shown times `factor`."""
-        places = max(0, -floor(log10(factor * self.step) + 1e-9))
-        return [(tick, fixed(factor * tick, places)) for tick in self.ticks]
+        places = max(0, -floor(log10(self.factor * self.step) + 1e-9))
+        ticks = [k * self.step for k in range(first, last + 1)]
+        return [(tick, fixed(self.factor * tick, places)) for tick in ticks]
 
 
 def _round_up(step: float) -> float:
@@ -184,186 +126,20 @@ def class_styles(n_classes: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """Two axes with ticks and titles; values are shown times `factors`."""
+class Plot:
+    """Coordinates of values in a frame with two axes."""
 
     across: Axis
     up: Axis
-    titles: tuple[str, str]
-    factors: tuple[float, float]
+    # Size of the frame in the units of the template.
+    width = 260.0
+    height = 210.0
 
     def x(self, value: float) -> float:
-        return _LEFT + (_WIDE - _LEFT - _RIGHT) * self.across.share(value)
+        return round(self.width * self.across.share(value), 1)
 
     def y(self, value: float) -> float:
-        return _TOP + (_TALL - _TOP - _BOTTOM) * (1 - self.up.share(value))
-
-    def dots(self, points: Iterable[tuple[float, Interval]]) -> Iterable[str]:
-        """Yield dots with their intervals as whiskers.
-
-        Parameters
-        ----------
-        points : iterable of (float, Interval)
-            Position on the horizontal axis, and value on the vertical one.
-        """
-        for at, value in points:
-            x = self.x(at)
-            if isfinite(value.reach):
-                yield shape("line", "whisker", x, self.y(value.low), x, self.y(value.high))
-            yield shape("circle", "dot", x, self.y(value.mean), 4)
-
-    def diagonal(self, low: float, high: float) -> str:
-        """Return the line of equal values on both axes."""
-        ends = (self.x(low), self.y(low), self.x(high), self.y(high))
-        return shape("line", "diagonal", *ends)
-
-    def draw(self, label: str, parts: Iterable[str]) -> str:
-        """Return the figure: the frame, ticks and titles, and `parts` in it."""
-        base = _TALL - _BOTTOM
-        found = [shape("rect", "frame", _LEFT, _TOP, _WIDE - _LEFT - _RIGHT, base - _TOP)]
-        for value, words in self.across.labels(self.factors[0]):
-            x = self.x(value)
-            found.append(shape("line", "frame", x, base, x, base + 4))
-            found.append(text(x, base + 16, words, "middle", "tick"))
-        for value, words in self.up.labels(self.factors[1]):
-            y = self.y(value)
-            found.append(shape("line", "frame", _LEFT - 4, y, _LEFT, y))
-            found.append(text(_LEFT - 7, y + 4, words, "end", "tick"))
-        found.append(text((_LEFT + _WIDE - _RIGHT) / 2, _TALL - 6, self.titles[0], "middle"))
-        middle = (_TOP + base) / 2
-        turned = f'<g transform="rotate(-90 12 {middle:g})">'
-        found.append(f"{turned}{text(12, middle, self.titles[1], 'middle')}</g>")
-        return drawing(_WIDE, _TALL, label, [*found, *parts], ' class="plot"')
-
-
-def calibration_plot(
-    bins: Sequence[CalibrationBin], stated: Sequence[float], n_classes: int
-) -> str:
-    """Draw the share of correct predictions by stated probability; empty without bins.
-
-    Parameters
-    ----------
-    bins : sequence of CalibrationBin
-    stated : sequence of float
-        Histogram of the probabilities of all predicted classes, as shares.
-    n_classes : int
-        With two classes the axis begins at one half, the lowest probability of a predicted class.
-    """
-    if not bins:
-        return ""
-    low = 0.0 if n_classes > 2 else 0.5
-    titles, up = ("stated probability, %", "right, %"), Axis(0.0, 1.0, 0.25)
-    frame = _Frame(Axis(low, 1.0, 0.25), up, titles, (100.0, 100.0))
-    tallest, width = max(stated), 1.0 / len(stated)
-    parts = []
-    for k, share in enumerate(stated):
-        if share > 0 and (k + 1) * width > low:
-            # The histogram takes the lowest quarter of the frame.
-            top = frame.y(0.25 * share / tallest)
-            left, right = frame.x(k * width), frame.x((k + 1) * width)
-            parts.append(shape("rect", "bars", left, top, right - left - 0.5, frame.y(0) - top))
-    parts.append(frame.diagonal(low, 1))
-    parts.append(polyline([(frame.x(b.stated), frame.y(b.right.mean)) for b in bins], "curve"))
-    parts += frame.dots((b.stated, b.right) for b in bins)
-    label = "Share of correct predictions by stated probability; the diagonal would be perfect."
-    return frame.draw(label, parts)
-
-
-def risk_plot(
-    curve: Sequence[tuple[float, float]],
-    marks: Sequence[tuple[float, Interval]],
-    title: str,
-    factor: float,
-) -> str:
-    """Draw the risk of the most confident predictions against their share; empty without any.
-
-    Parameters
-    ----------
-    curve : sequence of (coverage, risk)
-        Points of the line.
-    marks : sequence of (coverage, Interval)
-        Dots with whiskers.
-    title : str
-        Name of the risk.
-    factor : float
-        Factor by which risks are multiplied in labels: 100 for percentages, else 1.
-    """
-    if not marks:
-        return ""
-    ends = [value for _, value in curve[len(curve) // 20 :]]
-    ends += [end for _, value in marks for end in (value.mean, value.high)]
-    up = Axis.over([0.0, *ends], 4, whole=True)
-    frame = _Frame(Axis(0.0, 1.0, 0.25), up, ("predictions used, %", title), (100.0, factor))
-    parts = [polyline([(frame.x(x), frame.y(y)) for x, y in curve], "curve"), *frame.dots(marks)]
-    return frame.draw(f"{title} among the most confident predictions, by their share.", parts)
-
-
-def parity_plot(truth: Array, predicted: Array) -> str:
-    """Draw predicted values against true ones.
-
-    Parameters
-    ----------
-    truth, predicted : arrays of shape (n_samples,)
-        Of many samples, evenly spaced ones are drawn.
-    """
-    ends = [float(f(v)) for v in (truth, predicted) for f in (np.min, np.max)]
-    axis = Axis.over(ends, 4)
-    frame = _Frame(axis, axis, ("truth", "predicted"), (1.0, 1.0))
-    parts = [frame.diagonal(axis.low, axis.high)]
-    for k in evenly_spaced(len(truth), _DOTS):
-        parts.append(shape("circle", "point", frame.x(truth[k]), frame.y(predicted[k]), 2.5))
-    return frame.draw("Predicted against true values; the diagonal would be perfect.", parts)
-
-
-def strip_head(axis: Axis, factor: float) -> str:
-    """Draw the ticks of an axis above a column of strips."""
-    y, labels = _STRIP_TALL - 1, axis.labels(factor)
-    parts = [shape("line", "frame", _STRIP_ROOM, y, _STRIP_WIDE - _STRIP_ROOM, y)]
-    # If labels would overlap, every second one is left out.
-    every = 1 if sum(len(label) + 1 for _, label in labels) <= _STRIP_CHARACTERS else 2
-    for k, (tick, label) in enumerate(labels):
-        x = _strip_x(axis, tick)
-        anchor = "start" if x < 12 else "end" if x > _STRIP_WIDE - 12 else "middle"
-        parts.append(shape("line", "frame", x, _STRIP_TALL - 4, x, _STRIP_TALL))
-        if k % every == 0:
-            parts.append(text(x, _STRIP_TALL - 6, label, anchor, "tick"))
-    return drawing(_STRIP_WIDE, _STRIP_TALL, "", parts, ' class="strip"')
-
-
-def strip(axis: Axis, value: Interval | None, css: str = "", mark: float | None = None) -> str:
-    """Draw a value with its interval, and a thin line at `mark`.
-
-    Screen readers skip it, since the number stands next to it.
-
-    Parameters
-    ----------
-    axis : Axis
-    value : Interval or None
-        An arrow if it is below the axis; None draws the mark only.
-    css : str
-        CSS classes of the value.
-    mark : float, optional
-    """
-    parts, middle = [], _STRIP_TALL / 2
-    if mark is not None and isfinite(mark):
-        x = _strip_x(axis, mark)
-        parts.append(shape("line", "mark", x, 0, x, _STRIP_TALL))
-    if value is not None and value.mean < axis.low:
-        left = _STRIP_ROOM + 1
-        arrow = [(left, middle - 5), (left - 6, middle), (left, middle + 5)]
-        parts.append(polyline(arrow, f"away {css}"))
-    elif value is not None and isfinite(value.mean):
-        if isfinite(value.reach):
-            low, high = _strip_x(axis, value.low), _strip_x(axis, value.high)
-            ends = ((low, 0, high, 0), (low, -3, low, 3), (high, -3, high, 3))
-            for x1, up, x2, down in ends:
-                parts.append(shape("line", f"whisker {css}", x1, middle + up, x2, middle + down))
-        parts.append(shape("circle", f"dot {css}", _strip_x(axis, value.mean), middle, 4.5))
-    return drawing(_STRIP_WIDE, _STRIP_TALL, "", parts, ' class="strip"')
-
-
-def _strip_x(axis: Axis, value: float) -> float:
-    return _STRIP_ROOM + (_STRIP_WIDE - 2 * _STRIP_ROOM) * axis.share(value)
+        return round(self.height * (1 - self.up.share(value)), 1)
 
 
 def map_order(explanation: Explanation, grouped: bool) -> Array:
@@ -463,10 +239,10 @@ def map_layout(positions: Array) -> tuple[Array, float]:
     """
     low, high = positions.min(axis=0), positions.max(axis=0)
     size = np.where(high > low, high - low, 1.0)
-    height = float(np.clip(MAP_WIDTH * size[1] / size[0], _LOW, _HIGH))
+    height = round(float(np.clip(MAP_WIDTH * size[1] / size[0], _LOW, _HIGH)), 1)
     unit = np.where(high > low, (positions - low) / size, 0.5)
     room = np.array([MAP_WIDTH, height]) - 2 * _ROOM
-    return _ROOM + room * np.column_stack([unit[:, 0], 1 - unit[:, 1]]), height
+    return np.round(_ROOM + room * np.column_stack([unit[:, 0], 1 - unit[:, 1]]), 1), height
 
 
 def leading_view(explanation: Explanation) -> Array:

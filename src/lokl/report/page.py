@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ _TEMPLATE_NAMES = {
     "any_text": formatting.format_any,
     "colour_of": figures.colour_of,
     "count": formatting.count,
+    "isfinite": isfinite,
     "map_width": figures.MAP_WIDTH,
-    "number": figures.number,
     "percent": formatting.format_percent,
     "probability": formatting.format_probability,
     "seconds": formatting.format_seconds,
     "short": formatting.short,
+    "strip_width": figures.STRIP_WIDTH,
     "symbol": figures.symbol,
     "symbols": figures.SYMBOLS,
 }

@@ -13,6 +13,7 @@ from lokl.explain.explanation import DISAGREE, Explanation, plain_value
 from lokl.explain.results import Interval
 from lokl.report import figures
 from lokl.report.content import LeaderboardEntry, Report, SampleMap
+from lokl.report.figures import Axis, Plot
 from lokl.report.formatting import (
     Formatter,
     Scale,
@@ -25,6 +26,10 @@ from lokl.report.reliability import Reliability, mean_interval
 
 # Values farther from the best than this many times the median are not drawn to scale.
 _FAR = 4.0
+# Characters that fit on the axis of a column.
+_STRIP_CHARACTERS = 18
+# Points of a plot of predicted against true values.
+_DOTS = 600
 # Samples in the list next to the card, and pairs of classes in the list of errors.
 _LISTED = 8
 # Classes whose confusion matrix fits next to a figure, and whose matrix can be read at all.
@@ -58,20 +63,21 @@ class Column:
         bounds: tuple[float, float] = (-inf, inf),
         mark: float | None = None,
     ):
-        self.scale, self.bounds, self.mark = scale, bounds, mark
-        clipped = (self._clipped(value) for value in values if value is not None)
-        self.values = [value for value in clipped if isfinite(value.mean)]
+        self.scale, self.bounds = scale, bounds
+        self.mark = mark if mark is not None and isfinite(mark) else None
+        self.values = [value for value in map(self.shown, values) if value is not None]
         ends = [end for value in self.values for end in value]
         if near_best and self.values:
             lowest = _lowest_drawn(self.values)
             ends = [max(end, lowest) for end in ends]
         self.places = scale.places(self.values)
-        self.axis = figures.Axis.over([*ends, *also], 4)
-        self.head = figures.strip_head(self.axis, scale.factor)
+        self.axis = Axis.over([*ends, *also], scale.factor)
 
-    def _clipped(self, value: Interval) -> Interval:
-        low, high = np.clip(value[1:], *self.bounds).tolist()
-        return Interval(value.mean, low, high)
+    def shown(self, value: Interval | None) -> Interval | None:
+        """Return a value with an interval that ends at the bounds; None without a value."""
+        if value is None or not isfinite(value.mean):
+            return None
+        return Interval(value.mean, *np.clip(value[1:], *self.bounds).tolist())
 
     def mean(self, value: Interval | None) -> str:
         """Return the mean as text; empty without a value."""
@@ -79,23 +85,29 @@ class Column:
 
     def limits(self, value: Interval | None) -> str:
         """Return the limits as text; empty without an interval."""
-        return self.scale.limits(value and self._clipped(value), self.places)
+        return self.scale.limits(self.shown(value), self.places)
 
-    def picture(self, value: Interval | None, css: str = "") -> str:
-        """Return the interval as a figure."""
-        return figures.strip(self.axis, value and self._clipped(value), css, self.mark)
+    def x(self, value: float) -> float:
+        """Return the position of a value on a figure of the width ``STRIP_WIDTH``."""
+        return round(figures.STRIP_WIDTH * self.axis.share(value), 1)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Position and label of each tick; every second label is empty if they would overlap."""
+        labels = self.axis.labels
+        every = 1 if sum(len(label) + 1 for _, label in labels) <= _STRIP_CHARACTERS else 2
+        return [
+            (self.x(tick), "" if k % every else label) for k, (tick, label) in enumerate(labels)
+        ]
 
 
 def _lowest_drawn(values: Sequence[Interval]) -> float:
     """Return the lower end of an axis that has room for most values."""
     best = max(value.mean for value in values)
     lows = [value.low if isfinite(value.low) else value.mean for value in values]
-    gaps = sorted(best - value.mean for value in values)
-    usual = max(sorted(best - low for low in lows)[len(lows) // 2], gaps[len(gaps) // 2])
-    if gaps[-1] <= _FAR * usual or not usual:
-        return min(lows)
+    far = _FAR * sorted(best - low for low in lows)[len(lows) // 2] or inf
     pairs = zip(values, lows, strict=True)
-    return min(low for value, low in pairs if best - value.mean <= _FAR * usual)
+    return min(low for value, low in pairs if best - value.mean <= far)
 
 
 def chosen_row(report: Report) -> LeaderboardEntry | None:
@@ -306,24 +318,24 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
     Returns
     -------
     section : dict or None
-        Figures as SVG ("calibration", "parity", "risk"; empty if they do not apply), a Column for
-        each table, and the confusion matrix with its shades and its most frequent mistakes.
+        A Plot for each figure ("calibration", "parity", "risk"; None if they do not apply), the
+        "points" of the second, a Column for each table, and the confusion matrix with its shades
+        and its most frequent mistakes.
     """
     explanation, n_classes = report.explanation, len(report.classes)
     if explanation is None or found is None:
         return None
-    scale, known = Scale(bool(n_classes)), explanation.known
-    values = explanation.truth_codes[known], explanation.predicted_codes[known]
-    risk_name = "wrong, %" if n_classes else "mean error"
+    scale = Scale(bool(n_classes))
     confusion = found.confusion
     totals = np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     pairs = [(int(confusion[i, j]), i, j) for i, j in np.argwhere(confusion).tolist() if i != j]
     return {
         "found": found,
         "score": Column([found.score], scale),
-        "calibration": figures.calibration_plot(found.calibration, found.stated, n_classes),
-        "parity": "" if n_classes else figures.parity_plot(*values),
-        "risk": figures.risk_plot(found.curve, found.risk, risk_name, scale.factor),
+        "calibration": _calibration_plot(n_classes) if found.calibration else None,
+        "parity": None if n_classes else _parity_plot(explanation),
+        "risk": _risk_plot(found, scale) if found.risk else None,
+        "points": np.flatnonzero(explanation.known)[evenly_spaced(found.n_samples, _DOTS)],
         "risks": Column([value for _, value in found.risk], scale, [0.0]),
         "patterns": Column([score for _, _, score in found.patterns], scale, mark=found.score.mean),
         "confusion": confusion.tolist(),
@@ -332,6 +344,26 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
         "many": n_classes > _FEW_CLASSES,
         "drawn": n_classes <= _MOST_CLASSES,
     }
+
+
+def _calibration_plot(n_classes: int) -> Plot:
+    # The lowest probability of a predicted class is one half if there are two.
+    return Plot(Axis(0.0 if n_classes > 2 else 0.5, 1.0, 0.25, 100.0), Axis(0.0, 1.0, 0.25, 100.0))
+
+
+def _risk_plot(found: Reliability, scale: Scale) -> Plot:
+    # The risk of few samples is uncertain, so the first twentieth of the curve may lie outside.
+    ends = [risk for _, risk in found.curve[len(found.curve) // 20 :]]
+    ends += [end for _, value in found.risk for end in (value.mean, value.high)]
+    up = Axis.over([0.0, *ends], scale.factor, whole=True)
+    return Plot(Axis(0.0, 1.0, 0.25, 100.0), up)
+
+
+def _parity_plot(explanation: Explanation) -> Plot:
+    known = explanation.known
+    values = np.concatenate([explanation.truth_codes[known], explanation.predicted_codes[known]])
+    axis = Axis.over(values.tolist())
+    return Plot(axis, axis)
 
 
 def headline_values(
