@@ -131,6 +131,11 @@ class Samples:
         return cls(X, np.where(np.isnan(X), 0.0, X), present)
 
     @property
+    def table(self) -> Any:
+        """The user's table, or the rows as given if they have no column names."""
+        return self.given if self.frame is None else self.frame
+
+    @property
     def n_samples(self) -> int:
         return int(self.given.shape[0])
 

@@ -329,8 +329,7 @@ def _held_out_accuracies(
     if len(np.unique(part.y)) < 2:
         return None
     splitter = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    folds = list(splitter.split(part.y, part.y))
-    X = part.samples.given if part.samples.frame is None else part.samples.frame
+    folds, X = list(splitter.split(part.y, part.y)), part.samples.table
     correct = np.zeros(2)
     for kept, left in folds:
         for i, learn in enumerate([None, type(training).average_model]):

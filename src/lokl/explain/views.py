@@ -12,7 +12,7 @@ from lokl._arrays import Array, is_sparse
 from lokl._warnings import capture_warnings
 from lokl.base.estimator import KernelEstimator
 from lokl.kernels import Kernel
-from lokl.kernels.columns import column_names, resolve_columns
+from lokl.kernels.columns import resolve_columns
 
 Views = Mapping[str, Sequence[int]]
 
@@ -178,11 +178,8 @@ def views_on(
     bound, _ = capture_warnings(data.bound)
     n_samples, n_features = bound.samples.given.shape
     if views is not None:
-        known = column_names(X)
-        views = {
-            str(view): resolve_columns(own, n_features, known, data.samples.frame).tolist()
-            for view, own in views.items()
-        }
+        table = data.samples.table
+        views = {str(view): resolve_columns(own, table).tolist() for view, own in views.items()}
     found, present = [], []
     for name, own in _kernels_by_view(bound.names, bound.kernels, views):
         if not own:

@@ -8,7 +8,7 @@ Kernels are made of kernels on some columns, by sums and products, and on a comm
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,13 +16,7 @@ from sklearn.base import BaseEstimator
 from lokl._arrays import Array, squared_norms
 from lokl._parameters import check_choice, parameter_names
 from lokl._warnings import warn_once
-from lokl.kernels.columns import (
-    column_names,
-    present_rows,
-    resolve_columns,
-    squares_vanish,
-    take_columns,
-)
+from lokl.kernels.columns import present_rows, resolve_columns, squares_vanish, take_columns
 
 if TYPE_CHECKING:
     from lokl.kernels.dot import Formula
@@ -83,6 +77,9 @@ class Kernel(BaseEstimator, ABC):
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
     """
 
+    # Parameters that are kernels of which this kernel is made.
+    _parts: ClassVar[tuple[str, ...]] = ()
+
     @classmethod
     def _get_param_names(cls) -> list[str]:
         return parameter_names(cls)
@@ -134,17 +131,21 @@ class Kernel(BaseEstimator, ABC):
 
         A sample may lack all of them, which is a missing view.
         """
-        return None
+        used = [getattr(self, part).columns_used() for part in self._parts]
+        if not used or None in used:
+            return None
+        return used[0] if len(used) == 1 else tuple(sorted(set().union(*used)))
 
     @property
     def is_view(self) -> bool:
         """Whether the kernel, bound or not, is limited to some columns."""
-        return False
+        parts = [getattr(self, part) for part in self._parts]
+        return bool(parts) and all(part.is_view for part in parts)
 
     @property
     def is_stored(self) -> bool:
         """Whether samples are row indices of a stored matrix and not features."""
-        return False
+        return any(getattr(self, part).is_stored for part in self._parts)
 
     def on(self, columns: Any) -> "View":
         """Return this kernel on some columns: names, positions, slice, mask or selector."""
@@ -171,6 +172,7 @@ class View(Kernel):
         Names need a data frame. After :meth:`bind` these are positions.
     """
 
+    _parts = ("kernel",)
     is_view = True
 
     def __init__(self, kernel: Kernel, columns: Any):
@@ -178,8 +180,7 @@ class View(Kernel):
         self.columns = columns
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
-        source = X if frame is None else frame
-        positions = resolve_columns(self.columns, X.shape[1], column_names(source), source)
+        positions = resolve_columns(self.columns, X if frame is None else frame)
         values = take_columns(X, positions)
         present = present_rows(values)
         if not present.all():
@@ -200,10 +201,6 @@ class View(Kernel):
     def columns_used(self) -> tuple[int, ...] | None:
         return self._outer(self.kernel.columns_used())
 
-    @property
-    def is_stored(self) -> bool:
-        return self.kernel.is_stored
-
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._select(X)
         return self.kernel(left, None if Z is None else self._select(Z))
@@ -222,8 +219,7 @@ class View(Kernel):
 
     def _select(self, X: Any) -> Any:
         """Return the columns of the view, (n_samples, n_columns)."""
-        positions = resolve_columns(self.columns, X.shape[1], column_names(X), X)
-        values = take_columns(X, positions)
+        values = take_columns(X, resolve_columns(self.columns, X))
         return np.asarray(values) if hasattr(values, "iloc") else values
 
 
@@ -241,6 +237,7 @@ class Sum(Kernel):
     left, right : Kernel
     """
 
+    _parts = ("left", "right")
     _sign = "+"
     _combine: Any = np.add
 
@@ -250,18 +247,6 @@ class Sum(Kernel):
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         return type(self)(self.left.bind(X, weight, frame), self.right.bind(X, weight, frame))
-
-    def columns_used(self) -> tuple[int, ...] | None:
-        left, right = self.left.columns_used(), self.right.columns_used()
-        return None if left is None or right is None else tuple(sorted({*left, *right}))
-
-    @property
-    def is_view(self) -> bool:
-        return self.left.is_view and self.right.is_view
-
-    @property
-    def is_stored(self) -> bool:
-        return self.left.is_stored or self.right.is_stored
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         return np.asarray(self._combine(self.left(X, Z), self.right(X, Z)))
@@ -301,6 +286,8 @@ class Normalized(Kernel):
         The learned factor of "mean_diag" and "trace"; set by :meth:`bind`.
     """
 
+    _parts = ("kernel",)
+
     def __init__(
         self, kernel: Kernel, how: Normalization = "unit_diag", scale: float | None = None
     ):
@@ -338,17 +325,6 @@ class Normalized(Kernel):
         if inner is None:
             return None
         return replace(inner, normalizers=inner.normalizers * self._normalizers(X))
-
-    def columns_used(self) -> tuple[int, ...] | None:
-        return self.kernel.columns_used()
-
-    @property
-    def is_view(self) -> bool:
-        return self.kernel.is_view
-
-    @property
-    def is_stored(self) -> bool:
-        return self.kernel.is_stored
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         left = self._normalizers(X)

@@ -20,24 +20,21 @@ def column_names(X: Any) -> list[str] | None:
     return None if columns is None else [str(c) for c in columns]
 
 
-def resolve_columns(
-    columns: Any, n_features: int, names: Sequence[str] | None = None, X: Any = None
-) -> NDArray[np.intp]:
-    """Return the positions of the selected columns, a non-empty array.
+def resolve_columns(columns: Any, X: Any) -> NDArray[np.intp]:
+    """Return the positions of the selected columns of samples, a non-empty array.
 
     Parameters
     ----------
     columns : str, int, slice, sequence of them, boolean mask or callable
         A callable is a column selector of scikit-learn, a function of the data frame `X`.
-    n_features : int
-    names : sequence of str, optional
-        Names of all columns.
-    X : data frame, optional
+    X : {array, sparse matrix, data frame} of shape (n_samples, n_features)
+        Names and selectors need a data frame.
 
     Returns
     -------
     positions : array of int of shape (n_columns,)
     """
+    n_features, names = X.shape[1], column_names(X)
     if callable(columns):
         if not hasattr(X, "columns"):
             raise ValueError(

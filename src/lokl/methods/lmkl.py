@@ -17,7 +17,7 @@ from lokl.gates.representation import OfGiven, Quadratic, Standardized
 from lokl.gram import Expansion
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
-from lokl.kernels.columns import column_names, resolve_columns
+from lokl.kernels.columns import resolve_columns
 from lokl.optimizers import GateObjective, line_search
 from lokl.solvers import Solver
 
@@ -102,9 +102,7 @@ class _LMKL(IterativeEstimator):
         if callable(gating) or (gating == "kernel_pca" and columns is None):
             return gating, None
         if columns is not None:
-            source = samples.given if samples.frame is None else samples.frame
-            names = column_names(source)
-            positions = resolve_columns(columns, samples.n_features, names, source)
+            positions = resolve_columns(columns, samples.table)
             return "input" if gating == "auto" else gating, positions
         stored = [kernel for kernel in training.kernels if kernel.is_stored]
         seen = _meaningful(samples.n_features, stored) if stored else np.arange(samples.n_features)

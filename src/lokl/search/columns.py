@@ -130,7 +130,7 @@ class ColumnEncoder(_ColumnTransformer):
         columns : names, positions, slice, mask or selector
         X : samples as passed to :meth:`fit`
         """
-        chosen = resolve_columns(columns, self.n_features_in_, column_names(X), X)
+        chosen = resolve_columns(columns, _as_table(X))
         widths = [1 if categories is None else len(categories) for categories in self.categories_]
         ends = np.cumsum(widths)
         return np.concatenate([np.arange(ends[j] - widths[j], ends[j]) for j in chosen])
