@@ -365,7 +365,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
             columns = getattr(self, "feature_names_in_", None)
             X = with_absent_views(X, columns, self.kernels_, self.kernel_names_)
         X = check_samples(self, X, fitting=False, missing=missing, views=views)
-        samples = read_samples(self.kernels_, self.kernel_names_, X)
+        samples = read_samples(self.kernels_, self.kernel_names_, Samples(X, X))
         if decides and self._off_centre:
             warn_if_shifted(self._off_centre, samples)
         return samples
@@ -446,11 +446,17 @@ class OptimizationTrace:
     last: OptimizerStep
     history: list[float]
 
-    def model(self, training: Training, gate: Gate, **changes: Any) -> GatedMachine:
-        """Return the model of the last step; `changes` are arguments of ``Training.model``."""
-        last, history = self.last, self.history
-        facts = {"params": last.params, "gap": last.gap, "history": history, "rounds": len(history)}
-        return training.model(gate, solution=last.solution, **{**facts, **changes})
+    def model(
+        self, training: Training, gate: Gate, params: Array | None = None, **learned: Any
+    ) -> GatedMachine:
+        """Return the model of the last step, by default with its parameters of the gate.
+
+        Further arguments are those of ``Training.model``.
+        """
+        last, history = self.last, np.array(self.history)
+        params = last.params if params is None else params
+        model = training.model(gate, params, last.solution, **learned)
+        return replace(model, history=history, gap=last.gap, n_iter=len(history))
 
 
 @settings

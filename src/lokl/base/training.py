@@ -270,16 +270,8 @@ class Training:
     def bound(self) -> "Training":
         """Return the samples that have a weight, with kernels that are bound to them."""
         kernels, part = self.bind(), self.take(np.flatnonzero(self.weight > 0))
-        samples = read_samples(
-            kernels,
-            self.names,
-            part.samples.given,
-            columns=self.feature_info.get("feature_names_in_"),
-            rows=part.rows,
-            weight=part.samples.weight,
-            frame=part.samples.frame,
-            training=True,
-        )
+        columns = self.feature_info.get("feature_names_in_")
+        samples = read_samples(kernels, self.names, part.samples, columns, part.rows, training=True)
         return replace(part, kernels=kernels, samples=samples)
 
     @property
@@ -361,14 +353,12 @@ class Training:
         params: Array,
         solution: Solution,
         *,
-        history: Sequence[float] | None = None,
-        gap: float | None = None,
-        rounds: int | None = None,
         names: list[str] | None = None,
-        gates: Array | None = None,
         **learned: Any,
     ) -> GatedMachine:
         """Return the model of machines on one gated kernel.
+
+        Objective, gap and number of steps are those of the machines.
 
         Parameters
         ----------
@@ -377,14 +367,8 @@ class Training:
         params : array
             Learned parameters of the gate.
         solution : Solution
-        history, gap, rounds : optional
-            Objective after every round, duality gap and number of rounds of the method; by default
-            the objective, gap and steps of the machines.
         names : list of str, optional
             Names of the learned kernels, if these are not the kernels of the training.
-        gates : array, optional
-            Values of the gate at the training samples, if they differ from the gates of the Gram
-            matrix.
         **learned
             Fitted attributes that only this method has.
         """
@@ -399,9 +383,9 @@ class Training:
             gram.expansion(kernel, solution.coef, solution.intercept),
             support,
             solution.coef[support.positions].T,
-            np.array([solution.objective] if history is None else history),
-            solution.gap if gap is None else gap,
-            solution.n_iter if rounds is None else rounds,
+            np.array([solution.objective]),
+            solution.gap,
+            solution.n_iter,
             learned,
-            training_gates=gram.gates if gates is None else gates,
+            training_gates=gram.gates,
         )

@@ -50,7 +50,8 @@ class GatedKernel(Kernel):
 
     def samples(self, X: Any) -> Samples:
         """Return rows as samples of its kernels; whole views may be missing."""
-        return read_samples(self.kernels, self._names(), as_samples(X))
+        X = as_samples(X)
+        return read_samples(self.kernels, self._names(), Samples(X, X))
 
     def gates(self, samples: Samples) -> Array:
         """Return gate values, (n_samples, n_kernels) or (n_samples, n_kernels, rank)."""

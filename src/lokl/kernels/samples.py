@@ -5,6 +5,7 @@ works on samples without NaN and with norms that can be squared.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,29 +22,26 @@ _REMEDY = "scale the data, for example with sklearn.preprocessing.StandardScaler
 def read_samples(
     kernels: Sequence[Kernel],
     names: Sequence[str],
-    X: Any,
-    *,
+    samples: Samples,
     columns: Any = None,
     rows: Array | None = None,
-    weight: Array | None = None,
-    frame: Any = None,
+    *,
     training: bool = False,
 ) -> Samples:
-    """Return rows as samples of bound kernels, after all checks.
+    """Return samples with missing views filled in for bound kernels, after all checks.
 
     Parameters
     ----------
-    kernels, names, X, columns, rows
+    samples : Samples
+        As given, possibly with NaN.
+    kernels, names, columns, rows
         See :func:`split_missing`.
-    weight : array of shape (n_samples,), optional
-    frame : data frame, optional
-        `X` as it was given.
     training : bool, default=False
         Also raise if the samples are so small that all kernel values vanish.
     """
-    filled, present = split_missing(kernels, names, X, columns, rows)
+    filled, present = split_missing(kernels, names, samples.given, columns, rows)
     _check_magnitudes(kernels, names, filled, rows, training)
-    return Samples(X, filled, present, weight, frame)
+    return replace(samples, filled=filled, present=present)
 
 
 def split_missing(

@@ -119,8 +119,8 @@ class _GMKL(IterativeEstimator):
         )
         trace = self._run(spectral_gradient(objective, self.learn_tol))
         # The learned kernel is one kernel; its factors have no contributions of their own.
-        learned = {"params": np.ones(1), "names": ["product"], "weights_": trace.last.params}
-        return trace.model(training, ConstantGate(), **learned)
+        gate, exponents = ConstantGate(), trace.last.params
+        return trace.model(training, gate, np.ones(1), names=["product"], weights_=exponents)
 
 
 def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:

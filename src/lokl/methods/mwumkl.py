@@ -1,6 +1,7 @@
 """MWUMKL: weights of the kernels by multiplicative updates."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,7 +94,7 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
         # Solvers with other losses train SVMs of their own on the learned kernel.
         if len(traces) == 1 and "hinge" not in training.solver.losses:
             learned = traces[0].last.params[0]
-            return traces[0].model(training, gate, rounds=rounds, weights_=learned)
+            return replace(traces[0].model(training, gate, weights_=learned), n_iter=rounds)
         weights = np.mean([trace.last.params for trace in traces], axis=0)
         shared = gram.regated(apply_weights(base, weights))
         if is_squared:
@@ -102,9 +103,8 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
             # Another loss: only the SVMs themselves are certified.
             solution = training.machines().solve(shared)
             lower, gap = solution.objective, solution.gap
-        return training.model(
-            gate, weights, solution, weights_=weights[0], history=[lower], gap=gap, rounds=rounds
-        )
+        model = training.model(gate, weights, solution, weights_=weights[0])
+        return replace(model, history=np.array([lower]), gap=gap, n_iter=rounds)
 
     def _path(
         self, training: Training, problem: Problem, gram: GatedGram, base: Array

@@ -1,7 +1,7 @@
 """SAMKL: every sample switches kernels on and off."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
@@ -251,14 +251,10 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
         kernel = GatedKernel(training.kernels, ConstantGate(), params[0], names=training.names)
         machines = solution.gram.expansion(kernel, solution.coef, solution.intercept)
         switches = Switches(machines, params[0], rule, regressors)
-        return trace.model(
-            training,
-            WeightedGate(switches),
-            # The SVMs were trained on the previous choices, or on choices by labels.
-            gates=apply_weights(switches.of(values, training.samples.present), params),
-            weights_=params[0],
-            choices_=choices,
-        )
+        model = trace.model(training, WeightedGate(switches), weights_=params[0], choices_=choices)
+        # The SVMs were trained on the previous choices, or on choices by labels.
+        gates = apply_weights(switches.of(values, training.samples.present), params)
+        return replace(model, training_gates=gates)
 
 
 def _regress_switches(training: Training, choices: Array) -> tuple[RegressedSuccess, Array]:

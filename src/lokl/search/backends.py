@@ -339,7 +339,7 @@ def _store_kernels(task: SearchTask, model: Any, data: Any) -> dict[str, Kernel]
     n_bytes = len(pairs) * n_samples**2 * (8 if dtype == "float64" else 4)
     if n_bytes > _STORED_FRACTION * model.cache_size * MEGABYTE:
         return None
-    samples = read_samples(folds[0], data.names, data.samples.given)
+    samples = read_samples(folds[0], data.names, data.samples)
     if samples.present is not None:
         return None
     stored: dict[str, Kernel] = {}

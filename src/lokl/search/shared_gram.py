@@ -89,7 +89,7 @@ class GramPool:
             self._free += {id(gram.inner): gram.inner for gram in grams if gram.fits}.values()
 
     def _gram(self, data: Any, kernels: list[Kernel], megabytes: float) -> GatedGram:
-        samples = read_samples(kernels, data.names, data.samples.given)
+        samples = read_samples(kernels, data.names, data.samples)
         inner = self._inner_products(samples.filled, data.solver.dtype)
         inner.cache_size = megabytes
         gram = inner.gated(kernels, average_kernel(kernels).gates(samples))

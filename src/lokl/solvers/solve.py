@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from lokl import solvers
+from lokl._arrays import Samples
 from lokl._parameters import check_choice
 from lokl._threads import limit_blas_for
 from lokl.gram import GatedGram
@@ -183,7 +184,7 @@ def _solve(kernel_or_gram: Any, X: Any, problem: Problem, solver: Solver, start:
         check_consistent_length(X, problem.target)
         with np.errstate(all="ignore"):
             kernels = [kernel.bind(X) for kernel in named.values()]
-        X = read_samples(kernels, list(named), X, training=True).filled
+        X = read_samples(kernels, list(named), Samples(X, X), training=True).filled
         gram = solver.inner_products(X).gated(kernels)
     if gram.n_samples != len(problem.target):
         raise ValueError(
