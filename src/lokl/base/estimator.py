@@ -21,7 +21,6 @@ from lokl._warnings import DeferredWarnings, warn_once
 from lokl.base.diagnostics import diagnose, warn_if_shifted
 from lokl.base.model import (
     FEATURE_ATTRIBUTES,
-    AttributeDocs,
     GatedMachine,
     Model,
     atomic_fit,
@@ -235,7 +234,6 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
     _weights_use_labels: ClassVar[bool] = False
     # Class of the model, and fitted attributes that only this method has.
     _model_class: ClassVar[type[Model]] = GatedMachine
-    _own_attributes: ClassVar[AttributeDocs] = {}
 
     @abstractmethod
     def _learn(self, training: Training) -> Model:
@@ -461,7 +459,15 @@ class OptimizationTrace:
 
 @settings
 class IterativeEstimator(KernelEstimator):
-    """A method with an outer loop: limit, log and callback of its rounds."""
+    """A method with an outer loop: limit, log and callback of its rounds.
+
+    Attributes
+    ----------
+    history_ : array
+        Objective after every round.
+    n_iter_ : int
+        Rounds.
+    """
 
     max_iter: int = setting(100, ROUNDS, "Limit on the rounds of the method, -1 for none.")
     callback: Any = setting(
@@ -472,10 +478,6 @@ class IterativeEstimator(KernelEstimator):
 
     _is_common = True
     _counts_rounds = True
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "history_": ("array", "Objective after every round."),
-        "n_iter_": ("int", "Rounds."),
-    }
 
     def _run(self, steps: Iterable[OptimizerStep], limit: int | None = None) -> OptimizationTrace:
         """Run an optimiser to its end, to the limit on rounds, or until the callback stops it."""

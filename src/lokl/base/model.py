@@ -13,27 +13,11 @@ from lokl.gram import Expansion, GatedKernel
 
 __all__ = ["GatedMachine", "Model", "SupportSet"]
 
-# Type and meaning of fitted attributes by name, for ``help()`` and the reference.
-AttributeDocs = dict[str, tuple[str, str]]
-
-# Attributes that scikit-learn sets on every estimator.
-FEATURE_ATTRIBUTES: AttributeDocs = {
+# Attributes that scikit-learn sets on every estimator, with their type and meaning.
+FEATURE_ATTRIBUTES = {
     "n_features_in_": ("int", ""),
     "feature_names_in_": ("array of str", "Only if the training samples have column names."),
 }
-WEIGHTS_OF_SUM_ONE = ("array of shape (n_kernels,)", "Weight of each kernel; they sum to one.")
-WEIGHTS_OF_NORM_ONE = ("array of shape (n_kernels,)", "Weight of each kernel, of norm one.")
-FALLING = ("array", "Objective after every round, falling.")
-WAVERING = ("array", "Objective after every round; it may rise in single rounds.")
-CERTIFIED = (
-    "float",
-    "Certified: the objective is at most this far from the optimum over weights and machines.",
-)
-NOT_CONVEX = (
-    "float",
-    "NaN: the problem is not convex, so the distance from the optimum is unknown.",
-)
-
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -73,8 +57,6 @@ class Model(ABC):
 
     Attributes
     ----------
-    attribute_docs : dict
-        Type and meaning of each entry of :meth:`attributes`.
     shares_intercept : bool
         Whether one intercept balances the contributions of all kernels. A sample without one of the
         views is then shifted if the contributions have large means.
@@ -85,23 +67,6 @@ class Model(ABC):
 
     shares_intercept: ClassVar[bool]
     training_gates: Array | None = field(default=None, kw_only=True)
-
-    attribute_docs: ClassVar[AttributeDocs] = {
-        "kernels_, kernel_names_": ("list", "Kernels with learned settings, and their names."),
-        "support_": (
-            "array of shape (n_support,)",
-            "Rows of X that are support vectors.",
-        ),
-        "support_vectors_": ("{array, CSR matrix} of shape (n_support, n_features)", ""),
-        "support_fraction_": ("float", "Share of the weighted samples that are support vectors."),
-        "intercept_": ("array of shape (n_machines,)", ""),
-        "kernel_residual_": (
-            "array of shape (n_kernels,)",
-            'Error of low-rank features for each kernel (``solver="primal"``): share of its trace; '
-            "for Fourier features, distance from its matrix. 0 for other solvers.",
-        ),
-        "n_iter_": ("int", "Steps of the solver."),
-    }
 
     @abstractmethod
     def decide(self, samples: Samples) -> Array:
@@ -129,7 +94,24 @@ class Model(ABC):
 
     @abstractmethod
     def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of an estimator with this model, by name."""
+        """Return the fitted attributes of an estimator with this model, by name.
+
+        Attributes
+        ----------
+        kernels_, kernel_names_ : list
+            Kernels with learned settings, and their names.
+        support_ : array of shape (n_support,)
+            Rows of X that are support vectors.
+        support_vectors_ : {array, CSR matrix} of shape (n_support, n_features)
+        support_fraction_ : float
+            Share of the weighted samples that are support vectors.
+        intercept_ : array of shape (n_machines,)
+        kernel_residual_ : array of shape (n_kernels,)
+            Error of low-rank features for each kernel (``solver="primal"``): share of its trace;
+            for Fourier features, distance from its matrix. 0 for other solvers.
+        n_iter_ : int
+            Steps of the solver.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,19 +152,6 @@ class GatedMachine(Model):
     learned: Mapping[str, Any] = field(default_factory=dict)  # attributes of this method only
 
     shares_intercept: ClassVar[bool] = True
-    attribute_docs: ClassVar[AttributeDocs] = {
-        "kernel_": (
-            "GatedKernel",
-            "The learned kernel, usable as any kernel: ``SVC(kernel=model.kernel_)``.",
-        ),
-        **Model.attribute_docs,
-        "dual_coef_": (
-            "array of shape (n_machines, n_support)",
-            "Signed coefficients; one SVM for two classes, otherwise one per class or target.",
-        ),
-        "history_": ("array", "Dual objective, summed over the SVMs."),
-        "duality_gap_": ("float", "Certified: the objective is at most this far from the optimum."),
-    }
 
     def decide(self, samples: Samples) -> Array:
         return self.expansion(samples)
@@ -202,6 +171,19 @@ class GatedMachine(Model):
         return np.asarray(self.kernel.gate.kernel_weights(flat))
 
     def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes by name, with those of the method.
+
+        Attributes
+        ----------
+        kernel_ : GatedKernel
+            The learned kernel, usable as any kernel: ``SVC(kernel=model.kernel_)``.
+        dual_coef_ : array of shape (n_machines, n_support)
+            Signed coefficients; one SVM for two classes, otherwise one per class or target.
+        history_ : array
+            Dual objective, summed over the SVMs.
+        duality_gap_ : float
+            Certified: the objective is at most this far from the optimum.
+        """
         return {
             "kernel_": self.kernel,
             "kernels_": list(self.kernel.kernels),

@@ -32,7 +32,7 @@ from lokl._parameters import (
     check_positive,
     number_check,
 )
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs
+from lokl.base.model import FEATURE_ATTRIBUTES
 from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_kernels
 
 
@@ -106,8 +106,12 @@ def anything(words: str) -> Rule:
 
 Class = TypeVar("Class", bound=type)
 
+# Type and meaning of settings or fitted attributes, by name.
+Entries = dict[str, tuple[str, str]]
+
 _WIDTH = 100
-_SECTION = re.compile(r"^(Notes|References|Examples)\n-+$", flags=re.MULTILINE)
+_HEADING = re.compile(r"^(\w+)\n-{3,}\n", flags=re.MULTILINE)
+_ENTRY = re.compile(r"^(\S.*?) : (.*)((?:\n +.*)*)", flags=re.MULTILINE)
 
 
 def setting(default: Any, rule: Rule, text: str, *, kw_only: bool = True) -> Any:
@@ -142,7 +146,8 @@ def learning_tolerance(default: float = 1e-3) -> Any:
 def settings(cls: Class) -> Class:
     """Create constructor and documentation of a class from its settings.
 
-    A plain value for a setting of a base class only changes its default.
+    A plain value for a setting of a base class only changes its default. Fitted attributes are
+    collected from the sections "Attributes" of the class, its base classes and its model.
     """
     inherited = {declared.name: declared for declared in _settings_of(cls)}
     for name in inspect.get_annotations(cls):
@@ -155,6 +160,7 @@ def settings(cls: Class) -> Class:
             changed = field(default=value, kw_only=declared.kw_only, metadata=declared.metadata)
             setattr(cls, name, changed)
     made: Any = dataclass(eq=False, repr=False)(cls)
+    made._own_attributes = _described_attributes(made)
     if made.__doc__ and not made.__name__.startswith("_"):
         made.__doc__ = _document(made)
     return made
@@ -178,20 +184,19 @@ def _settings_of(cls: Any) -> list[Field[Any]]:
 
 def _document(cls: Any) -> str:
     """Return the summary of a class, all settings and attributes, then its other sections."""
-    text = inspect.cleandoc(cls.__doc__)
-    section = _SECTION.search(text)
-    end = section.start() if section else len(text)
-    settings = [
-        (declared.name, f"{declared.metadata['rule'].words}{_default(declared)}", declared)
-        for declared in _in_reading_order(cls)
-    ]
-    parts = [
-        text[:end].strip(),
-        _section("Parameters", {name: (words, d.metadata["text"]) for name, words, d in settings}),
-        _section("Attributes", _attribute_docs(cls)),
-        text[end:].strip(),
-    ]
-    return "\n\n".join(filter(None, parts))
+    settings = {
+        d.name: (f"{d.metadata['rule'].words}{_default(d)}", d.metadata["text"])
+        for d in _in_reading_order(cls)
+    }
+    found = _sections(cls)
+    lists = {"Parameters": settings, "Attributes": _all_attributes(cls)}
+    sections = {"": found[""], **{title: _listed(lists[title]) for title in lists}}
+    sections |= {title: text for title, text in found.items() if title not in sections}
+    return "\n\n".join(
+        f"{title}\n{'-' * len(title)}\n{text}" if title else text
+        for title, text in sections.items()
+        if text
+    )
 
 
 def _in_reading_order(cls: Any) -> list[Field[Any]]:
@@ -205,20 +210,36 @@ def _in_reading_order(cls: Any) -> list[Field[Any]]:
     return sorted(_settings_of(cls), key=lambda field: (field.kw_only, field.name in common))
 
 
-def _attribute_docs(cls: Any) -> AttributeDocs:
-    """Return type and meaning of every fitted attribute: of the model, and of the base classes."""
-    docs = dict(getattr(getattr(cls, "_model_class", None), "attribute_docs", {}))
+def _all_attributes(cls: Any) -> Entries:
+    """Return every fitted attribute: of the model, and of the base classes."""
+    model: Any = getattr(cls, "_model_class", object)
+    found: Entries = {}
+    for base in reversed(model.__mro__):
+        if "attributes" in vars(base):
+            found.update(_described_attributes(base.attributes))
     for base in reversed(cls.__mro__):
-        docs.update(base.__dict__.get("_own_attributes", {}))
-    return docs and {**docs, **FEATURE_ATTRIBUTES}
+        found.update(base.__dict__.get("_own_attributes", {}))
+    return found and {**found, **FEATURE_ATTRIBUTES}
 
 
-def _section(title: str, entries: AttributeDocs) -> str:
+def _described_attributes(described: Any) -> Entries:
+    """Return the fitted attributes that the docstring of a class or method describes."""
+    entries = _ENTRY.findall(_sections(described).get("Attributes", ""))
+    return {name: (words, " ".join(text.split())) for name, words, text in entries}
+
+
+def _sections(described: Any) -> dict[str, str]:
+    """Return the sections of a docstring by title; the title of the summary is empty."""
+    parts = ["", *_HEADING.split(inspect.cleandoc(described.__doc__ or ""))]
+    return dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
+def _listed(entries: Entries) -> str:
     lines = []
     for name, (words, text) in entries.items():
         lines.append(f"{name} : {words}")
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([title, "-" * len(title), *lines]) if lines else ""
+    return "\n".join(lines)
 
 
 def _default(declared: Field[Any]) -> str:

@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from lokl._arrays import Array, column
 from lokl._parameters import check_not_negative
 from lokl.base.estimator import KernelEstimator, Targets
-from lokl.base.model import AttributeDocs
 from lokl.base.settings import NOT_NEGATIVE, Rule, one_of, setting, settings
 from lokl.base.training import check_costs
 from lokl.solvers import Problem, Solver, epsilon_insensitive
@@ -207,7 +206,12 @@ class ClassDecisionMixin(ClassifierMixin):
 
 @settings
 class Classifier(ClassDecisionMixin, KernelEstimator):
-    """One SVM for two classes; for more classes, one SVM for each class against the rest."""
+    """One SVM for two classes; for more classes, one SVM for each class against the rest.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    """
 
     loss: str = setting(
         "auto",
@@ -222,7 +226,6 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
     )
 
     _is_common = True
-    _own_attributes: ClassVar[AttributeDocs] = {"classes_": ("array of shape (n_classes,)", "")}
 
     # Methods with probabilities override these.
     predict_proba: ClassVar[Any] = _NoProbabilities()

@@ -1,13 +1,12 @@
 """C-LMKL: convex localized learning, one set of kernel weights for each region."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import FLAG, POSITIVE, learning_tolerance, or_none
 from lokl.gates import WeightedGate
 from lokl.gates.base import rescale_missing
@@ -33,7 +32,19 @@ class Memberships:
 
 @settings
 class _CLMKL(IterativeEstimator):
-    """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``."""
+    """Weights ``beta_li`` of kernel `i` in cluster `l`, ``|beta_l|_p <= 1``.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_clusters, n_kernels)
+        Weights of each cluster.
+    clusters_ : Clusters
+        ``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.
+    history_ : array
+        Objective after every round, falling.
+    duality_gap_ : float
+        Certified: the objective is at most this far from the optimum over weights and machines.
+    """
 
     n_clusters: int = N_CLUSTERS
     clustering: str = CLUSTERING
@@ -53,16 +64,6 @@ class _CLMKL(IterativeEstimator):
         "Whether every sample belongs to one cluster. Kernels are then computed within clusters "
         "only, which saves time and memory if there are many clusters.",
     )
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each cluster."),
-        "clusters_": (
-            "Clusters",
-            "``clusters_.memberships(X)`` and ``clusters_.assign(X)`` take any samples.",
-        ),
-        "history_": FALLING,
-        "duality_gap_": CERTIFIED,
-    }
 
     def _learn(self, training: Training) -> GatedMachine:
         sharpness = np.inf if self.hard else self.sharpness

@@ -1,13 +1,11 @@
 """EasyMKL: weights from the distance of the classes under the sum of all kernels."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from lokl._arrays import Array
 from lokl._parameters import number_check
 from lokl.base import Classifier, Training, setting, settings
-from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import Rule
 from lokl.gates import WeightedGate
 from lokl.gates.base import EqualGates, apply_weights
@@ -24,6 +22,13 @@ class EasyMKLClassifier(Classifier):
     phi(x_j)|^2 + lam |g|^2`` under the sum of all kernels. The weight of a kernel is the squared
     distance of the two distributions in its feature space. A second SVM is trained on the weighted
     sum.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weight of each kernel; they sum to one.
+    duality_gap_ : float
+        Certified, for the SVM on the weighted sum.
 
     Notes
     -----
@@ -53,11 +58,6 @@ class EasyMKLClassifier(Classifier):
         Rule("float", number_check("above 0 and at most 1", lambda value: 0 < value <= 1)),
         "From 0 (distance of the nearest points of the classes) to 1 (distance of their means).",
     )
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_SUM_ONE,
-        "duality_gap_": ("float", "Certified, for the SVM on the weighted sum."),
-    }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)

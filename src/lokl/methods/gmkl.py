@@ -1,12 +1,12 @@
 """SPG-GMKL: sums or products of kernels under any penalty, by spectral projected gradient."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, as_dense
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
-from lokl.base.model import WAVERING, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import NORM, POSITIVE, learning_tolerance, one_of
 from lokl.gates import ConstantGate
 from lokl.kernels import RBF, Kernel, per_feature
@@ -24,7 +24,17 @@ from lokl.solvers import Solver
 
 @settings
 class _GMKL(IterativeEstimator):
-    """Weights of a sum, or exponents of a product, with a penalty."""
+    """Weights of a sum, or exponents of a product, with a penalty.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weights of a sum, exponents of a product.
+    history_ : array
+        Objective after every round; it may rise in single rounds.
+    duality_gap_ : float
+        Certified distance from the optimum over weights and machines; NaN for products.
+    """
 
     combine: str = setting(
         "sum",
@@ -47,15 +57,6 @@ class _GMKL(IterativeEstimator):
     )
     learn_tol: float = learning_tolerance()
     max_iter: int = 2000
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": ("array of shape (n_kernels,)", "Weights of a sum, exponents of a product."),
-        "history_": WAVERING,
-        "duality_gap_": (
-            "float",
-            "Certified distance from the optimum over weights and machines; NaN for products.",
-        ),
-    }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)

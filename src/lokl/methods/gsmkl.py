@@ -1,11 +1,9 @@
 """GS-MKL: groups of samples, each with its own weights of the kernels."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
-from lokl.base.model import NOT_CONVEX, WAVERING, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import learning_tolerance
 from lokl.gates import GroupGate, RepresentationGate
 from lokl.methods.clusters import CLUSTERING, N_CLUSTERS, SAMPLE_SIZE, find_clusters
@@ -14,19 +12,24 @@ from lokl.optimizers import GateObjective, spectral_gradient
 
 @settings
 class _GSMKL(IterativeEstimator):
-    """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient."""
+    """Weights ``eta_ci`` of kernel `i` in group `c`, on the simplex, by projected gradient.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_clusters, n_kernels)
+        Weights of each group.
+    clusters_ : Clusters
+        ``clusters_.assign(X)`` returns the groups of any samples.
+    history_ : array
+        Objective after every round; it may rise in single rounds.
+    duality_gap_ : float
+        NaN: the problem is not convex, so the distance from the optimum is unknown.
+    """
 
     n_clusters: int = N_CLUSTERS
     clustering: str = CLUSTERING
     sample_size: int = SAMPLE_SIZE
     learn_tol: float = learning_tolerance()
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": ("array of shape (n_clusters, n_kernels)", "Weights of each group."),
-        "clusters_": ("Clusters", "``clusters_.assign(X)`` returns the groups of any samples."),
-        "history_": WAVERING,
-        "duality_gap_": NOT_CONVEX,
-    }
 
     def _learn(self, training: Training) -> GatedMachine:
         clusters, distances = find_clusters(self, training, np.inf)

@@ -8,7 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gates.base import masked_softmax
 from lokl.gram import Expansion
@@ -99,14 +99,6 @@ class Vote(ExpertVote):
     clip: bool  # whether success is clipped to [0, 1] before the softmax
     squash: Callable[[Array], Array] | None  # applied to decisions before they are weighted
 
-    attribute_docs: ClassVar[AttributeDocs] = {
-        **ExpertVote.attribute_docs,
-        "intercept_": (
-            "array of shape (n_machines,)",
-            "Zero: the contributions of the kernels are the whole decision.",
-        ),
-    }
-
     def decide(self, samples: Samples) -> Array:
         return np.asarray(self.contributions(samples).sum(axis=1))
 
@@ -139,6 +131,13 @@ class Vote(ExpertVote):
         return np.asarray(expansion(samples.seen_by(i)))
 
     def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes by name.
+
+        Attributes
+        ----------
+        intercept_ : array of shape (n_machines,)
+            Zero: the contributions of the kernels are the whole decision.
+        """
         return {**super().attributes(), "intercept_": np.zeros(self.n_tasks)}
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, Samples, sample_weight
 from lokl._parameters import check_choice, check_not_negative
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
-from lokl.base.model import FALLING, NOT_CONVEX, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import FLAG, Rule, anything, check_unless, learning_tolerance
 from lokl.gates import Gate, GateOn, GaussianGate, RepresentationGate, SigmoidGate, SoftmaxGate
 from lokl.gates.representation import OfGiven, Quadratic, Standardized
@@ -37,7 +37,15 @@ _PCA_NOISE = 1e-9
 
 @settings
 class _LMKL(IterativeEstimator):
-    """Minimise the optimal dual objective over the parameters ``V`` of a gate."""
+    """Minimise the optimal dual objective over the parameters ``V`` of a gate.
+
+    Attributes
+    ----------
+    history_ : array
+        Objective after every round, falling.
+    duality_gap_ : float
+        NaN: the problem is not convex, so the distance from the optimum is unknown.
+    """
 
     gate: Any = setting(
         "softmax",
@@ -62,7 +70,6 @@ class _LMKL(IterativeEstimator):
     learn_tol: float = learning_tolerance()
 
     _weights_use_labels = True
-    _own_attributes: ClassVar[AttributeDocs] = {"history_": FALLING, "duality_gap_": NOT_CONVEX}
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)

@@ -1,10 +1,10 @@
 """l_p-norm MKL: weights of bounded norm, in closed form."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import NORM, learning_tolerance
 from lokl.optimizers import NormBall, OptimizerStep, alternating
 
@@ -18,17 +18,21 @@ P = setting(
 
 @settings
 class LpMKL(IterativeEstimator):
-    """Weights of norm at most one, updated in turn with the SVMs, on equal or given gates."""
+    """Weights of norm at most one, updated in turn with the SVMs, on equal or given gates.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weight of each kernel, of norm one.
+    history_ : array
+        Objective after every round, falling.
+    duality_gap_ : float
+        Certified: the objective is at most this far from the optimum over weights and machines.
+    """
 
     p: float = P
     learn_tol: float = learning_tolerance()
     max_iter: int = 500
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_NORM_ONE,
-        "history_": FALLING,
-        "duality_gap_": CERTIFIED,
-    }
 
     def _steps(self, **objective: Any) -> Iterator[OptimizerStep]:
         return alternating(NormBall(**objective, p=float(self.p)), self.learn_tol)

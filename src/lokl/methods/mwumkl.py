@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
 from lokl.base import Classifier, IterativeEstimator, OptimizationTrace, Training, setting, settings
-from lokl.base.model import WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import SHARE, one_of
 from lokl.gates import WeightedGate
 from lokl.gates.base import EqualGates, apply_weights
@@ -29,6 +29,15 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     increases the dual coefficient of one sample of each class and updates the weights of the
     kernels. Rows of the kernels are computed when needed, so memory grows linearly with the number
     of samples. The rounds stop at a certified relative gap.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weight of each kernel; they sum to one.
+    history_ : array
+        Dual objective over weights and SVM at every certificate.
+    duality_gap_ : float
+        Certified distance of the primal objective from the optimum over weights and SVM.
 
     Notes
     -----
@@ -72,14 +81,6 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     cache_size: float = 64
 
     _stores_rows = True
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_SUM_ONE,
-        "history_": ("array", "Dual objective over weights and SVM at every certificate."),
-        "duality_gap_": (
-            "float",
-            "Certified distance of the primal objective from the optimum over weights and SVM.",
-        ),
-    }
 
     def _learn(self, training: Training) -> GatedMachine:
         gate = WeightedGate(EqualGates(training.n_kernels))

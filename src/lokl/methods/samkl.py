@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, IterativeEstimator, Training, setting, settings
-from lokl.base.model import WEIGHTS_OF_NORM_ONE, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import NORM, POSITIVE, count, one_of, or_none
 from lokl.gates import ConstantGate, WeightedGate
 from lokl.gates.base import apply_weights
@@ -167,6 +166,17 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     SVMs (l_p-norm MKL) and the switches of all samples are updated in turn. The problem is not
     convex.
 
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weight of each kernel, of norm one.
+    choices_ : array of shape (n_samples, n_kernels)
+        Kernels of the training samples with a weight, 0 or 1.
+    history_ : array
+        Best objective so far after every choice of kernels.
+    duality_gap_ : float
+        Of weights and SVMs, for the final choices.
+
     References
     ----------
     .. [1] X. Liu, L. Wang, J. Zhang, J. Yin. Sample-Adaptive Multiple Kernel Learning. AAAI
@@ -214,15 +224,6 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     max_iter: int = 20
 
     _weights_use_labels = True
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_NORM_ONE,
-        "choices_": (
-            "array of shape (n_samples, n_kernels)",
-            "Kernels of the training samples with a weight, 0 or 1.",
-        ),
-        "history_": ("array", "Best objective so far after every choice of kernels."),
-        "duality_gap_": ("float", "Of weights and SVMs, for the final choices."),
-    }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)

@@ -1,26 +1,30 @@
 """SimpleMKL: weights on the simplex, by reduced gradient."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
-from lokl.base.model import CERTIFIED, FALLING, WEIGHTS_OF_SUM_ONE, AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import learning_tolerance
 from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
 
 
 @settings
 class _SimpleMKL(IterativeEstimator):
-    """Weights that sum to one, by descent along the reduced gradient."""
+    """Weights that sum to one, by descent along the reduced gradient.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_kernels,)
+        Weight of each kernel; they sum to one.
+    history_ : array
+        Objective after every round, falling.
+    duality_gap_ : float
+        Certified: the objective is at most this far from the optimum over weights and machines.
+    """
 
     learn_tol: float = learning_tolerance(0.01)
     max_iter: int = 500
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "weights_": WEIGHTS_OF_SUM_ONE,
-        "history_": FALLING,
-        "duality_gap_": CERTIFIED,
-    }
 
     def _learn(self, training: Training) -> GatedMachine:
         return self._learn_weights(training, self._steps)

@@ -14,7 +14,7 @@ from lokl._arrays import Array, Samples, weighted_quantile
 from lokl._threads import run_calls, threads_for
 from lokl.base import KernelEstimator, Training, setting, settings
 from lokl.base.diagnostics import warn_if_saturated
-from lokl.base.model import AttributeDocs, Model, SupportSet
+from lokl.base.model import Model, SupportSet
 from lokl.base.settings import Rule, one_of
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
@@ -107,21 +107,23 @@ class ExpertVote(Model):
     n_iter: int
 
     shares_intercept: ClassVar[bool] = False
-    attribute_docs: ClassVar[AttributeDocs] = {
-        "experts_": ("list", "One for each kernel: its SVM, with support and coefficients."),
-        **Model.attribute_docs,
-        "dual_coef_": (
-            "array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)",
-            "Signed coefficients of the experts.",
-        ),
-        "history_": ("array", "Dual objective, summed over the SVMs."),
-    }
 
     @property
     def n_tasks(self) -> int:
         return len(self.experts[0].intercept)
 
     def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes by name.
+
+        Attributes
+        ----------
+        experts_ : list
+            One for each kernel: its SVM, with support and coefficients.
+        dual_coef_ : array of shape (n_kernels, n_support) or (n_kernels, n_machines, n_support)
+            Signed coefficients of the experts.
+        history_ : array
+            Dual objective, summed over the SVMs.
+        """
         positions, expansions = self.support.positions, [item.expansion for item in self.experts]
         coef = np.zeros((len(self.experts), self.n_tasks, len(positions)))
         order = np.argsort(positions)

@@ -1,13 +1,12 @@
 """SwMKL: kernels weighted by their predicted success, pair by pair."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
-from lokl.base.model import AttributeDocs, GatedMachine
+from lokl.base.model import GatedMachine
 from lokl.base.settings import one_of
 from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
@@ -53,7 +52,15 @@ class SuccessGate(WeightedGate):
 
 @settings
 class _SwMKL(SuccessEstimator):
-    """SVMs on kernels weighted by predicted success."""
+    """SVMs on kernels weighted by predicted success.
+
+    Attributes
+    ----------
+    success_ : array of shape (n_samples, n_kernels)
+        Success of every kernel at the training samples with a weight, NaN for missing views.
+    duality_gap_ : float
+        Certified, for the final SVMs.
+    """
 
     psd: str = setting(
         "cosine",
@@ -63,14 +70,6 @@ class _SwMKL(SuccessEstimator):
         'sums; "clip" removes negative eigenvalues, "shift" raises the diagonal (both need the '
         "whole matrix).",
     )
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "success_": (
-            "array of shape (n_samples, n_kernels)",
-            "Success of every kernel at the training samples with a weight, NaN for missing views.",
-        ),
-        "duality_gap_": ("float", "Certified, for the final SVMs."),
-    }
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)

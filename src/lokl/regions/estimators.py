@@ -19,7 +19,7 @@ from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
 from lokl.base.estimator import ExplanationMixin
-from lokl.base.model import AttributeDocs, atomic_fit, publish
+from lokl.base.model import atomic_fit, publish
 from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count, one_of, or_none
 from lokl.base.targets import (
     ClassDecisionMixin,
@@ -53,7 +53,24 @@ def _check_overlap(name: str, value: Any) -> None:
 
 @settings
 class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
-    """Base of estimators that divide the samples by trees and fit a model in each region."""
+    """Base of estimators that divide the samples by trees and fit a model in each region.
+
+    Attributes
+    ----------
+    trees_ : list of RegionTree
+        Tree of each partition.
+    estimators_ : list of lists
+        Fitted estimators, by partition and region; None for a region with samples of one class
+        only, or with a single sample.
+    region_sizes_ : list of arrays
+        Number of training samples of each region, by partition.
+    feature_scale_ : array of shape (n_features,) or None
+        Factor by which each column is multiplied first; None without `scale_features`.
+    best_params_ : dict
+        Parameters chosen by ``tune="shared"``; empty if none were chosen.
+    kernel_names_ : list
+        Names of all kernels of all regions.
+    """
 
     estimator: Any = setting(
         None,
@@ -118,28 +135,6 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
     verbose: int = setting(
         0, anything("int"), "1 logs a line about every partition to the logger ``lokl``."
     )
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "trees_": ("list of RegionTree", "Tree of each partition."),
-        "estimators_": (
-            "list of lists",
-            "Fitted estimators, by partition and region; None for a region with samples of one "
-            "class only, or with a single sample.",
-        ),
-        "region_sizes_": (
-            "list of arrays",
-            "Number of training samples of each region, by partition.",
-        ),
-        "feature_scale_": (
-            "array of shape (n_features,) or None",
-            "Factor by which each column is multiplied first; None without `scale_features`.",
-        ),
-        "best_params_": (
-            "dict",
-            'Parameters chosen by ``tune="shared"``; empty if none were chosen.',
-        ),
-        "kernel_names_": ("list", "Names of all kernels of all regions."),
-    }
 
     _is_flat: ClassVar[Any]  # whether there is one decision per sample
     _tasks: ClassVar[Any]  # kind of a decision, "class" or "target", and names of the decisions
@@ -381,6 +376,10 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     that its training samples lack. Attributes that differ between regions, such as ``support_`` and
     ``intercept_``, are those of ``estimators_``.
 
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+
     Notes
     -----
     Kernel values between samples of different regions are lost. They hardly matter for narrow
@@ -404,10 +403,6 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     >>> bool(model.score(X, y) > 0.95)
     True
     """
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "classes_": ("array of shape (n_classes,)", ""),
-    }
 
     def _region_estimator(self, spread: float = 1.0) -> Any:
         # Type checkers cannot see constructors that are made from declared settings.

@@ -25,7 +25,7 @@ from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
-from lokl.base.model import FEATURE_ATTRIBUTES, AttributeDocs, atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
 from lokl.base.settings import (
     FLAG,
     JOBS,
@@ -76,7 +76,28 @@ def _check_views(name: str, value: Any) -> None:
 
 @settings
 class AutoMKL(ExplanationMixin, BaseEstimator):
-    """Search for a model, and predictions of the best one."""
+    """Search for a model, and predictions of the best one.
+
+    Attributes
+    ----------
+    best_estimator_ : Pipeline
+        The best model, fitted on all samples: reading, preparation, model. Fitted attributes of the
+        model, such as ``intercept_`` or ``weights_``, are also available here. Its kernels and
+        support vectors refer to prepared columns.
+    best_method_ : str
+        Its method, as in ``leaderboard_``.
+    best_score_ : float
+        Its mean held-out score.
+    leaderboard_ : data frame, or list of LeaderboardRow without pandas
+        All candidates, best first: method, kernels, C, held-out score and its standard error,
+        seconds, number of samples, and the error of failed candidates.
+    kernel_names_ : list of str or None
+        Kernels of the best model.
+    n_samples_fit_ : int
+        Number of samples that the best model was fitted on.
+    support_ : array of shape (n_support,)
+        Row numbers of the support vectors among the training samples, if the best model has any.
+    """
 
     views: Any = setting(
         None,
@@ -328,29 +349,6 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         check_is_fitted(self)
         return getattr(self.best_estimator_[-1], name)
 
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "best_estimator_": (
-            "Pipeline",
-            "The best model, fitted on all samples: reading, preparation, model. Fitted "
-            "attributes of the model, such as ``intercept_`` or ``weights_``, are also "
-            "available here. Its kernels and support vectors refer to prepared columns.",
-        ),
-        "best_method_": ("str", "Its method, as in ``leaderboard_``."),
-        "best_score_": ("float", "Its mean held-out score."),
-        "leaderboard_": (
-            "data frame, or list of LeaderboardRow without pandas",
-            "All candidates, best first: method, kernels, C, held-out score and its standard "
-            "error, seconds, number of samples, and the error of failed candidates.",
-        ),
-        "kernel_names_": ("list of str or None", "Kernels of the best model."),
-        "n_samples_fit_": ("int", "Number of samples that the best model was fitted on."),
-        "support_": (
-            "array of shape (n_support,)",
-            "Row numbers of the support vectors among the training samples, if the best model "
-            "has any.",
-        ),
-    }
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -370,6 +368,12 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     of all candidates.
 
     Probabilities come from the held-out decisions of the best model, without another fit.
+
+    Attributes
+    ----------
+    calibration_ : Calibration or None
+        Map from decisions of the best model to probabilities; None if unknown.
+    classes_ : array of shape (n_classes,)
 
     Notes
     -----
@@ -458,14 +462,6 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     def _has_probabilities(self) -> bool:
         is_calibrated = getattr(self, "calibration_", None) is not None
         return is_calibrated or self._best_model_has("predict_proba")
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "calibration_": (
-            "Calibration or None",
-            "Map from decisions of the best model to probabilities; None if unknown.",
-        ),
-        "classes_": ("array of shape (n_classes,)", ""),
-    }
 
 
 @settings

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -17,7 +17,7 @@ from lokl._arrays import Array
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
-from lokl.base.model import AttributeDocs, atomic_fit, publish
+from lokl.base.model import atomic_fit, publish
 from lokl.base.settings import anything, check_settings
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import check_weights
@@ -323,6 +323,18 @@ class CalibratedMKLClassifier(
     often because classes differ in size or have a ``class_weight``. The most likely class is
     ``classes_[predict_proba(X).argmax(1)]``.
 
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted on all samples.
+    calibration_ : Calibration
+        Map from decisions to probabilities.
+    held_out_ : array of shape (n_samples, n_tasks)
+        Held-out decisions that the calibration was learned from.
+    classes_ : array of shape (n_classes,)
+    kernel_names_ : list of str
+        Kernels of the model, if it has any.
+
     Notes
     -----
     Probabilities refer to the data with its sample weights. A ``class_weight`` of the model shifts
@@ -358,17 +370,6 @@ class CalibratedMKLClassifier(
         "samples go, a splitter of scikit-learn, or pairs of row numbers.",
         kw_only=False,
     )
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "estimator_": ("classifier", "Fitted on all samples."),
-        "calibration_": ("Calibration", "Map from decisions to probabilities."),
-        "held_out_": (
-            "array of shape (n_samples, n_tasks)",
-            "Held-out decisions that the calibration was learned from.",
-        ),
-        "classes_": ("array of shape (n_classes,)", ""),
-        "kernel_names_": ("list of str", "Kernels of the model, if it has any."),
-    }
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:

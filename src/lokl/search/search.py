@@ -4,7 +4,7 @@ import time
 from copy import deepcopy
 from dataclasses import MISSING
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
-from lokl.base.model import AttributeDocs, atomic_fit, publish
+from lokl.base.model import atomic_fit, publish
 from lokl.base.settings import (
     CALLBACK,
     FLAG,
@@ -78,6 +78,30 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
     candidate.
 
     A warning is issued if the best candidate is at the boundary of the grid.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Best candidate, fitted on all samples.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        Its mean held-out score. Not available if `refit` is a function.
+    best_index_ : int
+        Its index in ``cv_results_``.
+    cv_results_ : dict of arrays
+        All scores and times, as in ``GridSearchCV``.
+    scorer_ : function or dict
+        Scorer, or scorers by name.
+    n_splits_ : int
+        Number of folds.
+    calibration_ : Calibration or None
+        Map from decisions of the best candidate to probabilities; None if unknown.
+    refit_time_ : float
+        Seconds of the final fit.
+    multimetric_ : bool
+        Whether there are several scores.
+    classes_ : array of shape (n_classes,)
 
     Examples
     --------
@@ -292,26 +316,6 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         tags = super().__sklearn_tags__()
         tags.target_tags = deepcopy(get_tags(self.estimator).target_tags)
         return tags
-
-    _own_attributes: ClassVar[AttributeDocs] = {
-        "best_estimator_": ("estimator", "Best candidate, fitted on all samples."),
-        "best_params_": ("dict", "Its parameters."),
-        "best_score_": (
-            "float",
-            "Its mean held-out score. Not available if `refit` is a function.",
-        ),
-        "best_index_": ("int", "Its index in ``cv_results_``."),
-        "cv_results_": ("dict of arrays", "All scores and times, as in ``GridSearchCV``."),
-        "scorer_": ("function or dict", "Scorer, or scorers by name."),
-        "n_splits_": ("int", "Number of folds."),
-        "calibration_": (
-            "Calibration or None",
-            "Map from decisions of the best candidate to probabilities; None if unknown.",
-        ),
-        "refit_time_": ("float", "Seconds of the final fit."),
-        "multimetric_": ("bool", "Whether there are several scores."),
-        "classes_": ("array of shape (n_classes,)", ""),
-    }
 
 
 def _candidates(param_grid: Any) -> list[dict[str, Any]]:

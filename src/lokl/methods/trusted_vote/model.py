@@ -6,13 +6,12 @@ expert.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl._threads import multiply
-from lokl.base.model import AttributeDocs
 from lokl.gram import Expansion, mixing
 from lokl.gram.plan import Points
 from lokl.kernels import Kernel
@@ -255,25 +254,6 @@ class TrustedVote(ExpertVote):
     pools: Sequence[EvidencePool]
     joint_intercept: Array  # (n_tasks,)
 
-    attribute_docs: ClassVar[AttributeDocs] = {
-        **ExpertVote.attribute_docs,
-        "intercept_": (
-            "array of shape (n_machines,)",
-            "Decision without evidence: log frequencies of the classes (two classes: log of their "
-            "ratio), or the mean target.",
-        ),
-        "weights_": (
-            "array of shape (n_kernels,)",
-            "Weight of each kernel in the vote, averaged over targets; 1 if not learned.",
-        ),
-        "joint_weight_": ("float", "Weight of the joint model."),
-        "prior_weight_": (
-            "float",
-            "Multiplier of the log class frequencies for a sample that is familiar to all kernels. "
-            "Without evidence it is one, and for numeric targets it is always one.",
-        ),
-    }
-
     def decide(self, samples: Samples) -> Array:
         return self._pooled(samples, EvidencePool.decide)
 
@@ -336,6 +316,21 @@ class TrustedVote(ExpertVote):
             yield decision, contribution, expert.familiarity_of(neighbours), reliability
 
     def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes by name.
+
+        Attributes
+        ----------
+        intercept_ : array of shape (n_machines,)
+            Decision without evidence: log frequencies of the classes (two classes: log of their
+            ratio), or the mean target.
+        weights_ : array of shape (n_kernels,)
+            Weight of each kernel in the vote, averaged over targets; 1 if not learned.
+        joint_weight_ : float
+            Weight of the joint model.
+        prior_weight_ : float
+            Multiplier of the log class frequencies for a sample that is familiar to all kernels.
+            Without evidence it is one, and for numeric targets it is always one.
+        """
         weights = np.mean([pool.weights for pool in self.pools], axis=0)
         return {
             **super().attributes(),
