@@ -1,7 +1,7 @@
 """Registry of the data sets that are available by name."""
 
-import csv
 import difflib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -55,26 +55,12 @@ class DatasetInfo:
 
 
 def _records() -> Iterator[DatasetInfo]:
-    """Parse ``registry.csv``; items of a list are separated by semicolons."""
-    text = files("lokl.datasets").joinpath("registry.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
-        fields: dict[str, Any] = {name: value or None for name, value in row.items()}
-        pairs = [item.split(":") for item in row["classes"].split(";")]
-        fields["classes"] = {_number(label): _number(count) for label, count in pairs}
-        fields["published"] = row["published"] == "yes"
-        for name in ("n", "d"):
-            fields[name] = int(row[name])
-        for name in ("files", "views"):
-            fields[name] = tuple(item.strip() for item in row[name].split(";") if item)
-        yield DatasetInfo(**fields)
-
-
-def _number(text: str) -> Any:
-    """Return text as an integer if it is one, None if it is empty."""
-    try:
-        return int(text)
-    except ValueError:
-        return text.strip() or None
+    """Parse ``registry.json``; classes are pairs, because keys in JSON are text."""
+    text = files("lokl.datasets").joinpath("registry.json").read_text(encoding="utf-8")
+    for fields in json.loads(text):
+        classes: dict[Any, int | None] = dict(fields.pop("classes"))
+        names, views = tuple(fields.pop("files", ())), tuple(fields.pop("views", ()))
+        yield DatasetInfo(**fields, classes=classes, files=names, views=views)
 
 
 RECORDS = {record.name: record for record in _records()}
