@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from lokl.datasets.readers import LibsvmText
+from lokl.datasets import read
 
 values = st.floats(-1e12, 1e12, allow_nan=False) | st.just(0.0)
 
@@ -31,7 +31,7 @@ def test_round_trip(X, seed, as_csr, extra, block_size):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "text")
         path.write_bytes(text.getvalue())
-        found = LibsvmText(path).samples(shape=shape, sparse=as_csr, block_size=block_size)
+        found = read(path, n_features=shape[1], sparse=as_csr, block_size=block_size)
     assert sparse.issparse(found.data) == as_csr
     assert found.data.shape == shape
     data = found.data.toarray() if as_csr else found.data

@@ -12,14 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from dataset_cases import tiny
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from lokl.datasets import DatasetError, load, read
-from lokl.datasets.readers import READERS, TableFile, line_blocks, stack_rows
+from lokl.datasets.readers import READERS, TableFile
 from lokl.datasets.registry import RECORDS
 from lokl.tables import read_table
 
@@ -27,30 +23,6 @@ RNG = np.random.RandomState(0)
 VALUES = RNG.normal(size=(8_000, 12)).round(3)
 LABELS = RNG.randint(0, 3, size=8_000)
 BLOCK = 2**14
-
-
-@given(text=st.binary(max_size=80), block_size=st.integers(1, 90))
-def test_blocks_are_whole_lines(text, block_size):
-    blocks = list(line_blocks(io.BytesIO(text), block_size))
-    assert b"".join(blocks) == text
-    assert all(block for block in blocks)
-    assert all(block.endswith(b"\n") for block in blocks[:-1])
-
-
-@given(
-    X=hnp.arrays(
-        float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7), elements=st.integers(-3, 3)
-    ),
-    as_csr=st.booleans() | st.none(),
-    ends=st.lists(st.integers(0, 7), max_size=3),
-)
-def test_parts_fill_the_whole(X, as_csr, ends):
-    ends = sorted(min(end, len(X)) for end in ends)
-    parts = [sparse.csr_matrix(part) for part in np.split(X, ends)]
-    found, n_rows = stack_rows(parts, X.shape, as_csr, np.float64)
-    assert n_rows == len(X)
-    assert sparse.issparse(found) == bool(as_csr)
-    np.testing.assert_array_equal(found.toarray() if as_csr else found, X)
 
 
 def write_libsvm(path, zero_based=False):
@@ -142,7 +114,7 @@ def test_memory_is_that_of_the_samples_and_some_blocks(tmp_path, name):
     assert largest < 1.8 * found.data.nbytes
 
 
-def test_named_sets_are_read_in_blocks_too(tmp_path, monkeypatch):
+def test_named_sets_are_read_by_the_same_parser(tmp_path, monkeypatch):
     path = write_libsvm(tmp_path / "tiny")
     record = tiny(text=path.read_bytes())
     monkeypatch.setitem(RECORDS, "tiny", type(record)(**{**vars(record), "n": 8_000, "d": 12}))

@@ -1,15 +1,14 @@
 """Data sets by name: folders, downloads into the cache, and loading."""
 
-import contextlib
 import csv
 import hashlib
 import io
 import logging
 import os
-import uuid
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,15 +18,18 @@ from scipy.io import loadmat
 from sklearn import datasets
 from sklearn.utils import Bunch
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, as_dense, is_sparse
 from lokl._exports import need
 from lokl.datasets.generators import column_slices, digit_views
 from lokl.datasets.readers import (
     COMPRESSED_ENDINGS,
     DatasetError,
-    LibsvmText,
+    LibsvmCounts,
     MissingDatasetError,
+    is_sparse_layout,
     open_binary,
+    parse_libsvm,
+    rebased,
 )
 from lokl.datasets.registry import DatasetInfo, info
 
@@ -85,14 +87,13 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     ((178, 13), 'UCI Wine')
     """
     record = info(name)
-    if record.format == "scikit-learn":
-        content = _bundled(record)
-    else:
-        content = _stored(record, download, sparse)
-    for part in ("data", "data_test"):
-        if part in content and sparse is not None:
-            X = content[part]
-            content[part] = sp.csr_matrix(X) if sparse else X.toarray() if is_sparse(X) else X
+    bundled = record.format == "scikit-learn"
+    content = _bundled(record) if bundled else _stored(record, download)
+    for part in content.keys() & {"data", "data_test"}:
+        X, as_csr = content[part], sparse
+        if as_csr is None:
+            as_csr = is_sparse(X) and is_sparse_layout(X.shape[0], X.shape[1], X.nnz)
+        content[part] = sp.csr_matrix(X) if as_csr else as_dense(X)
     return Bunch(name=record.name, source=record.source, licence=record.licence, **content)
 
 
@@ -106,7 +107,7 @@ def _bundled(record: DatasetInfo) -> dict[str, Any]:
     return {**content, "sha256": None, "checked": False}
 
 
-def _stored(record: DatasetInfo, download: bool, sparse: bool | None) -> dict[str, Any]:
+def _stored(record: DatasetInfo, download: bool) -> dict[str, Any]:
     folder, paths = locate(record)
     if not paths and not download:
         or_fetch = f", or run `lokl datasets fetch {record.name}`" if record.url else ""
@@ -122,7 +123,7 @@ def _stored(record: DatasetInfo, download: bool, sparse: bool | None) -> dict[st
             f"{path} is damaged: sha256 {checksum}, expected {record.sha256}; "
             f"`lokl datasets fetch {record.name}` replaces it"
         )
-    parsed = _parse(record, contents, sparse)
+    parsed = _parse(record, contents)
     if differs:
         _warn_of_other_contents(record, path, checksum, parsed["target"])
     return {**parsed, "sha256": checksum, "checked": checksum == record.sha256}
@@ -149,28 +150,35 @@ def _warn_of_other_contents(record: DatasetInfo, path: Path, checksum: str, labe
     )
 
 
-def _parse(record: DatasetInfo, contents: Contents, sparse: bool | None) -> dict[str, Any]:
+def _parse(record: DatasetInfo, contents: Contents) -> dict[str, Any]:
     path = next(iter(contents))
-    if record.format == "libsvm":
-        file = LibsvmText(path, f"{path} (data set {record.name})")
-        file.content = contents[path]
-        bunch = file.samples(shape=(record.n, record.d), sparse=sparse)
-        check_finite(path, bunch.data)
-        check_finite(path, bunch.target[:, np.newaxis], "the labels")
-        return {"data": bunch.data, "target": bunch.target}
+    parse = {"libsvm": _parse_libsvm, "mat": _parse_mat, "tcga": _parse_tcga}[record.format]
     try:
-        parsed = {"mat": _parse_mat, "tcga": _parse_tcga}[record.format](record, contents)
+        parsed = parse(record, contents)
     except (MemoryError, DatasetError):
         raise
     except Exception as reason:
         # scipy fails with many kinds of errors on damaged bytes.
         raise DatasetError(f"{path} cannot be read as {record.name}: {reason}") from reason
-    if parsed["data"].shape != (record.n, record.d):
+    n_rows, n_columns = parsed["data"].shape
+    if (n_rows, n_columns) != (record.n, record.d):
         raise DatasetError(
-            f"{path} has shape {parsed['data'].shape}, but {record.name} has "
-            f"{(record.n, record.d)}; it is damaged or another version"
+            f"{path} has {n_rows} rows and {n_columns} columns, but {record.name} has {record.n} "
+            f"and {record.d}; it is damaged or another version"
         )
     return parsed
+
+
+def _parse_libsvm(record: DatasetInfo, contents: Contents) -> dict[str, Any]:
+    ((path, content),) = contents.items()
+    label = f"{path} (data set {record.name})"
+    X, target = parse_libsvm(content, label=label)
+    counts = LibsvmCounts.of(X)
+    _, n_features = counts.layout(record.d, label)
+    data = rebased(X, n_features, counts.first_column)
+    check_finite(path, data)
+    check_finite(path, target[:, np.newaxis], "the labels")
+    return {"data": data, "target": target}
 
 
 def _parse_mat(record: DatasetInfo, contents: Contents) -> dict[str, Any]:
@@ -422,7 +430,7 @@ class DownloadBar:
 def download(record: DatasetInfo, folder: Path | None, *, progress: Any = None) -> Path:
     """Download the file of a data set into a folder and return its path.
 
-    The file is written under another name and moved once it is complete and checked. Several
+    The file is written into a folder of its own and moved once it is complete and checked. Several
     processes may do so at once: each moves a complete file, and the last one stays. pooch's own
     check does not serve, because our checksums belong to the decompressed contents.
     """
@@ -434,18 +442,19 @@ def download(record: DatasetInfo, folder: Path | None, *, progress: Any = None) 
     pooch = need("pooch", "a download")
     folder = folder or Path(pooch.os_cache("lokl"))
     path = folder / Path(urlsplit(record.url).path).name
-    # The name keeps its ending, from which the compression is inferred.
-    temporary = folder / f".{uuid.uuid4().hex}-{path.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _receive(record, temporary, progress)
-        problem = damage(record, (temporary,))
-        if problem:
-            raise DatasetError(
-                f"the download of {record.name} from {record.url} {problem}; it was deleted. "
-                "Try again, or put the file into a folder and set LOKL_DATA to it"
-            )
-        os.replace(temporary, path)
+        with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as own_folder:
+            # The name keeps its ending, from which the compression is inferred.
+            temporary = Path(own_folder, path.name)
+            _receive(record, temporary, progress)
+            problem = damage(record, (temporary,))
+            if problem:
+                raise DatasetError(
+                    f"the download of {record.name} from {record.url} {problem}; it was deleted. "
+                    "Try again, or put the file into a folder and set LOKL_DATA to it"
+                )
+            temporary.replace(path)
     except DatasetError:
         raise
     except OSError as reason:
@@ -453,10 +462,6 @@ def download(record: DatasetInfo, folder: Path | None, *, progress: Any = None) 
             f"cannot write {record.name} into the cache {folder}: {reason.strerror or reason}; "
             "set LOKL_CACHE to another folder"
         ) from reason
-    finally:
-        # If this fails, the folder cannot be written, and that error is being raised.
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
     if not (record.sha256 and record.published):
         text = "%s: the sha256 of the published file is unknown; only its rows were counted"
         logger.warning(text, record.name)

@@ -421,7 +421,6 @@ class LibsvmText(TableFile):
 
     format_name = "LIBSVM text"
     target = "label"
-    content: bytes | None = None  # instead of the file, if it is in memory
 
     def samples(
         self,
@@ -431,46 +430,34 @@ class LibsvmText(TableFile):
         sparse: bool | None = None,
         dtype: Any = np.float64,
         block_size: int = BLOCK_SIZE,
-        shape: tuple[int, int] | None = None,
         **options: Any,
     ) -> Bunch:
-        """Return samples; a first pass counts rows unless `shape` is given.
-
-        Parameters
-        ----------
-        n_features, sparse, dtype, block_size
-            As in :func:`read`.
-        shape : (int, int), optional
-            Known numbers of samples and features; columns then count from 1.
-        """
-        first_column = 1
-        if shape is None:
-            counts = LibsvmCounts()
-            for X, _ in self._parsed(dtype, block_size):
-                counts += LibsvmCounts.of(X)
-            shape, first_column = counts.layout(n_features, self.label), counts.first_column
-            sparse = is_sparse_layout(*shape, counts.n_values) if sparse is None else sparse
-        labels = [np.empty(0)]
-
-        def parts() -> Iterator[Any]:
-            for X, y in self._parsed(dtype, block_size):
-                LibsvmCounts.of(X).check_columns(first_column, shape[1], self.label)
-                labels.append(y)
-                yield rebased(X, shape[1], first_column)
-
-        rows, n_rows = stack_rows(parts(), shape, sparse, dtype)
-        if n_rows != shape[0]:
-            what = "the file is damaged or another version"
-            raise self.error(f"{n_rows} rows instead of {shape[0]}; {what}")
-        return Bunch(data=rows, target=np.concatenate(labels), feature_names=None)
+        """Return samples, after a first pass that counts rows and columns; see :func:`read`."""
+        counts = LibsvmCounts()
+        for X, _ in self._parsed(dtype, block_size):
+            counts += LibsvmCounts.of(X)
+        n_rows, n_features = counts.layout(n_features, self.label)
+        if sparse is None:
+            sparse = is_sparse_layout(n_rows, n_features, counts.n_values)
+        array = None if sparse else np.empty((n_rows, n_features), dtype=dtype)
+        blocks, labels, start = [], [], 0
+        for X, y in self._parsed(dtype, block_size):
+            X, stop = rebased(X, n_features, counts.first_column), start + len(y)
+            if array is None:
+                blocks.append(X)
+            else:
+                X.toarray(out=array[start:stop])
+            labels.append(y)
+            start = stop
+        data = sp.vstack(blocks, format="csr") if array is None else array
+        return Bunch(data=data, target=np.concatenate(labels), feature_names=None)
 
     def _parsed(self, dtype: Any, block_size: int) -> Iterator[tuple[Any, Array]]:
         row = 1
-        with open_binary(self.path) if self.content is None else io.BytesIO(self.content) as stream:
-            for text in line_blocks(stream, block_size):
-                X, y = parse_libsvm(text, dtype, self.label, row)
-                yield X, y
-                row += text.count(b"\n")
+        with open_binary(self.path) as stream:
+            while lines := stream.readlines(block_size):
+                yield parse_libsvm(b"".join(lines), dtype, self.label, row)
+                row += len(lines)
 
     @cached_property
     def frame(self) -> Any:
@@ -583,15 +570,12 @@ def parse_libsvm(
     if not text.strip():
         return sp.csr_matrix((0, 0), dtype=dtype), np.empty(0)
     try:
-        X, y = _parse_lines(text, dtype)
+        return _parse_lines(text, dtype)
     except ValueError as reason:
         row = first_row - 1 + _first_invalid(text.splitlines(), _parse_lines)
         raise DatasetError(
             f"{label}, row {row}: not a line of LIBSVM text ({one_line(reason)}); {_endings_hint()}"
         ) from reason
-    # scikit-learn returns 64 bits, which LibSVM rejects.
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X, y
 
 
 def _parse_lines(text: bytes, dtype: Any = np.float64) -> tuple[Any, Array]:
@@ -611,28 +595,9 @@ def _first_invalid(lines: Iterable[bytes], parse: Callable[[bytes], Any]) -> int
 
 def rebased(X: Any, n_features: int, first_column: int) -> Any:
     """Return samples of `n_features` columns, the first of which had number `first_column`."""
-    columns = X.indices - np.int32(first_column) if first_column else X.indices
-    return sp.csr_matrix((X.data, columns, X.indptr), shape=(X.shape[0], n_features))
-
-
-def line_blocks(stream: Any, block_size: int = BLOCK_SIZE) -> Iterator[bytes]:
-    """Yield the text of a stream in blocks of whole lines.
-
-    Parameters
-    ----------
-    stream : binary stream
-    block_size : int
-        Bytes of a block; a longer line is a block by itself.
-    """
-    begun: list[bytes] = []
-    while chunk := stream.read(block_size):
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*begun, chunk[:end]])
-            begun = []
-        begun.append(chunk[end:])
-    if any(begun):
-        yield b"".join(begun)
+    # scipy narrows the indices, of which scikit-learn returns 64 bits, to those that LibSVM takes.
+    parts = X.data, X.indices - first_column, X.indptr
+    return sp.csr_matrix(parts, shape=(X.shape[0], n_features))
 
 
 @dataclass(frozen=True)
@@ -674,69 +639,19 @@ class LibsvmCounts:
         """Return the shape of all samples, with at least the columns that occur."""
         if self.n_rows == 0:
             raise DatasetError(f"{label} has no rows")
-        if n_features is None:
-            n_features = max(0, self.largest + 1 - self.first_column)
-        self.check_columns(self.first_column, n_features, label)
+        first, n_needed = self.first_column, max(0, self.largest + 1 - self.first_column)
+        n_features = n_needed if n_features is None else n_features
+        if n_features < n_needed:
+            raise DatasetError(
+                f"{label}: column {self.largest} is outside {first} to {first + n_features - 1}; "
+                "see n_features"
+            )
         return self.n_rows, n_features
-
-    def check_columns(self, first: int, n_features: int, label: str) -> None:
-        """Raise `DatasetError` if a column number is outside the features."""
-        last = first + n_features - 1
-        for column in (self.smallest, self.largest) if self.n_values else ():
-            if not first <= column <= last:
-                raise DatasetError(
-                    f"{label}: column {column} is outside {first} to {last}; see n_features"
-                )
 
 
 def is_sparse_layout(n_rows: int, n_features: int, n_values: int) -> bool:
     """Return whether samples with `n_values` nonzero values are a CSR matrix by default."""
     return n_features > _MAX_DENSE_COLUMNS and n_values < _SPARSE_SHARE * n_rows * n_features
-
-
-def stack_rows(
-    parts: Iterable[Any], shape: tuple[int, int], sparse: bool | None, dtype: Any
-) -> tuple[Any, int]:
-    """Join CSR matrices of some rows into one array or CSR matrix of all rows.
-
-    An array is filled in place while parts arrive; parts of a CSR matrix are joined at the end.
-
-    Parameters
-    ----------
-    parts : iterable of CSR matrices with all columns
-    shape : (int, int)
-        Expected numbers of rows and columns.
-    sparse : bool or None
-        None as in :func:`is_sparse_layout`: an array as soon as there are enough values.
-    dtype : dtype
-
-    Returns
-    -------
-    rows : array or CSR matrix
-        Rows beyond the expected number are left out.
-    n_rows : int
-        Number of rows of all parts.
-    """
-    array: Array | None = None
-    waiting: list[Any] = []
-    n_rows = n_filled = n_values = 0
-    for part in parts:
-        n_rows += part.shape[0]
-        if n_rows > shape[0]:
-            continue
-        n_values += part.nnz
-        waiting.append(part)
-        if is_sparse_layout(*shape, n_values) if sparse is None else sparse:
-            continue
-        array = np.empty(shape, dtype=dtype) if array is None else array
-        for block in waiting:
-            block.toarray(out=array[n_filled : n_filled + block.shape[0]])
-            n_filled += block.shape[0]
-        waiting = []
-    if array is not None:
-        return array, n_rows
-    nothing = sp.csr_matrix((0, shape[1]), dtype=dtype)
-    return sp.vstack([nothing, *waiting], format="csr"), n_rows
 
 
 def one_line(reason: BaseException) -> str:
