@@ -32,6 +32,7 @@ NAMES = (
     "search_methods",
     "search_large",
     "tabular",
+    "uci",
     "regions",
     "millions",
     "dask_regions",

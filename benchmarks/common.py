@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -127,6 +128,32 @@ def fresh_process(code: str, **environment: str) -> tuple[float, Any]:
     )
     elapsed = time.perf_counter() - begun
     return elapsed, json.loads(done.stdout) if done.stdout else None
+
+
+def peer_environment(peer: str, *packages: str) -> Path:
+    """Return the interpreter of a peer's own environment, which is created on first use."""
+    home = Path(__file__).parents[1] / f".venv-{peer.lower()}"
+    python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    ready = home / "ready"
+    if not ready.exists():
+        venv.create(home, with_pip=True, clear=True)
+        # In one command, so that no package replaces another.
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "-q", *packages], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise MissingDataError(f"{peer} cannot be installed: {done.stderr.strip()[-300:]}")
+        ready.touch()
+    return python
+
+
+def peer_record(python: Path, worker: Path, *arguments: Any) -> dict[str, Any]:
+    """Run a script in a peer's environment; return the last line of its output, parsed as JSON."""
+    done = subprocess.run([python, worker, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise MissingDataError(f"{worker.name} failed: {done.stderr.strip()[-300:]}")
+    record: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return record
 
 
 def load_set(name: str, **settings: Any) -> Any:

@@ -1,17 +1,14 @@
 """EasyMKL and the uniform mix of eleven kernels compared with MKLpy in its own environment."""
 
 import json
-import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.common import (
-    MissingDataError,
     Options,
     Ratio,
     Report,
@@ -19,37 +16,14 @@ from benchmarks.common import (
     fresh_process,
     load_a9a,
     main,
+    peer_environment,
+    peer_record,
 )
 
 SIZES = (2000, 5000, 10_000)
 # Megabytes of MKLpy for the Gram matrices and their copies, measured at 10,000 rows.
 _NEEDED = 18_000
-ENVIRONMENT = Path(__file__).parents[1] / ".venv-mklpy"
 METHODS = {"EasyMKL": "EasyMKL", "uniform": "AverageMKL"}
-
-
-def environment() -> Path:
-    """Return the interpreter of the environment of MKLpy, which is created on first use."""
-    python = ENVIRONMENT / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    ready = ENVIRONMENT / "ready"
-    if not ready.exists():
-        venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        done = subprocess.run(
-            [python, "-m", "pip", "install", "-q", "MKLpy"], capture_output=True, text=True
-        )
-        if done.returncode:
-            raise MissingDataError(f"MKLpy cannot be installed: {done.stderr.strip()[-300:]}")
-        ready.touch()
-    return python
-
-
-def peer(python: Path, data: str, method: str) -> dict[str, Any]:
-    worker = Path(__file__).with_name("mklpy_peer.py")
-    done = subprocess.run([python, worker, data, method], capture_output=True, text=True)
-    if done.returncode:
-        raise MissingDataError(f"MKLpy failed: {done.stderr.strip()[-300:]}")
-    record: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return record
 
 
 def ours(data: str, method: str) -> None:
@@ -89,7 +63,8 @@ def available() -> float:
 
 def run(options: Options, report: Report) -> None:
     X, _, y, _ = load_a9a(options.rows)
-    python = environment()
+    python = peer_environment("MKLpy", "MKLpy")
+    worker = Path(__file__).with_name("mklpy_peer.py")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
@@ -102,7 +77,7 @@ def run(options: Options, report: Report) -> None:
                 code = f"from benchmarks.mklpy import ours; ours({data!r}, {name!r})"
                 mine = [fresh_process(code)[1] for _ in range(max(options.repeats, 3))]
                 repeats = options.peer_repeats if size < SIZES[-1] else 1
-                other = [peer(python, data, theirs) for _ in range(max(repeats, 1))]
+                other = [peer_record(python, worker, data, theirs) for _ in range(max(repeats, 1))]
                 quick = Timing([record["seconds"] for record in mine])
                 slow = Timing([record["seconds"] for record in other])
                 apart = np.abs(np.subtract(mine[0]["weights"], other[0]["weights"])).max()
