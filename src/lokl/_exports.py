@@ -9,6 +9,7 @@ from typing import Any
 
 # Extra of lokl that installs each optional package.
 _EXTRAS = {
+    "cloudpickle": "dask",
     "dask": "dask",
     "jinja2": "report",
     "matplotlib": "plot",

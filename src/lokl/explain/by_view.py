@@ -65,7 +65,7 @@ def explain(
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
     queried = _Queried(model, X, views)
     n = len(queried.predictions)
-    found = queried.explained() if queried.views else _without_views(queried)
+    found = queried.explained() if queried.views else _without_views(n)
     first = model.steps[0][1] if hasattr(model, "steps") else model
     return Explanation(
         ids=sample_ids(X, ids, n),
@@ -100,17 +100,13 @@ def _truth(y: Any, n: int, is_regression: bool) -> Array | None:
     return truth
 
 
-def _without_views(queried: "_Queried") -> dict[str, Any]:
-    n = len(queried.predictions)
-    nothing = np.empty((n, 0))
+def _without_views(n: int) -> dict[str, Any]:
+    """Return the values of an explanation of n samples that need views."""
     return {
         "views": [],
-        "presence": nothing.astype(bool),
-        "contributions": nothing,
-        "base_values": np.full(n, np.nan),
-        "alone": nothing,
-        "alone_probabilities": nothing,
-        "disagreement": np.full(n, np.nan),
+        "presence": np.empty((n, 0), dtype=bool),
+        **dict.fromkeys(("contributions", "alone", "alone_probabilities"), np.empty((n, 0))),
+        **dict.fromkeys(("base_values", "disagreement"), np.full(n, np.nan)),
     }
 
 

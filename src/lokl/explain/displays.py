@@ -43,7 +43,6 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     plt = pyplot()
     from matplotlib.colors import to_rgb
 
-    palette = [to_rgb(colour) for colour in plt.rcParams["axes.prop_cycle"].by_key()["color"]]
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(f"X must have two columns, got shape {X.shape}")
@@ -55,7 +54,7 @@ def plot_regions(models: Any, X: Any, y: Any) -> Any:
     )
     for panel, (name, model) in zip(panels[0], models.items(), strict=True):
         weights = model.weights(grid)
-        colours = np.array([palette[i % len(palette)] for i in range(weights.shape[1])])
+        colours = np.array([to_rgb(f"C{i}") for i in range(weights.shape[1])])
         _draw_weights(panel, axes, weights, colours)
         _draw_lines(panel, axes, model, grid, _margins(model, grid, weights, colours))
         _draw_samples(panel, X, y, model.support_vectors_)
@@ -183,7 +182,7 @@ def plot_sample(model: Any, x: Any, *, ax: Any = None) -> Any:
     if ax is None:
         _, ax = plt.subplots(figsize=(6.0, 0.9 + 0.45 * len(names)), constrained_layout=True)
     starts = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
-    colours = ["0.6", *(f"C{k % 10}" for k in range(len(names) - 1))]
+    colours = ["0.6", *(f"C{k}" for k in range(len(names) - 1))]
     bars = ax.barh(np.arange(len(names)), sizes, left=starts, color=colours)
     # A bar alone does not show its direction.
     ax.bar_label(bars, [f"{size:+.2g}" for size in sizes], padding=3, fontsize=8)

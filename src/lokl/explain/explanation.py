@@ -10,7 +10,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl._text import aligned
+from lokl._text import aligned, shorten_list
 
 AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
 STATUS_TEXT = {
@@ -133,11 +133,9 @@ class SampleExplanation:
         text = f"{self.id}: {_text(self.prediction)}"
         if not self.probabilities:
             return text
-        others = [c for c in self.probabilities if c != self.prediction]
-        shown = [f"{c} {self.probabilities[c]:.2f}" for c in others[:_OTHERS]]
-        if len(others) > _OTHERS:
-            shown.append(f"{len(others) - _OTHERS} more")
-        return f"{text}, probability {self.probabilities[self.prediction]:.2f} ({', '.join(shown)})"
+        shown = {c: f"{p:.2f}" for c, p in self.probabilities.items()}
+        text += f", probability {shown.pop(self.prediction)}"
+        return f"{text} ({shorten_list([f'{c} {p}' for c, p in shown.items()], _OTHERS)})"
 
     def _prior_line(self) -> Iterator[str]:
         if self.prior is not None and self.probabilities:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array
+from lokl._arrays import Array, slices
 from lokl._frames import need_pandas
 from lokl.base.estimator import KernelEstimator
 from lokl.explain.results import SummaryTable
@@ -123,10 +124,8 @@ def feature_weights(model: Any) -> FeatureWeights:
             "UniformMKL, LpMKL or another global method"
         )
     n_features = int(estimator.n_features_in_)
-    scales = [
-        _multipliers(kernel, n_features, name)
-        for kernel, name in zip(estimator.kernels_, estimator.kernel_names_, strict=True)
-    ]
+    for kernel, name in zip(estimator.kernels_, estimator.kernel_names_, strict=True):
+        _check_linear(kernel, name)
     if (estimator.kernel_residual_ > _ROUNDING).any():
         # Low-rank features are linear in the columns, but differ from those of the kernel.
         parts = _column_contributions(estimator, n_features)
@@ -136,11 +135,14 @@ def feature_weights(model: Any) -> FeatureWeights:
         # All samples with all views have the same gate values, (n_kernels,).
         complete = learned.samples(np.zeros((1, n_features)))
         gate = np.asarray(learned.gates(complete)).ravel()
-        # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>
+        # f(x) = sum_i h_i(x) sum_j u_j h_i(x_j) <x_j, D_i x>, and D_i is k_i at the unit vectors.
+        units = sparse.eye_array(n_features, format="csr")
         parts = np.array(
             [
-                gate[i] * scale * np.asarray((estimator.dual_coef_ * gates[:, i]) @ samples.filled)
-                for i, scale in enumerate(scales)
+                gate[i]
+                * kernel.diag(units)
+                * np.asarray((estimator.dual_coef_ * gates[:, i]) @ samples.filled)
+                for i, kernel in enumerate(estimator.kernels_)
             ]
         )
     kind, tasks = estimator._tasks()
@@ -159,9 +161,9 @@ def feature_weights(model: Any) -> FeatureWeights:
 def _column_contributions(estimator: Any, n_features: int) -> Array:
     """Return contributions of kernels at the unit vectors, (n_kernels, n_tasks, n_features)."""
     blocks = []
-    for begin in range(0, n_features, _BLOCK):
-        count = min(_BLOCK, n_features - begin)
-        samples = estimator.kernel_.samples(np.eye(count, n_features, begin))
+    for block in slices(n_features, _BLOCK):
+        units = np.eye(block.stop - block.start, n_features, block.start)
+        samples = estimator.kernel_.samples(units)
         blocks.append(estimator._model.contributions(samples))
     return np.concatenate(blocks).transpose(1, 2, 0)
 
@@ -171,33 +173,25 @@ def _reads(kernel: Kernel, n_features: int) -> tuple[int, ...]:
     return tuple(range(n_features)) if used is None else tuple(used)
 
 
-def _multipliers(kernel: Kernel, n_features: int, name: str) -> Array:
-    """Return ``d`` with ``k(x, z) = sum_c d_c x_c z_c``, one number for each column."""
-    if isinstance(kernel, Linear):
-        return np.ones(n_features)
-    if isinstance(kernel, View):
-        factors = np.zeros(n_features)
-        columns = np.array(kernel.columns, dtype=np.intp)
-        # A column that is named twice counts twice.
-        np.add.at(factors, columns, _multipliers(kernel.kernel, len(columns), name))
-        return factors
+def _check_linear(kernel: Kernel, name: str) -> None:
+    """Raise ValueError unless ``k(x, z) = sum_c d_c x_c z_c``."""
+    if isinstance(kernel, Normalized) and kernel.how == "unit_diag":
+        raise ValueError(
+            f"kernel {name!r} divides each sample by its own norm, so that the weight of a "
+            "column is not constant; use normalized('mean_diag'), or Linear() after "
+            "sklearn.preprocessing.Normalizer in a pipeline"
+        )
+    if isinstance(kernel, Normalized | View):
+        _check_linear(kernel.kernel, name)
     # Products of kernels derive from sums.
-    if type(kernel) is Sum:
-        left, right = (_multipliers(k, n_features, name) for k in (kernel.left, kernel.right))
-        return left + right
-    if isinstance(kernel, Normalized):
-        if kernel.how == "unit_diag":
-            raise ValueError(
-                f"kernel {name!r} divides each sample by its own norm, so that the weight of a "
-                "column is not constant; use normalized('mean_diag'), or Linear() after "
-                "sklearn.preprocessing.Normalizer in a pipeline"
-            )
-        scale = 1.0 if kernel.how == "none" else float(kernel.scale or 0.0)
-        return scale * _multipliers(kernel.kernel, n_features, name)
-    raise ValueError(
-        f"feature_weights needs linear kernels, and {name!r} is {type(kernel).__name__}; use "
-        "Linear(), or view_importance(model, X, y, of='columns') for any kernel"
-    )
+    elif type(kernel) is Sum:
+        _check_linear(kernel.left, name)
+        _check_linear(kernel.right, name)
+    elif not isinstance(kernel, Linear):
+        raise ValueError(
+            f"feature_weights needs linear kernels, and {name!r} is {type(kernel).__name__}; use "
+            "Linear(), or view_importance(model, X, y, of='columns') for any kernel"
+        )
 
 
 def _feature_names(model: Any, estimator: KernelEstimator, n_features: int) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import KernelPCA
+from sklearn.preprocessing import KernelCenterer
 
 from lokl._arrays import Array, evenly_spaced
 from lokl.base.model import unwrap
@@ -156,8 +157,7 @@ def kernel_pca(similarity: SampleSimilarity, n: int) -> tuple[Array, float | Non
         return positions, None
     marks = evenly_spaced(n, _LANDMARKS)
     gram = similarity.between(marks, marks)
-    centred = _centred(gram)
-    total = float(np.trace(centred))
+    total = float(np.trace(KernelCenterer().fit_transform(gram)))
     if not total > 1e-12 * max(float(np.abs(np.diag(gram)).sum()), 1e-300):
         return positions, None
     pca = KernelPCA(min(2, len(marks)), kernel="precomputed", eigen_solver="dense").fit(gram)
@@ -245,15 +245,10 @@ def _target_gram(y: Array) -> Array:
     return np.asarray(y[:, np.newaxis] == y[np.newaxis, :], dtype=float)
 
 
-def _centred(gram: Array) -> Array:
-    gram = gram - gram.mean(axis=0)
-    return np.asarray(gram - gram.mean(axis=1, keepdims=True))
-
-
 def _alignment(K: Array, L: Array, rows: Array) -> float:
     """Return the centred alignment of two matrices on some of their rows (bool)."""
     if rows.sum() < _FEWEST:
         return float("nan")
-    K, L = (_centred(gram[np.ix_(rows, rows)]) for gram in (K, L))
+    K, L = (KernelCenterer().fit_transform(gram[np.ix_(rows, rows)]) for gram in (K, L))
     size = float(np.linalg.norm(K) * np.linalg.norm(L))
     return float((K * L).sum() / size) if size else float("nan")

@@ -1,16 +1,16 @@
 """Stability of learned weights: refits, held-out gain, and dependence on the class label."""
 
 from dataclasses import dataclass
+from functools import partial
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state, indexable, resample
+from sklearn.utils.validation import _is_fitted
 
 from lokl._arrays import Array
 from lokl._parameters import check_choice
@@ -216,9 +216,7 @@ def weight_stability(
 
 def _fitted_weights(model: Any, X: Any, y: Any) -> tuple[list[str], Array]:
     """Return names of kernels and weights of a model; an unfitted model is fitted first."""
-    try:
-        check_is_fitted(last_step(model))
-    except NotFittedError:
+    if not _is_fitted(last_step(model)):
         model = clone(model).fit(X, y)
     estimator: Any = last_step(model)
     return estimator.kernel_names_, np.asarray(estimator.weights(transformed(model, X)))
@@ -226,19 +224,14 @@ def _fitted_weights(model: Any, X: Any, y: Any) -> tuple[list[str], Array]:
 
 def _refit(model: Any, X: Any, y: Any, how: str, rng: np.random.RandomState) -> Array:
     """Return the weights of a refit on other samples or with another seed."""
-    copy, rows = clone(model), np.arange(len(y))
+    copy, samples = clone(model), (X, y)
     if how == "seed":
         last_step(copy).set_params(random_state=int(rng.randint(2**31 - 1)))
     else:
-        classes = np.zeros(len(y), dtype=int)
-        if is_classifier(model):
-            classes = np.unique(np.asarray(y), return_inverse=True)[1]
-        for code in range(classes.max() + 1):
-            # Each class keeps its size, so that none is lost.
-            own = np.flatnonzero(classes == code)
-            rows[own] = rng.choice(own, len(own))
-    copy.fit(_safe_indexing(X, rows), _safe_indexing(y, rows))
-    return _fitted_weights(copy, X, y)[1]
+        # Each class keeps its size, so that none is lost.
+        classes = y if is_classifier(model) else None
+        samples = resample(X, y, random_state=rng, stratify=classes)
+    return _fitted_weights(copy.fit(*samples), X, y)[1]
 
 
 def leader_changed(weights: Array, refit: Array, tie: float = _TIE) -> Array:
@@ -269,8 +262,6 @@ def _held_out_scores(
     if isinstance(model, Pipeline):
         average = Pipeline([*clone(model).steps[:-1], (model.steps[-1][0], average)])
     options = {"cv": folds, "scoring": one_scorer(model, scoring), "error_score": "raise"}
-
-    def scores(candidate: Any) -> Any:
-        return capture_warnings(lambda: cross_val_score(candidate, X, y, **options))[0]
-
-    return np.array([scores(clone(model)), scores(average)]), folds
+    score = partial(cross_val_score, X=X, y=y, **options)
+    scores = [capture_warnings(score, candidate)[0] for candidate in (clone(model), average)]
+    return np.array(scores), folds

@@ -12,7 +12,7 @@ from lokl._arrays import Array, is_sparse
 from lokl._warnings import capture_warnings
 from lokl.base.estimator import KernelEstimator
 from lokl.kernels import Kernel
-from lokl.kernels.columns import resolve_columns
+from lokl.kernels.columns import present_rows, resolve_columns, take_columns
 
 Views = Mapping[str, Sequence[int]]
 
@@ -123,16 +123,12 @@ def weights_by_view(model: Any, X: Any, views: Sequence[KernelView]) -> Array:
 def present_in(model: Any, X: Any, views: Sequence[KernelView]) -> Array:
     """Return whether samples have each view; not if all columns of the view are NaN."""
     values = plain(X)
-    present = np.ones((values.shape[0], len(views)), dtype=bool)
+    if hasattr(model, "kernels_"):
+        return np.column_stack([present_rows(take_columns(values, v.columns)) for v in views])
     if is_sparse(values) or not np.isnan(values).any():
-        return present
-    if not hasattr(model, "kernels_"):
-        # The columns of the views are unknown; a missing view has no weight.
-        return np.asarray(weights_by_view(model, X, views) > 0)
-    for k, view in enumerate(views):
-        if view.columns:
-            present[:, k] = ~np.isnan(values[:, list(view.columns)]).all(axis=1)
-    return present
+        return np.ones((values.shape[0], len(views)), dtype=bool)
+    # The columns of the views are unknown; a missing view has no weight.
+    return np.asarray(weights_by_view(model, X, views) > 0)
 
 
 def last_step(model: Any) -> KernelEstimator:

@@ -25,7 +25,7 @@ class ConstantRegion:
     decision: Array  # (n_tasks,)
     probability: Array  # (n_classes,), empty for regression
 
-    def compute(self, output: str) -> Any:
+    def compute(self, output: str, X: Any, names: Sequence[str], bounded: bool) -> Any:
         """Return the value for every sample; weights and contributions of all kernels are 0."""
         if output in ("weights", "contributions"):
             return 0.0
@@ -214,9 +214,7 @@ class PartitionedModel:
                 total[region.rows] += values
         return total / len(self.trees) if len(self.trees) > 1 else total
 
-    def _region_output(self, output: str, model: Any, samples: Any, rows: Array) -> Any:
-        if isinstance(model, ConstantRegion):
-            return model.compute(output)
+    def _region_output(self, output: str, model: RegionModel, samples: Any, rows: Array) -> Any:
         bounded = len(self.trees) > 1 or self.trees[0].overlaps
         return model.compute(output, take(samples, rows), self.kernel_names, bounded)
 

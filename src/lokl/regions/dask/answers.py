@@ -92,12 +92,12 @@ def _call_on_blocks(model: Any, method: str, X: Any, client: Any) -> Any:
     check_is_fitted(model)
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} has no {method}")
-    X, cluster = graph.check_samples_collection(X), graph.Cluster(client)
+    cluster, blocks = graph.Cluster(client), graph.as_row_blocks(X, "X")
     with single_threaded():
         # A result without rows, which has the type and the columns of all others.
         empty = np.asarray(getattr(model, method)(_example_row(X)))[:0]
     size = 0 if cluster.client is None else graph.pickled_size(model)
-    array, blocks = graph.need_dask().array, graph.as_row_blocks(X, "X")
+    array = graph.need_dask().array
     if isinstance(model, RegionEstimator) and size > _LARGEST_MEMORY_SHARE * cluster.memory:
         results = _call_on_shards(cluster, model, method, blocks.parts, empty)
     else:
@@ -168,7 +168,7 @@ def split_model(model: PartitionedModel) -> tuple[list[tuple[int, slice]], list[
         for partition, models in enumerate(model.models)
         for group in graph.group_neighbours(map(graph.pickled_size, models), _SHARD_BYTES)
     ]
-    return ranges, [graph.SizedValue.of(_shard(model, *regions)) for regions in ranges]
+    return ranges, [graph.SizedValue(_shard(model, *regions)) for regions in ranges]
 
 
 def _shard(model: PartitionedModel, partition: int, regions: slice) -> PartitionedModel:

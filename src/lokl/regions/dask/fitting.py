@@ -7,7 +7,7 @@ import copy
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,14 +158,10 @@ def _training_blocks(
     blocks = [block for block in zip(starts, lengths, *columns, strict=True) if block[1]]
     n_counted = [block[1] for block in blocks]
     if sample_weight is not None:
-        n_counted = cluster.compute(_count_positive, [block[-1:] for block in blocks])
+        n_counted = cluster.compute(np.count_nonzero, [block[-1:] for block in blocks])
     if not any(n_counted):
         raise ValueError(ALL_ZERO)
     return blocks, n_counted, next(iter(target_shape), None)
-
-
-def _count_positive(weight: Any) -> int:
-    return int(np.count_nonzero(np.asarray(weight) > 0))
 
 
 def _sampled_rows(grower: TreeGrower, n_counted: Sequence[int]) -> list[Array]:
@@ -371,7 +367,7 @@ def call_in_batch(
         ]
 
     with single_threaded():
-        return graph.SizedValue.of(capture_warnings(call_all))
+        return graph.SizedValue(capture_warnings(call_all))
 
 
 class DaskRegions(RegionBackend):
@@ -401,13 +397,11 @@ class DaskRegions(RegionBackend):
     def map(
         self, function: RegionFunction, regions: Sequence[int] | None = None, at_a_time: int = 1
     ) -> list[Any]:
-        if regions is None:
-            groups = [(k, range(*ends)) for k, ends in enumerate(pairwise(self._firsts))]
-        else:
-            groups = [(bisect(self._firsts, r) - 1, range(r, r + 1)) for r in regions]
+        chosen = range(len(self.sizes)) if regions is None else regions
+        groups = groupby(chosen, lambda region: bisect(self._firsts, region) - 1)
         node = graph.shared(function)
         calls = [
-            (node, self._seed, self._batches[k], self._firsts[k], group) for k, group in groups
+            (node, self._seed, self._batches[k], self._firsts[k], [*group]) for k, group in groups
         ]
         if regions is None:
             # Only its own task may keep a batch on the workers from now on.

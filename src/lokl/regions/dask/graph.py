@@ -131,15 +131,13 @@ class RowBlocks(NamedTuple):
     width: tuple[int, ...]
 
 
-def check_samples_collection(X: Any) -> Any:
-    """Return a collection of samples whose blocks have all columns."""
+def _check_samples(X: Any) -> None:
+    """Raise ValueError unless samples are a collection with two axes."""
     dask = need_dask()
-    if isinstance(X, dask.array.Array):
+    if isinstance(X, dask.array.Array | dask.dataframe.DataFrame):
         if X.ndim != 2:
             raise ValueError(f"X must have two axes, samples and features, got shape {X.shape}")
-        return X.rechunk({1: -1}) if X.numblocks[1] != 1 else X
-    if isinstance(X, dask.dataframe.DataFrame):
-        return X
+        return
     raise ValueError(
         f"X must be a dask array or a dask data frame, got {type(X).__name__}; for samples in "
         "memory, call the methods of the model, or pass "
@@ -158,7 +156,7 @@ def as_row_blocks(values: Any, name: str) -> RowBlocks:
     """
     dask = need_dask()
     if name == "X":
-        values = check_samples_collection(values)
+        _check_samples(values)
     if isinstance(values, dask.dataframe.DataFrame | dask.dataframe.Series):
         parts = list(values.to_delayed())
         return RowBlocks(name, parts, [None] * len(parts), values.shape[1:])
@@ -244,22 +242,14 @@ class SizedValue:
     """Value that reports its pickled size, which Dask cannot see in objects, to the workers."""
 
     value: Any
-    n_bytes: int
-
-    @classmethod
-    def of(cls, value: Any) -> "SizedValue":
-        return cls(value, pickled_size(value))
 
     def __sizeof__(self) -> int:
-        return self.n_bytes
+        return pickled_size(self.value)
 
 
 def pickled_size(value: Any) -> int:
     """Return the bytes of a model when it is sent to another process, without copying arrays."""
+    cloudpickle = need("cloudpickle", "lokl.distributed")
     buffers: list[pickle.PickleBuffer] = []
-    try:
-        rest = len(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))
-    except Exception:
-        # Functions of an interactive session are pickled in another way, and are small.
-        return 0
+    rest = len(cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append))
     return rest + sum(buffer.raw().nbytes for buffer in buffers)
