@@ -246,12 +246,9 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
         if isinstance(self.class_weight, str):
             # Count samples with their weights, so that a weight of 2 equals a repeated row.
             counts = np.bincount(codes, weights=weight)
-            factors = np.divide(
-                weight.sum(),
-                (counts > 0).sum() * counts,
-                out=np.zeros_like(counts),
-                where=counts > 0,
-            )
+            # Classes without samples have an infinite count and the factor 0.
+            counts[counts == 0] = np.inf
+            factors = weight.sum() / (np.isfinite(counts).sum() * counts)
         else:
             named = dict(self.class_weight)
             factors = np.asarray(compute_class_weight(named, classes=classes, y=classes))
