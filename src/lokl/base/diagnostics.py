@@ -1,6 +1,6 @@
 """Checks of a finished fit: all warnings about data, kernels and gates, and non-finite results."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from lokl._arrays import Array, Samples, as_samples, evenly_spaced
 from lokl._threads import limit_blas_for
 from lokl._warnings import capture_warnings, warn_once
 from lokl.gates.base import normalized_weights
+from lokl.gram import GatedGram
 from lokl.kernels import Kernel
 from lokl.kernels.columns import take_columns
 from lokl.kernels.dot import median_squared_distance
-from lokl.solvers import Dual, Problem
+from lokl.solvers import Dual, Problem, Solution
 
 if TYPE_CHECKING:
     from lokl.base.model import Model
@@ -62,13 +63,17 @@ def _check_kernels(training: "Training", model: "Model") -> tuple[str, ...]:
 _WEAK = 2.0
 
 
-def warn_if_saturated(machines: Iterable[tuple[Problem, Dual, Callable[[], Array]]]) -> None:
+def warn_if_saturated(fits: Iterable[tuple[Sequence[Problem], Solution]]) -> None:
     """Warn if every machine predicts one class for all samples.
 
-    Each machine is given by its problem, its solution, and a function that returns the diagonal of
-    its Gram matrix, which is called only if needed. Machines without samples do not count.
+    Machines without samples do not count.
     """
-    trained = [machine for machine in machines if len(machine[1].coef)]
+    trained = [
+        (problem, dual, solution.gram)
+        for problems, solution in fits
+        for problem, dual in zip(problems, solution.duals, strict=True)
+        if len(dual.coef)
+    ]
     if trained and all(_is_saturated(*machine) for machine in trained):
         warn_once(
             "saturated",
@@ -78,7 +83,7 @@ def warn_if_saturated(machines: Iterable[tuple[Problem, Dual, Callable[[], Array
         )
 
 
-def _is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bool:
+def _is_saturated(problem: Problem, dual: Dual, gram: GatedGram) -> bool:
     """Return whether the smaller class is at its bound and all decisions have the same sign.
 
     Then no kernel sum reaches the margin, and the intercept alone predicts the larger class.
@@ -89,7 +94,7 @@ def _is_saturated(problem: Problem, dual: Dual, diag: Callable[[], Array]) -> bo
     up, down, cost = problem.upper > 0, problem.lower < 0, problem.bound
     if not np.isfinite(cost).all() or not up.any() or not down.any():
         return False
-    if float(diag().mean()) * float(cost.sum()) > _WEAK:
+    if float(gram.diag().mean()) * float(cost.sum()) > _WEAK:
         # Costs that differ much between the classes have the same effect, but on purpose.
         return False
     smaller = up if cost[up].sum() <= cost[down].sum() else down

@@ -373,8 +373,7 @@ class Training:
             Fitted attributes that only this method has.
         """
         gram = solution.gram
-        machines = zip(self.problems, solution.duals, strict=True)
-        warn_if_saturated((problem, dual, gram.diag) for problem, dual in machines)
+        warn_if_saturated([(self.problems, solution)])
         kernel = gram.kernel(gate, params, self.names if names is None else names)
         positions = np.flatnonzero((solution.coef != 0).any(axis=1))
         support = SupportSet.at(positions, self.samples, self.rows)

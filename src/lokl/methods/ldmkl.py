@@ -8,6 +8,7 @@ import numpy as np
 
 from lokl._arrays import Array, Samples
 from lokl.base import Classifier, Regressor, Training, setting, settings
+from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
 from lokl.gates.base import masked_softmax
@@ -19,7 +20,6 @@ from lokl.methods.single_kernel import (
     RegressedSuccess,
     SingleKernelFit,
     SuccessEstimator,
-    warn_if_all_saturated,
 )
 from lokl.solvers import Machines, Problem, Solution
 
@@ -171,7 +171,7 @@ class _LDMKL(SuccessEstimator):
 
     def _learn(self, training: Training) -> Vote:
         fits, _, success, regressors = self._learn_success(training)
-        warn_if_all_saturated(fits)
+        warn_if_saturated((single.problems, single.solution) for single in fits)
         g = softmax_weights(success, self.temperature, self.clip)
         # The weights of a sample without some views are divided among fewer kernels.
         seen = np.isfinite(success).sum(axis=1)

@@ -3,7 +3,7 @@
 Shared by SwMKL, LD-MKL, SAMKL and the trusted vote.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -13,7 +13,6 @@ import numpy as np
 from lokl._arrays import Array, Samples, weighted_quantile
 from lokl._threads import run_calls, threads_for
 from lokl.base import KernelEstimator, Training, setting, settings
-from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import Rule, one_of
 from lokl.gram import Expansion, GatedGram
@@ -73,15 +72,6 @@ class SingleKernelFit:
         problems = [problem.take(rows) for problem in training.problems]
         machines = cache.resume("machines", Machines(solver, problems), same_matrix=True)
         return cls(rows, gram, is_kept, problems, machines.solve(gram))
-
-
-def warn_if_all_saturated(fits: Iterable[SingleKernelFit]) -> None:
-    """Warn if the SVMs of all kernels predict one class for all samples."""
-    warn_if_saturated(
-        (problem, dual, fit.gram.diag)
-        for fit in fits
-        for problem, dual in zip(fit.problems, fit.solution.duals, strict=True)
-    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,45 +201,42 @@ class SuccessEstimator(KernelEstimator):
         """
         seed, targets = int(training.rng.randint(2**31 - 1)), training.targets
 
-        def fit_alone(i: int, solver: Solver) -> tuple[SingleKernelFit, Array]:
+        def fit(i: int, solver: Solver) -> tuple[SingleKernelFit, Array]:
             single = SingleKernelFit.of(training, i, solver)
-            solution, problems = single.solution, single.problems
-            if self.success == "train":
-                return single, solution.decision
-            folds = folds_for(problems, _FOLDS, seed)
-            return single, held_out_decisions(solver, single.gram, problems, folds, solution)
-
-        def fit_and_release(i: int, solver: Solver) -> tuple[SingleKernelFit, Array]:
-            single, decision = fit_alone(i, solver)
+            gram, problems, decision = single.gram, single.problems, single.solution.decision
+            if self.success == "cv":
+                folds = folds_for(problems, _FOLDS, seed)
+                decision = held_out_decisions(solver, gram, problems, folds, single.solution)
+            if training.is_classification:
+                return single, _correct(targets[single.rows], decision)
             if not single.kept:
-                single.gram.release()
+                gram.release()
             return single, np.abs(targets[single.rows] - decision).mean(axis=1)
 
         def learn(i: int, solver: Solver) -> tuple[SingleKernelFit, Array, Array, Expansion]:
-            if training.is_classification:
-                # SVMs and regressor use the same stored rows.
-                single, decision = fit_alone(i, solver)
-                success = _correct(targets[single.rows], decision)
-            else:
-                single, success = machines[i][0], self._closeness_of(machines[i][1], scale)
+            # In classification, SVMs and regressor use the same stored rows.
+            single, success = fit(i, solver) if fitted is None else fitted[i]
             return single, success, *self._regress(training, i, solver, single, success)
 
+        fitted = None
         if not training.is_classification:
-            # The scale of residuals depends on all kernels.
-            machines = for_each_kernel(training, self.n_jobs, fit_and_release)
-            residuals = np.concatenate([residual for _, residual in machines])
-            weight = np.concatenate([training.weight[single.rows] for single, _ in machines])
-            # If most residuals are zero, any other is large.
-            scale = max(weighted_quantile(residuals, weight, 0.5), 1e-12)
+            fitted = self._closeness_of(training, for_each_kernel(training, self.n_jobs, fit))
         learned = for_each_kernel(training, self.n_jobs, learn)
         fits, success, regressed, regressors = map(list, zip(*learned, strict=True))
         join = training.samples.by_kernel
         return fits, join(success, np.nan), join(regressed, -np.inf), RegressedSuccess(regressors)
 
-    def _closeness_of(self, residuals: Array, scale: float) -> Array:
+    def _closeness_of(
+        self, training: Training, fits: list[tuple[SingleKernelFit, Array]]
+    ) -> list[tuple[SingleKernelFit, Array]]:
+        """Replace the residuals of all kernels, which have a common scale, by success."""
         if self.closeness == "within":
-            return (residuals <= self.epsilon).astype(float)
-        return np.asarray(np.exp(-residuals / scale))
+            return [(single, (size <= self.epsilon).astype(float)) for single, size in fits]
+        sizes = np.concatenate([size for _, size in fits])
+        weight = np.concatenate([training.weight[single.rows] for single, _ in fits])
+        # If most residuals are zero, any other is large.
+        scale = max(weighted_quantile(sizes, weight, 0.5), 1e-12)
+        return [(single, np.exp(-size / scale)) for single, size in fits]
 
     def _regress(
         self, training: Training, i: int, solver: Solver, single: SingleKernelFit, success: Array

@@ -12,12 +12,13 @@ from scipy.special import log_softmax
 from lokl._arrays import Array, evenly_spaced, weighted_quantile
 from lokl._parameters import number_check
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
+from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, Rule, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
 from lokl.gram.gated_kernel import average_kernel
-from lokl.methods.single_kernel import SingleKernelFit, for_each_kernel, warn_if_all_saturated
+from lokl.methods.single_kernel import SingleKernelFit, for_each_kernel
 from lokl.methods.trusted_vote.evidence import (
     ClassOutcomes,
     EvidencePool,
@@ -223,7 +224,7 @@ class _TrustedVote(KernelEstimator):
         positions = np.unique(np.concatenate(support))
         positions = positions[np.argsort(training.rows[positions])]
         fits = [item.single for item in trained if item.single is not None]
-        warn_if_all_saturated(fits)
+        warn_if_saturated((single.problems, single.solution) for single in fits)
         return TrustedVote(
             experts=experts,
             support=SupportSet.at(positions, training.samples, training.rows),
