@@ -348,6 +348,5 @@ def _held_out_accuracies(
 
 def _silent_clone(estimator: Any) -> Any:
     """Return an unfitted copy that neither logs nor calls back."""
-    silent = {"verbose": 0, "callback": None}
-    names = silent.keys() & estimator.get_params(deep=False).keys()
-    return clone(estimator).set_params(**{name: silent[name] for name in names})
+    silent = clone(estimator).set_params(verbose=0)
+    return silent.set_params(callback=None) if hasattr(silent, "callback") else silent

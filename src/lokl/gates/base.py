@@ -366,10 +366,8 @@ class GroupGate(Gate):
         H = params[X]
         if present is None:
             return np.asarray(H)
-        kept = np.where(present, H, 0.0)
-        total = kept.sum(axis=1, keepdims=True)
         # If the group has weights only for views that the sample lacks, its views count equally.
-        shared = np.divide(kept, total, out=equal_weights(H.shape, present), where=total > 0)
+        shared = normalized_weights(np.where(present, H, 0.0), present)
         return np.where(present.all(axis=1, keepdims=True), H, shared)
 
     def pullback(self, X: Any, params: Array, H: Array, G: Array) -> Array:
@@ -435,13 +433,9 @@ def normalized_weights(weights: Array, present: Array | None) -> Array:
     whose views the sample has get equal weights.
     """
     total = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, total, out=equal_weights(weights.shape, present), where=total > 0)
-
-
-def equal_weights(shape: tuple[int, ...], present: Array | None) -> Array:
-    """Return equal weights of the kernels whose views a sample has; rows sum to one."""
-    present = np.ones(shape, dtype=bool) if present is None else present
-    return np.asarray(present / np.maximum(present.sum(axis=1, keepdims=True), 1))
+    available = np.ones(weights.shape) if present is None else present
+    equal = available / np.maximum(available.sum(axis=1, keepdims=True), 1)
+    return np.divide(weights, total, out=equal, where=total > 0)
 
 
 def fill_missing(X: Any) -> Any:

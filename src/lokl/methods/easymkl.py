@@ -8,7 +8,7 @@ from lokl.base import Classifier, Training, setting, settings
 from lokl.base.model import GatedMachine
 from lokl.base.settings import Rule
 from lokl.gates import WeightedGate
-from lokl.gates.base import EqualGates, apply_weights
+from lokl.gates.base import EqualGates, apply_weights, normalized_weights
 from lokl.gram import GatedGram
 from lokl.solvers import Solver, squared_hinge
 from lokl.solvers.solve import classification_loss
@@ -71,13 +71,11 @@ class EasyMKLClassifier(Classifier):
         gram = training.gram(base)
         # The weights do not depend on the cost.
         forms = training.cache.cached("forms", lambda: self._forms(training, gram))
-        total = float(forms.sum())
-        weights = forms / total if total > 0 else np.full(len(forms), 1.0 / len(forms))
-        params = weights[np.newaxis]
+        params = normalized_weights(forms[np.newaxis], None)
         solution = training.machines(resume="machines").solve(
             gram.regated(apply_weights(base, params))
         )
-        return training.model(gate, params, solution, weights_=weights)
+        return training.model(gate, params, solution, weights_=params[0])
 
     def _forms(self, training: Training, gram: GatedGram) -> Array:
         """Return the squared distance of the classes under every kernel, (n_kernels,)."""

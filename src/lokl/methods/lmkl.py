@@ -111,16 +111,17 @@ class _LMKL(IterativeEstimator):
         if columns is not None:
             positions = resolve_columns(columns, samples.table)
             return "input" if gating == "auto" else gating, positions
-        stored = [kernel for kernel in training.kernels if kernel.is_stored]
-        seen = _meaningful(samples.n_features, stored) if stored else np.arange(samples.n_features)
+        numbers = _row_numbers(training)
+        features = [j for j in range(samples.n_features) if j not in numbers]
         if gating == "auto":
-            gating = "kernel_pca" if seen is None or _few(training, len(seen)) else "input"
-        elif seen is None:
+            pca = not features or _few(training, len(features))
+            gating = "kernel_pca" if pca else "input"
+        elif not features:
             raise ValueError(
                 f"gating={gating!r} cannot look at row numbers of precomputed kernels; use "
                 "gating='kernel_pca', or add columns of features and give gate.on(columns)"
             )
-        return gating, seen if stored else None
+        return gating, np.array(features, dtype=np.intp) if numbers else None
 
     def _representation(self, training: Training, gating: Any, positions: Array | None) -> Any:
         """Return the input of the gate as a function of samples."""
@@ -145,14 +146,11 @@ def _few(training: Training, n_columns: int) -> bool:
     return bool(n_columns > training.weight.sum())
 
 
-def _meaningful(n_features: int, stored: list[Any]) -> Array | None:
-    """Return columns that are not row numbers of stored matrices, None if there are none."""
-    used = [kernel.columns_used() for kernel in stored]
-    if any(columns is None for columns in used):
-        return None
-    numbers = {column for columns in used for column in columns or ()}
-    rest = [j for j in range(n_features) if j not in numbers]
-    return np.array(rest, dtype=np.intp) if rest else None
+def _row_numbers(training: Training) -> set[int]:
+    """Return the columns that are row numbers of stored matrices."""
+    every = range(training.samples.n_features)
+    stored = (kernel.columns_used() for kernel in training.kernels if kernel.is_stored)
+    return {column for columns in stored for column in (every if columns is None else columns)}
 
 
 @settings

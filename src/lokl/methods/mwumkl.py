@@ -91,14 +91,13 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
             for problem in training.problems
         ]
         rounds = max(trace.last.solution.n_iter for trace in traces)
-        is_squared = self._loss(training.solver) == "squared_hinge"
         # Solvers with other losses train SVMs of their own on the learned kernel.
         if len(traces) == 1 and "hinge" not in training.solver.losses:
             learned = traces[0].last.params[0]
             return replace(traces[0].model(training, gate, weights_=learned), n_iter=rounds)
         weights = np.mean([trace.last.params for trace in traces], axis=0)
         shared = gram.regated(apply_weights(base, weights))
-        if is_squared:
+        if self._loss(training.solver) == "squared_hinge":
             solution, lower, gap = _squared_machines(training, shared, traces)
         else:
             # Another loss: only the SVMs themselves are certified.

@@ -8,7 +8,7 @@ from lokl._arrays import Array, Samples, evenly_spaced, sample_weight
 from lokl.base import Classifier, Training, settings
 from lokl.base.model import GatedMachine
 from lokl.gates import WeightedGate
-from lokl.gates.base import rescale_missing
+from lokl.gates.base import normalized_weights, rescale_missing
 from lokl.gram import Expansion, GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
@@ -138,6 +138,4 @@ def _has_negative(gram: GatedGram) -> bool:
 def _normalized(means: Array, signed: bool) -> Array:
     """Return class probabilities from mean similarities; equal if all densities are zero."""
     means = 0.5 * (1.0 + means) if signed else np.maximum(means, 0.0)
-    total = means.sum(axis=1, keepdims=True)
-    even = np.full_like(means, 1.0 / means.shape[1])
-    return np.asarray(np.divide(means, total, out=even, where=total > 0))
+    return normalized_weights(means, None)
