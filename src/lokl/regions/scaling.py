@@ -201,15 +201,9 @@ def minimize_error(errors: list[KernelRegressionError], unit: Array, threads: in
         calls = [partial(error.on_validation, relative * unit) for error in errors]
         return float(sum(run_calls(calls, threads)))
 
-    best = (validation(start), start)
-
-    def keep_best(relative: Array) -> None:
-        nonlocal best
-        error = validation(relative)
-        if error < best[0]:
-            best = (error, relative.copy())
-
+    visited = [start]
     # The type stubs of scipy do not cover these arguments.
     search: Any = partial(minimize, method="L-BFGS-B", jac=True)
-    search(training, start, callback=keep_best, options={"maxiter": _ROUNDS, "ftol": _GAIN})
-    return np.asarray(np.abs(best[1] * unit))
+    options = {"maxiter": _ROUNDS, "ftol": _GAIN}
+    search(training, start, callback=lambda x: visited.append(x.copy()), options=options)
+    return np.asarray(np.abs(min(visited, key=validation) * unit))

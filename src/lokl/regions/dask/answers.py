@@ -149,7 +149,7 @@ def _call_on_shards(
         outputs = [
             graph.task(_compute_shard)(shard, method, samples[k]) for k, shard in enumerate(futures)
         ]
-        results.append(graph.task(_combine_shards)(node, method, empty, block, samples, outputs))
+        results.append(graph.task(_combine_shards)(node, method, empty, block, outputs))
     return results
 
 
@@ -198,12 +198,15 @@ def _sort_samples(estimator: RegionEstimator, ranges: Any, X: Any) -> list[Any]:
     return result
 
 
-def _compute_shard(shard: graph.SizedValue, output: str, selected: Any) -> Array | None:
-    """Return the part of an output that the models of one shard compute."""
+def _compute_shard(
+    shard: graph.SizedValue, output: str, selected: Any
+) -> tuple[Array, Array] | None:
+    """Return the rows of a shard, and the part of an output that its models compute for them."""
     if selected is None:
         return None
+    rows, X, samples = selected
     with single_threaded():
-        return np.asarray(shard.value.mean(output, *selected[1:], 1))
+        return rows, np.asarray(shard.value.mean(output, X, samples, 1))
 
 
 def _combine_shards(
@@ -211,16 +214,14 @@ def _combine_shards(
     method: str,
     empty: Array,
     X: Any,
-    selected: Sequence[Any],
-    outputs: Sequence[Array | None],
+    outputs: Sequence[tuple[Array, Array] | None],
 ) -> Array:
-    """Return the result for a block, given the samples and the outputs of all shards."""
+    """Return the result for a block, given the rows and the outputs of all shards."""
     if X.shape[0] == 0:
         return empty
     total = np.zeros((X.shape[0], *estimator._model.shape(method)))
-    for part, values in zip(selected, outputs, strict=True):
-        if part is not None:
-            total[part[0]] += values
+    for rows, values in filter(None, outputs):
+        total[rows] += values
     estimator = copy.copy(estimator)
     estimator._model = replace(estimator._model, total=total)
     return np.asarray(getattr(estimator, method)(X))
