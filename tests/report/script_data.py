@@ -15,6 +15,4 @@ def unpacked(column):
     width, text = column["width"], column["text"]
     codes = np.array([int(text[k : k + width], 36) for k in range(0, len(text), width)], float)
     codes[codes == 36**width - 1] = np.nan
-    if "per" in column:
-        return np.asarray(codes / column["per"])
-    return np.asarray(column["from"] + column["step"] * codes)
+    return np.asarray(column["from"] + codes / column["per"])

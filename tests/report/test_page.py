@@ -13,7 +13,7 @@ from script_data import data_of, unpacked
 from study_cases import like_a_study
 
 from lokl.report import Interval, Report, render, write
-from lokl.report.page import pack_counts, pack_shares, pack_values
+from lokl.report.page import pack, pack_values
 
 VOID = {"meta", "input", "link", "br"}
 
@@ -149,9 +149,9 @@ def test_packed_numbers_come_back(values, codes):
     np.testing.assert_allclose(found, values, atol=0.51 * reach + 1e-12)
     whole = codes.draw(st.lists(st.integers(-1, 50_000), min_size=1, max_size=30))
     expected = [np.nan if code < 0 else code for code in whole]
-    np.testing.assert_array_equal(unpacked(pack_counts(np.array(whole))), expected)
+    np.testing.assert_array_equal(unpacked(pack(whole)), expected)
     parts = np.array(codes.draw(st.lists(st.floats(0, 1), min_size=1, max_size=30)))
-    np.testing.assert_allclose(unpacked(pack_shares(parts)), parts, atol=0.000501)
+    np.testing.assert_allclose(unpacked(pack(parts, 1000)), parts, atol=0.000501)
 
 
 def test_values_of_the_explanation_are_those_of_the_page():

@@ -61,14 +61,9 @@ def format_probability(value: float | None) -> str:
     return "" if value is None or not isfinite(value) else fixed(round(float(value), 3), 2)
 
 
-def share_places(n: int) -> int:
-    """Return the number of decimals of a share of n samples in percent."""
-    return 0 if n < 200 else 1
-
-
 def format_percent(value: float, n: int = 1000) -> str:
     """Return a share of n samples in percent."""
-    return fixed(100 * value, share_places(n))
+    return fixed(100 * value, 0 if n < 200 else 1)
 
 
 def format_any(value: Any) -> str:
@@ -93,17 +88,14 @@ def short(text: str, most: int) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Scores as percentages, or as they are.
+    """Scores as percentages, or as they are, with decimals chosen by their intervals.
 
     Attributes
     ----------
     percent : bool
-    digits : int or None
-        Number of decimals; None chooses it by the intervals.
     """
 
     percent: bool = True
-    digits: int | None = None
 
     @property
     def factor(self) -> float:
@@ -115,8 +107,6 @@ class Scale:
 
     def places(self, values: Iterable[Interval | None]) -> int:
         """Return the number of decimals that values of one column share."""
-        if self.digits is not None:
-            return self.digits
         known = [value for value in values if value is not None and isfinite(value.mean)]
         reaches = sorted(value.reach for value in known if value.reach > 0)
         if reaches:

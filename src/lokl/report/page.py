@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -24,21 +25,6 @@ _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js"
 _DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 # Steps of packed shares, and of packed values over their range.
 _SHARE_STEPS, _VALUE_STEPS = 1000, 40_000
-# Functions and constants of the templates.
-_TEMPLATE_NAMES = {
-    "any_text": formatting.format_any,
-    "colour_of": figures.colour_of,
-    "count": formatting.count,
-    "isfinite": isfinite,
-    "map_width": figures.MAP_WIDTH,
-    "percent": formatting.format_percent,
-    "probability": formatting.format_probability,
-    "seconds": formatting.format_seconds,
-    "short": formatting.short,
-    "strip_width": figures.STRIP_WIDTH,
-    "symbol": figures.symbol,
-    "symbols": figures.SYMBOLS,
-}
 # Neighbours of a sample that are listed.
 _NEIGHBOURS = 3
 
@@ -113,7 +99,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= _TEMPLATE_NAMES
+    environment.globals |= {"figures": figures, "formatting": formatting, "isfinite": isfinite}
     return environment
 
 
@@ -136,7 +122,7 @@ def _page_data(
     }
     if explanation is None or report.sample_map is None:
         return data
-    support, classes = report.sample_map.support, explanation.classes
+    support = report.sample_map.support
     return {
         **data,
         "ids": explanation.ids,
@@ -151,7 +137,10 @@ def _page_data(
         "familiar": FAMILIAR,
         "columns": _packed_columns(explanation, report.sample_map, samples),
         "support": support
-        and {"ids": support.ids, "truth": _pack_outcomes(support.truth, classes)},
+        and {
+            "ids": support.ids,
+            "truth": _outcome_packer(explanation)(class_codes(support.truth, explanation.classes)),
+        },
     }
 
 
@@ -159,110 +148,82 @@ def _packed_columns(
     explanation: Explanation, similar: SampleMap, samples: dict[str, Any]
 ) -> dict[str, Any]:
     """Return packed columns of values by sample, by sample and view, or by sample and class."""
-    classes, support = explanation.classes, similar.support
-    truth = np.full(len(explanation), None) if explanation.truth is None else explanation.truth
-    outcomes = {"truth": truth, "prediction": explanation.predictions, "alone": explanation.alone}
-    if explanation.runner_up is not None:
-        outcomes["runnerUp"] = explanation.runner_up
-    shares = {
-        "probabilities": explanation.probabilities,
-        "trust": explanation.trust_or_weights,
-        "aloneProbability": explanation.alone_probabilities,
-        "disagreement": explanation.disagreement,
-        "familiarity": explanation.familiarity,
-        "similarity": None if support is None else _padded(support.similarities, np.nan),
-    }
-    values = {
-        "contributions": explanation.contributions,
-        "baseValue": explanation.base_values,
-        "x": samples["at"][:, 0],
-        "y": samples["at"][:, 1],
-    }
-    counts = {
-        "absent": np.flatnonzero(~explanation.presence),
-        "order": samples["order"],
-        "rows": samples["trust"]["rows"] if samples["trust"] else np.empty(0),
-        "drawn": samples["drawn"],
-        "similar": _padded(similar.neighbours, -1),
-    }
+    outcomes = _outcome_packer(explanation)
+    support = similar.support
     return {
-        **{name: _pack_outcomes(labels, classes) for name, labels in outcomes.items()},
-        **{
-            name: None if own is None or not np.isfinite(own).any() else pack_shares(own)
-            for name, own in shares.items()
-        },
-        **{name: pack_values(own) for name, own in values.items()},
-        **{name: pack_counts(own) for name, own in counts.items()},
+        "truth": outcomes(explanation.truth_codes),
+        "prediction": outcomes(explanation.predicted_codes),
+        "runnerUp": None if explanation.is_regression else pack(explanation.runner_up_codes),
+        "alone": outcomes(explanation.alone_codes),
+        "probabilities": _pack_shares(explanation.probabilities),
+        "trust": _pack_shares(explanation.trust_or_weights),
+        "aloneProbability": _pack_shares(explanation.alone_probabilities),
+        "disagreement": _pack_shares(explanation.disagreement),
+        "familiarity": _pack_shares(explanation.familiarity),
+        "similarity": support and _pack_shares(_padded(support.similarities)),
+        "contributions": pack_values(explanation.contributions),
+        "baseValue": pack_values(explanation.base_values),
+        "x": pack_values(samples["at"][:, 0]),
+        "y": pack_values(samples["at"][:, 1]),
+        "absent": pack(np.flatnonzero(~explanation.presence)),
+        "order": pack(samples["order"]),
+        "rows": pack(samples["trust"]["rows"] if samples["trust"] else []),
+        "drawn": pack(samples["drawn"]),
+        "similar": pack(_padded(similar.neighbours)),
     }
 
 
-def _pack_outcomes(labels: Any, classes: Array | None) -> dict[str, Any]:
-    """Pack class labels as positions in `classes`, or targets as values."""
-    codes = class_codes(labels, classes)
-    return pack_values(codes) if classes is None else pack_counts(codes)
+def _outcome_packer(explanation: Explanation) -> Callable[[Any], dict[str, Any]]:
+    """Return the function that packs positions of classes, or targets."""
+    return pack_values if explanation.is_regression else pack
 
 
-def _padded(rows: list[list[Any]], blank: float) -> Array:
+def _padded(rows: list[list[Any]]) -> Array:
     n = _NEIGHBOURS
-    return np.array([[*row[:n], *[blank] * (n - len(row))] for row in rows], dtype=float)
+    return np.array([[*row[:n], *[np.nan] * (n - len(row))] for row in rows], dtype=float)
 
 
-def pack(codes: Any, width: int) -> str:
-    """Return whole numbers as text of fixed width to the base 36, so that any of them can be found.
-
-    NaN and negative numbers become the largest value, which means unknown.
-    """
-    largest = 36**width - 1
-    codes = np.asarray(codes, dtype=float).ravel()
-    known = np.isfinite(codes) & (codes >= 0)
-    whole = np.where(known, codes, largest).astype(np.int64)
-    if known.any() and whole[known].max() >= largest:
-        raise ValueError(f"{whole[known].max()} needs more than {width} digits to the base 36")
-    digits = [whole // 36**power % 36 for power in range(width - 1, -1, -1)]
-    return "".join(_DIGITS[np.column_stack(digits)].ravel().tolist())
-
-
-def pack_counts(codes: Any) -> dict[str, Any]:
-    """Pack whole numbers, -1 for unknown, with as few digits as they need.
+def pack(values: Any, per: float = 1.0, low: float = 0.0) -> dict[str, Any]:
+    """Return numbers as text of fixed width to the base 36, so that any of them can be found.
 
     Parameters
     ----------
-    codes : array of int
+    values : array
+    per : float
+        Steps in 1: a number is stored as the number of steps from `low`.
+    low : float
+        Lower numbers, like NaN, become the largest number that fits, which means unknown.
 
     Returns
     -------
     column : dict
-        "text", see :func:`pack`, "width" of a number in it, and "per", the units of 1.
+        "text", "width" of a number in it, "per", and "from", the lowest number.
     """
-    codes = np.asarray(codes)
-    top = float(codes.max()) if codes.size else 0.0
+    steps = np.round((np.asarray(values, dtype=float).ravel() - low) * per)
+    known = np.isfinite(steps) & (steps >= 0)
     width = 1
-    while 36**width - 1 <= top:
+    while 36**width - 1 <= steps[known].max(initial=0.0):
         width += 1
-    return {"width": width, "per": 1, "text": pack(codes, width)}
-
-
-def pack_shares(values: Any) -> dict[str, Any]:
-    """Pack numbers between 0 and 1, in thousandths."""
-    steps = np.round(_SHARE_STEPS * np.clip(np.asarray(values, dtype=float), 0.0, 1.0))
-    return {"width": 2, "per": _SHARE_STEPS, "text": pack(steps, 2)}
+    codes = np.where(known, steps, 36**width - 1).astype(np.int64)
+    digits = [codes // 36**power % 36 for power in reversed(range(width))]
+    text = "".join(_DIGITS[np.column_stack(digits)].ravel().tolist())
+    return {"width": width, "per": per, "from": low, "text": text}
 
 
 def pack_values(values: Any) -> dict[str, Any]:
-    """Pack any numbers, in steps of a forty-thousandth of their range.
-
-    Returns
-    -------
-    column : dict
-        "text", see :func:`pack`, "width" of a number in it, "step", the value of one unit, and
-        "from", the lowest value.
-    """
-    values = np.asarray(values, dtype=float)
-    finite = values[np.isfinite(values)]
+    """Pack any numbers, in steps of a forty-thousandth of their range."""
+    finite = np.asarray(values)[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    step = (high - low) / _VALUE_STEPS or 1.0
-    text = pack(np.round((values - low) / step), 3)
-    return {"width": 3, "step": step, "from": low, "text": text}
+    # Steps of a narrower range would have no finite reciprocal.
+    per = _VALUE_STEPS / (high - low) if high - low > 1e-300 else 1.0
+    return pack(values, per, low)
+
+
+def _pack_shares(values: Any) -> dict[str, Any] | None:
+    """Pack numbers between 0 and 1, in thousandths; None if all are unknown."""
+    if values is None or not np.isfinite(values).any():
+        return None
+    return pack(np.clip(values, 0.0, 1.0), _SHARE_STEPS)
 
 
 def _safe_json(data: Any) -> str:

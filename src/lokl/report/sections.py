@@ -20,7 +20,6 @@ from lokl.report.formatting import (
     count,
     format_percent,
     format_probability,
-    share_places,
 )
 from lokl.report.reliability import Reliability, mean_interval
 
@@ -380,7 +379,7 @@ def headline_values(
             yield _score_tile(scale, baseline.score, "the best baseline", baseline.name)
     elif found is not None:
         label = "right" if report.classes else "mean error"
-        yield _score_tile(_score_scale(report, formatter, found), found.score, label)
+        yield _score_tile(Scale(bool(report.classes)), found.score, label)
     explanation = report.explanation
     if explanation is None:
         return
@@ -408,13 +407,6 @@ def _score_tile(
     return scale.mean(score) + scale.unit, label, "; ".join(detail), ""
 
 
-def _score_scale(report: Report, formatter: Formatter, found: Reliability) -> Scale:
-    """Return the scale of the share of correct predictions, or of the mean error."""
-    if report.classes:
-        return Scale(True, share_places(found.n_samples))
-    return Scale(False, formatter.value_places)
-
-
 def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> str:
     """Return the verdict of the report, or two sentences made from its content.
 
@@ -431,7 +423,7 @@ def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> 
     if found is None:
         n = count(len(explanation), "sample")
         return f"Predictions for {n}. Their truth is unknown, so accuracy cannot be estimated."
-    score = _score_scale(report, formatter, found).with_limits(found.score)
+    score = Scale(bool(report.classes)).with_limits(found.score)
     n = count(found.n_samples, "sample")
     if report.classes:
         counts = found.confusion.sum(axis=1)

@@ -25,7 +25,7 @@ const read = (column) => {
       const sign = text.charCodeAt(at);
       code = 36 * code + sign - (sign < 58 ? 48 : 87);
     }
-    values[k] = code === unknown ? NaN : column.per ? code / column.per : column.from + column.step * code;
+    values[k] = code === unknown ? NaN : column.from + code / column.per;
   }
   return values;
 };
