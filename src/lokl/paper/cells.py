@@ -251,29 +251,28 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
 
 
-def _split_names(what: str, values: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Split lists at commas; a known name that contains a comma stays whole.
+def _chosen_names(what: str, values: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the known names in lists with commas; a name that contains a comma stays whole.
 
     Parameters
     ----------
     what : str
-        Kind of the names, for the error about lists without a name.
-    values : sequence of str
-    known : iterable of str
+        Kind of the names, for errors.
+    values, known : sequences of str
     """
     whole = {name.casefold() for name in known}
     lists = ([value] if value.casefold() in whole else value.split(",") for value in values)
     names = [name.strip() for parts in lists for name in parts if name.strip()]
     if not names:
         raise ValueError(f"{list(values)} names no {what}; choose among {', '.join(known)}")
-    return names
+    return [nearest(what, name, known) for name in names]
 
 
 def paper_names(sets: Sequence[str] | None) -> list[str]:
     """Return the paper's names of data sets, which may be given by their file names."""
     files = {value.name: name for name, value in SETS.items()}
-    names = _split_names("data set", list(SETS) if sets is None else sets, (*SETS, *files))
-    return [files.get(name) or nearest("data set", name, SETS) for name in names]
+    names = _chosen_names("data set", list(SETS) if sets is None else sets, (*SETS, *files))
+    return [files.get(name, name) for name in names]
 
 
 def named_readings(name: str) -> tuple[str, ...]:
@@ -329,10 +328,7 @@ def make_cells(
     spec = TABLES[nearest("table", table, TABLES)]
     solver = nearest("solver", spec.solver if solver is None else solver, SOLVERS)
     given = spec.columns if methods is None else methods
-    columns = [
-        nearest("method", name, METHOD_NAMES)
-        for name in _split_names("method", given, METHOD_NAMES)
-    ]
+    columns = _chosen_names("method", given, METHOD_NAMES)
     chosen = [nearest("dictionary", name, DICTIONARIES) for name in dictionaries or ()]
     for gamma in gammas or ():
         nearest("gamma", f"{gamma:g}", [f"{width:g}" for width in GAMMAS])
@@ -358,7 +354,7 @@ def make_cells(
 
 
 def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> list[Cell]:
-    """Return the cells of a table that have a record, with any split and, by default, any width.
+    """Return the cells of a table that have a record, with any split and, by default, all widths.
 
     Parameters
     ----------
@@ -372,14 +368,8 @@ def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> li
     cells : list of Cell
         In the order of :func:`make_cells`.
     """
-    gammas = settings.get("gammas")
-
-    def kind(cell: Cell) -> Cell:
-        return replace(cell, gamma=None, split=0)
-
+    settings["gammas"] = settings.get("gammas") or GAMMAS
     wanted = make_cells(table, repeats=1, **settings)
-    order = {kind(cell): index for index, cell in enumerate(wanted)}
-    found = [cell for record in records if kind(cell := Cell.of(record)) in order]
-    if gammas:
-        found = [cell for cell in found if cell.gamma in gammas]
-    return sorted(found, key=lambda cell: (order[kind(cell)], cell.gamma or 0.0, cell.split))
+    order = {cell: index for index, cell in enumerate(wanted)}
+    found = [cell for record in records if replace(cell := Cell.of(record), split=0) in order]
+    return sorted(found, key=lambda cell: (order[replace(cell, split=0)], cell.split))

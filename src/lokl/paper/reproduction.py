@@ -5,6 +5,7 @@ import json
 import math
 import os
 import platform
+import re
 import shlex
 import sys
 import time
@@ -59,11 +60,8 @@ def environment() -> dict[str, object]:
 
 def _processor() -> str:
     """Return the model name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    path = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", path.read_text()) if path.exists() else []
     return names[0] if names else platform.processor()
 
 
