@@ -166,6 +166,7 @@ def _packed_columns(
         "x": pack_values(samples["at"][:, 0]),
         "y": pack_values(samples["at"][:, 1]),
         "absent": pack(np.flatnonzero(~explanation.presence)),
+        "lead": pack(samples["lead"]),
         "order": pack(samples["order"]),
         "rows": pack(samples["trust"]["rows"] if samples["trust"] else []),
         "drawn": pack(samples["drawn"]),

@@ -42,35 +42,31 @@ class Column:
     ----------
     values : iterable of Interval or None
     scale : Scale
-    also : iterable of float
-        Other numbers that the axis contains.
     near_best : bool
         Whether a few values far below the others may lie outside, so as not to squeeze the rest.
     bounds : (float, float)
         Ends of intervals outside are moved to them.
-    mark : float, optional
-        Position of a thin line to compare values with.
+    mark : float
+        Position of a thin line on the axis to compare values with; NaN for none.
     """
 
     def __init__(
         self,
         values: Iterable[Interval | None],
         scale: Scale,
-        also: Iterable[float] = (),
         *,
         near_best: bool = False,
         bounds: tuple[float, float] = (-inf, inf),
-        mark: float | None = None,
+        mark: float = nan,
     ):
-        self.scale, self.bounds = scale, bounds
-        self.mark = mark if mark is not None and isfinite(mark) else None
+        self.scale, self.bounds, self.mark = scale, bounds, mark
         self.values = [value for value in map(self.shown, values) if value is not None]
         ends = [end for value in self.values for end in value]
         if near_best and self.values:
             lowest = _lowest_drawn(self.values)
             ends = [max(end, lowest) for end in ends]
         self.places = scale.places(self.values)
-        self.axis = Axis.over([*ends, *also], scale.factor)
+        self.axis = Axis.over([*ends, mark], scale.factor)
 
     def shown(self, value: Interval | None) -> Interval | None:
         """Return a value with an interval that ends at the bounds; None without a value."""
@@ -123,7 +119,7 @@ def best_baseline(report: Report) -> LeaderboardEntry | None:
 def _score_options(report: Report, scale: Scale) -> dict[str, Any]:
     """Return the bounds of scores, and the score of the chosen model, for columns of scores."""
     chosen = chosen_row(report)
-    mark = None if chosen is None or chosen.score is None else chosen.score.mean
+    mark = nan if chosen is None or chosen.score is None else chosen.score.mean
     return {"bounds": (0.0, 1.0) if scale.percent else (-inf, inf), "mark": mark}
 
 
@@ -140,7 +136,7 @@ def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] 
     if not rows:
         return None
     options = _score_options(report, scale)
-    ahead = Column([row.ahead for row in rows], scale, [0.0], near_best=True, mark=0.0)
+    ahead = Column([row.ahead for row in rows], scale, near_best=True, mark=0.0)
     return {
         "score": Column([row.score for row in rows], scale, near_best=True, **options),
         "ahead": ahead if ahead.values else None,
@@ -161,7 +157,6 @@ def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None
     if not views:
         return None
     options = _score_options(report, scale)
-    also = [] if options["mark"] is None else [options["mark"]]
     sizes, shares = [Interval(nan)] * len(views), [nan] * len(views)
     if explanation is not None:
         rows = list(enumerate(explanation.presence.T))
@@ -172,9 +167,9 @@ def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None
     return {
         "sizes": sizes,
         "shares": shares,
-        "alone": Column([view.alone for view in views], scale, also, **options),
-        "contribution": Column(sizes, Scale(False), [0.0], bounds=(0.0, inf), mark=0.0),
-        "loss": Column([view.loss for view in views], scale, [0.0], mark=0.0),
+        "alone": Column([view.alone for view in views], scale, **options),
+        "contribution": Column(sizes, Scale(False), bounds=(0.0, inf), mark=0.0),
+        "loss": Column([view.loss for view in views], scale, mark=0.0),
         "sets": Column([subset.score for subset in report.subsets], scale, **options),
     }
 
@@ -335,7 +330,7 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
         "parity": None if n_classes else _parity_plot(explanation),
         "risk": _risk_plot(found, scale) if found.risk else None,
         "points": np.flatnonzero(explanation.known)[evenly_spaced(found.n_samples, _DOTS)],
-        "risks": Column([value for _, value in found.risk], scale, [0.0]),
+        "risks": Column([value for _, value in found.risk], scale),
         "patterns": Column([score for _, _, score in found.patterns], scale, mark=found.score.mean),
         "confusion": confusion.tolist(),
         "shades": np.round(100 * confusion / totals).astype(int).tolist(),

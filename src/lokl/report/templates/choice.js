@@ -9,7 +9,7 @@ const tellAll = () => watchers.forEach((watch) => watch());
 const tests = {
   truth: (k, value) => (value === "-1" ? !known(columns.truth[k]) : columns.truth[k] === Number(value)),
   predicted: (k, value) => columns.prediction[k] === Number(value),
-  lead: (k, value) => lead[k] === Number(value),
+  lead: (k, value) => columns.lead[k] === Number(value),
   answer: (k, value) => (value === "unknown" ? !known(columns.truth[k]) : isWrong(k) === (value === "wrong")),
   views: (k, value) => differ(k) >= data.disagree === (value === "disagree"),
   from: (k, value) => known(columns.truth[k]) && predictedProbability(k) >= Number(value) - 1e-9,

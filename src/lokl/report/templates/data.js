@@ -56,12 +56,4 @@ const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.tr
 const differ = (k) => (columns.disagreement ? columns.disagreement[k] : NaN);
 const predictedProbability = (k) => (columns.probabilities ? columns.probabilities[k * names.length + columns.prediction[k]] : NaN);
 const offBy = (k) => Math.abs(columns.truth[k] - columns.prediction[k]);
-const lead = new Uint16Array(n);
-for (let k = 0; k < n; k++) {
-  let most = -Infinity;
-  for (let view = 0; view < m; view++) {
-    const own = columns.contributions[k * m + view], size = names.length ? own : Math.abs(own);
-    if (has(k, view) && size > most) { most = size; lead[k] = view; }
-  }
-}
 const colourOf = (view) => `v${view % data.colours}` + (Math.floor(view / data.colours) % 2 ? " hollow" : "");

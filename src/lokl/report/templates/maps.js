@@ -96,7 +96,7 @@ if (n) {
   const [low, high] = [sorted[0], sorted[sorted.length - 1]];
   const step = (share) => "c" + Math.min(Math.floor(8 * share), 7);
   const colours = {
-    lead: (k) => colourOf(lead[k]),
+    lead: (k) => colourOf(columns.lead[k]),
     class: (k) => (!known(values[k]) ? "fine" : names.length ? "c" + values[k] : step((values[k] - low) / (high - low || 1))),
     error: (k) => (!known(columns.truth[k]) ? "fine" : names.length ? (isWrong(k) ? "bad" : "fine") : step(offBy(k) / largest)),
   };
