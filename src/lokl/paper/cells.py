@@ -240,15 +240,12 @@ def nearest(what: str, name: str, known: Iterable[str]) -> str:
     name : str
     known : iterable of str
     """
-    known = list(known)
-    if name in known:
-        return name
     folded = {other.lower(): other for other in known}
     if name.lower() in folded:
         return folded[name.lower()]
-    close = get_close_matches(name, known) or get_close_matches(name.lower(), folded)
-    hint = f"did you mean {folded.get(close[0], close[0])!r}?" if close else "choose one of"
-    raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(known)})")
+    close = get_close_matches(name.lower(), folded)
+    hint = f"did you mean {folded[close[0]]!r}?" if close else "choose one of"
+    raise ValueError(f"unknown {what} {name!r}; {hint} ({', '.join(folded.values())})")
 
 
 def _chosen_names(what: str, values: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -137,8 +137,8 @@ def build(
     """
     import lokl
 
-    default = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
-    how: Any = _ALWAYS.get(method, default)
+    usual = None if dictionary in _RAW else _USUAL.get(method, "mean_diag")
+    how: Any = _ALWAYS.get(method, usual)
     kernels = DICTIONARIES[dictionary](gamma or 1.0)
     if how is not None:
         kernels = [kernel.normalized(how) for kernel in kernels]

@@ -216,17 +216,16 @@ class Reproduction:
             self.cells = self._cells_with_records()
             return
         readings = named_readings(reading or "paper")
+        settings = {**settings, "readings": readings, "repeats": repeats}
         cells = {
-            part: make_cells(
-                table, selection=how, repeats=repeats, readings=readings, **self._settings
-            )
+            part: make_cells(table, selection=how, **settings)
             for part, (table, how) in self._parts.items()
         }
         needed = {cell.data for part in cells.values() for cell in part}
         self.unavailable = fetch_missing(needed, download)
         self.cells = {
-            part: [cell for cell in cells[part] if cell.data not in self.unavailable]
-            for part in cells
+            part: [cell for cell in own if cell.data not in self.unavailable]
+            for part, own in cells.items()
         }
 
     def _file_name(self, table: str, selection: str) -> str:
@@ -265,8 +264,8 @@ class Reproduction:
     def _recorded(self, table: str, selection: str) -> list[Cell]:
         """Return the finished cells of a table with the settings of this reproduction."""
         settings = {"readings": self._shown_readings, "selection": selection, **self._settings}
-        cells = recorded_cells(table, self.records, **settings)
-        return [cell for cell in cells if cell in self.records]
+        finished = [record for record in self.records if record["error"] is None]
+        return recorded_cells(table, finished, **settings)
 
     def version_warnings(self) -> list[str]:
         """Return warnings about data sets that differ from the known versions.
@@ -352,19 +351,23 @@ class Reproduction:
         """
         # Without matplotlib, fail before minutes of measurements rather than after.
         pyplot()
+        shown: dict[str, Any] = {}
         if figure == "figure1":
-            return {"name": figure, "files": _write_figure(self.folder, figure, figure1())}
-        if figure == "agreement":
-            return self._draw_agreement()
-        sets = paper_names(self._settings.get("sets"))
-        unavailable = fetch_missing({SETS[name].name for name in sets}, self._download)
-        measured = measure_memory([name for name in sets if SETS[name].name not in unavailable])
-        replace_file(self.folder / f"{figure}.json", json.dumps(measured, indent=1).encode())
-        files = _write_figure(self.folder, figure, figure2(measured))
-        return {"name": figure, "measured": measured, "files": files}
+            drawn = figure1()
+        elif figure == "figure2":
+            sets = paper_names(self._settings.get("sets"))
+            unavailable = fetch_missing({SETS[name].name for name in sets}, self._download)
+            measured = measure_memory([name for name in sets if SETS[name].name not in unavailable])
+            replace_file(self.folder / f"{figure}.json", json.dumps(measured, indent=1).encode())
+            shown, drawn = {"measured": measured}, figure2(measured)
+        else:
+            tables = self._recorded_tables()
+            counts = {table.name: [asdict(own) for own in table.agreement()] for table in tables}
+            shown, drawn = {"agreement": counts}, agreement_figure(tables)
+        return {"name": figure, **shown, "files": _write_figure(self.folder, figure, drawn)}
 
-    def _draw_agreement(self) -> dict[str, Any]:
-        """Draw the recorded results of all tables."""
+    def _recorded_tables(self) -> list[PaperTable]:
+        """Return all tables that have recorded results."""
         cells = {table: self._recorded(table, "paper") for table in TABLES}
         tables = [
             make_table(table, self.records.of(found), self._ties)
@@ -376,9 +379,7 @@ class Reproduction:
                 f"{self.records.path} has no records with these settings to compare with the "
                 "published numbers; run a table first"
             )
-        counts = {table.name: [asdict(own) for own in table.agreement()] for table in tables}
-        files = _write_figure(self.folder, "agreement", agreement_figure(tables))
-        return {"name": "agreement", "agreement": counts, "files": files}
+        return tables
 
 
 def _tables_and_selections(name: str, selection: str | None) -> list[tuple[str, str]]:

@@ -260,7 +260,9 @@ def make_table(table: str, records: Iterable[Record], ties: str = "smallest") ->
         key = (record["data"], record["method"], record["reading"])
         groups.setdefault(key, []).append(record)
     entries = [_entry(table, *key, group, largest) for key, group in groups.items()]
-    return PaperTable(table, spec.title, _mark_best(entries, lower=spec.quantity == "support"))
+    lower = spec.quantity == "support"
+    marked = [replace(entry, bold=_is_best(entry, entries, lower)) for entry in entries]
+    return PaperTable(table, spec.title, marked)
 
 
 # Names of data sets in the paper, by their names here.
@@ -350,17 +352,19 @@ def _best_setting(group: list[Record], largest: bool) -> list[Record]:
     return max(settings.values(), key=rank, default=[])
 
 
-def _mark_best(entries: list[Entry], *, lower: bool) -> list[Entry]:
-    """Set bold by the paper's rule: ahead of all others of the reading by both deviations."""
-    marked = []
-    for entry in entries:
-        others = [
-            (e.mean, e.spread or 0.0)
-            for e in entries
-            if (e.set, e.reading) == (entry.set, entry.reading)
-            and e is not entry
-            and e.mean is not None
-        ]
-        ahead = entry.mean is not None and is_ahead(entry.mean, entry.spread or 0.0, others, lower)
-        marked.append(replace(entry, bold=bool(others) and ahead))
-    return marked
+def _is_best(entry: Entry, entries: list[Entry], lower: bool) -> bool:
+    """Whether an entry is ahead of all others of the set and reading by the paper's rule.
+
+    Parameters
+    ----------
+    entry : Entry
+    entries : list of Entry
+    lower : bool
+        Whether smaller values are better.
+    """
+    key = (entry.set, entry.reading)
+    rivals = [e for e in entries if (e.set, e.reading) == key and e is not entry]
+    others = [(e.mean, e.spread or 0.0) for e in rivals if e.mean is not None]
+    if entry.mean is None or not others:
+        return False
+    return is_ahead(entry.mean, entry.spread or 0.0, others, lower)
