@@ -23,7 +23,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -118,7 +117,6 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> bool((again.decision_function(X) == model.decision_function(X)).all())
     True
     """
-    need("skops.io", "lokl.save")
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"only estimators can be saved, got {type(model).__name__}")
     try:
@@ -152,7 +150,6 @@ def load(path: str | PathLike[str]) -> Any:
     OSError
         The file cannot be read.
     """
-    need("skops.io", "lokl.load")
     about, content = _read(path)
     try:
         return from_bytes(content)
@@ -196,7 +193,8 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], bytes]:
 
 def pack(about: dict[str, Any], model: bytes) -> bytes:
     """Return the content of a file."""
-    description = json.dumps({"format": FORMAT, **about}, indent=1, ensure_ascii=False).encode()
+    about = {"format": FORMAT, **about}
+    description = json.dumps(about, indent=1, ensure_ascii=False, default=_plain).encode()
     checksum = _digest(description, model).encode()
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -400,27 +398,24 @@ def _full_name(value: Any) -> str:
 
 
 def describe(model: Any) -> dict[str, Any]:
-    """Return settings, input, target and environment of a fitted model as plain values."""
+    """Return settings, input, target and environment of a fitted model."""
     layers = list(_layers(model))
-    names, columns = getattr(layers[-1], "feature_names_in_", None), kernel_columns(layers[-1])
-    views: Any = columns and {
-        view: [int(c) if names is None else str(names[c]) for c in used]
-        for view, used in columns.items()
-    }
+    settings = layers[-1].get_params(deep=False).items()
+    views = kernel_columns(layers[-1], getattr(layers[-1], "feature_names_in_", None))
     return {
         "lokl": __version__,
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": [type(layer).__name__ for layer in layers],
-        "settings": _settings(layers[-1]),
+        "settings": {name: shortened(repr(v), _MAX_SETTING_LENGTH) for name, v in settings},
         "input": {
             "n_features": _first(layers, "n_features_in_"),
-            "columns": _plain(_first(layers, "feature_names_in_")),
+            "columns": _first(layers, "feature_names_in_"),
             "kinds": _first(layers, "kinds_"),
             "views": _first(layers, "views_") or views,
         },
         "target": {
             "name": _first(layers, "target_name_"),
-            "classes": _plain(_first(layers, "classes_")),
+            "classes": _first(layers, "classes_"),
         },
         "environment": {"system": system(), **versions(), "skops": version_of("skops")},
     }
@@ -450,16 +445,6 @@ def _first(layers: list[Any], name: str) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _settings(model: Any) -> dict[str, str]:
-    settings = model.get_params(deep=False).items()
-    return {name: shortened(repr(value), _MAX_SETTING_LENGTH) for name, value in settings}
-
-
-def _plain(values: Any) -> Any:
-    """Return values that JSON can represent."""
-    if values is None:
-        return None
-    if isinstance(values, list):  # classes of several outputs
-        return [_plain(part) for part in values]
-    items = np.asarray(values).tolist()
-    return [v if isinstance(v, str | int | float | bool | None) else str(v) for v in items]
+def _plain(value: Any) -> Any:
+    """Return arrays and numpy's numbers as values that JSON can represent, others as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

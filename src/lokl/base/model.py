@@ -1,7 +1,7 @@
 """Model protocol, SVMs on one gated kernel, and fitted attributes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ClassVar, TypeVar
@@ -205,15 +205,17 @@ class GatedMachine(Model):
 _INNER = ("best_estimator_", "estimator_")
 
 
-def kernel_columns(model: Any) -> dict[str, tuple[int, ...]] | None:
+def kernel_columns(model: Any, names: Sequence[str] | None) -> dict[str, list[Any]] | None:
     """Return the columns of each kernel of a fitted model, by the name of the kernel.
 
-    None unless the model has kernels and each of them is a view.
+    None unless the model has kernels and each of them is a view. Columns are positions if their
+    names are not known.
     """
     kernels = getattr(model, "kernels_", None)
     if not kernels or not all(kernel.is_view for kernel in kernels):
         return None
-    columns = (kernel.columns_used() or () for kernel in kernels)
+    used = [map(int, kernel.columns_used() or ()) for kernel in kernels]
+    columns = [[j if names is None else str(names[j]) for j in positions] for positions in used]
     return dict(zip(model.kernel_names_, columns, strict=True))
 
 

@@ -37,9 +37,9 @@ def schema_of(model: Any) -> "TablePreparation":
 def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
     """Return the columns of each kernel if each kernel is a view, otherwise one view of all."""
     for layer, _ in model_layers(model):
-        views = kernel_columns(layer)
+        views = kernel_columns(layer, names)
         if views and len(views) > 1:
-            return {view: [names[column] for column in used] for view, used in views.items()}
+            return views
     return {"all columns": names}
 
 
