@@ -133,7 +133,7 @@ def test_corrupted_views(how, share, seed):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"how": "burn"}, "swap, noise, missing, got 'burn'"),
+        ({"how": "burn"}, "'swap', 'noise', 'missing', got 'burn'"),
         ({"share": 1.5}, "between 0 and 1, got 1.5"),
         ({"y": np.zeros(60)}, "swap"),
         ({"y": np.zeros(3)}, r"shapes \(60, 12\) and \(3,\)"),

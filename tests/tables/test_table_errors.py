@@ -36,7 +36,7 @@ def test_a_missing_file(tmp_path):
 
 
 def test_a_name_that_is_nearly_that_of_a_data_set():
-    check_error(["digitss"], "digitss", "digits?")
+    check_error(["digitss"], "digitss", "did you mean digits")
 
 
 def test_a_folder(tmp_path):

@@ -8,6 +8,7 @@ from sklearn import datasets
 from sklearn.utils import check_random_state
 
 from lokl._arrays import Array
+from lokl._parameters import check_choice
 
 
 def make_two_regions(
@@ -175,14 +176,13 @@ def digit_views() -> dict[str, Any]:
         "spectrum": np.abs(np.fft.rfft2(images)).reshape(len(images), -1),
         "edges": _edges(images),
     }
-    widths = [block.shape[1] for block in blocks.values()]
-    names = zip(blocks, widths, strict=True)
+    widths = {name: block.shape[1] for name, block in blocks.items()}
     return {
         "data": np.hstack(list(blocks.values())),
         "target": digits.target,
-        "feature_names": [f"{name} {k}" for name, width in names for k in range(width)],
+        "feature_names": [f"{name} {k}" for name, width in widths.items() for k in range(width)],
         "target_names": digits.target_names,
-        "views": column_slices(list(blocks), widths),
+        "views": column_slices(list(widths), list(widths.values())),
     }
 
 
@@ -280,8 +280,7 @@ def _check_corruption(X: Array, y: Array, how: str, share: float) -> None:
             "X must have rows and columns and y one class for each row, got shapes "
             f"{X.shape} and {y.shape}"
         )
-    if how not in CORRUPTIONS:
-        raise ValueError(f"how must be one of {', '.join(CORRUPTIONS)}, got {how!r}")
+    check_choice("how", how, CORRUPTIONS)
     if not 0 <= share <= 1:
         raise ValueError(f"share must be between 0 and 1, got {share!r}")
     if how == "swap" and len(np.unique(y)) < 2:

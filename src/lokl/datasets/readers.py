@@ -286,6 +286,12 @@ class DelimitedText(TableFile):
                 row,
             ) from reason
 
+    @property
+    def cells(self) -> dict[str, Any]:
+        """Options of pandas for the cells of the file."""
+        missing = [*MISSING_CELLS, *self.na]
+        return {"sep": self.delimiter, "keep_default_na": False, "na_values": missing}
+
     def _chunks(self, n_rows: int | None, **options: Any) -> Iterator[Any]:
         """Yield data frames of `n_rows` rows each, or one of all rows."""
         pandas, header = need_pandas("reading tables"), self.columns
@@ -296,14 +302,12 @@ class DelimitedText(TableFile):
             try:
                 chunks = pandas.read_csv(
                     stream,
-                    sep=self.delimiter,
                     index_col=False,
                     dtype={name: str for name in self.text_columns if name in header},
-                    keep_default_na=False,
-                    na_values=[*MISSING_CELLS, *self.na],
                     # A type for whole columns, unless memory is the reason for chunks.
                     low_memory=n_rows is not None,
                     chunksize=n_rows,
+                    **self.cells,
                     **options,
                 )
                 yield from [chunks] if n_rows is None else chunks

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse as sp
 
-from lokl._frames import need_pandas
-from lokl.datasets import DatasetError, available, fetch, info
+from lokl.datasets import DatasetError, fetch, info
 from lokl.datasets.loader import locate
 from lokl.datasets.readers import (
-    MISSING_CELLS,
     DelimitedText,
     LibsvmCounts,
     LibsvmText,
@@ -121,11 +119,10 @@ def _find_files(given: Any) -> tuple[list[Path], int | None]:
     matching = [Path(match) for match in sorted(glob.glob(name)) if Path(match).is_file()]
     if matching:
         return matching, None
-    if str(given) not in available():
-        raise DatasetError(
-            f"there is no file {given}, and no data set of this name; see lokl.datasets.available()"
-        )
-    record = info(str(given))
+    try:
+        record = info(str(given))
+    except ValueError as reason:
+        raise DatasetError(f"there is no file {given}; {reason}") from reason
     if record.format != "libsvm":
         raise DatasetError(
             f"{given} is not LIBSVM text; load it with lokl.datasets.load({given!r})"
@@ -213,16 +210,10 @@ def _frame(
     """Return the Dask data frame of several files like `file`, and its numeric columns."""
     frames = need_dask().dataframe
     if isinstance(file, DelimitedText):
-        options: dict[str, Any] = {
-            "sep": file.delimiter,
-            "keep_default_na": False,
-            "na_values": [*MISSING_CELLS, *file.na],
-        }
-        head = need_pandas("reading tables").read_csv(names[0], nrows=_HEAD_ROWS, **options)
-        numeric = _numeric_columns(head)
+        numeric = _numeric_columns(next(file.blocks(file.columns, _HEAD_ROWS)))
         # Integers may have gaps further down, which only floating-point columns can represent.
         kinds = {name: dtype for name in numeric if name != target}
-        return frames.read_csv(names, blocksize=block_size, dtype=kinds, **options), numeric
+        return frames.read_csv(names, blocksize=block_size, dtype=kinds, **file.cells), numeric
     if isinstance(file, ParquetTable):
         frame = frames.read_parquet(names, blocksize=block_size)
     else:

@@ -107,20 +107,16 @@ def disambiguate_columns(columns: Mapping[str, Sequence[str]]) -> dict[str, dict
     return renamed
 
 
-def outer_join(frames: Sequence[Any], ids: Any = None) -> Any:
+def outer_join(frames: Sequence[Any]) -> Any:
     """Return data frames side by side; samples missing from a frame have missing values there.
 
-    Parameters
-    ----------
-    frames : sequence of data frames
-        The index has the ids.
-    ids : sequence, optional
-        Rows of the result; all ids in the order in which they first occur by default.
+    The index of each frame has the ids. Rows are in the order in which the ids first occur.
     """
     pandas = need_pandas("joining tables")
-    if ids is None:
-        ids = list(dict.fromkeys(chain.from_iterable(frame.index for frame in frames)))
-    return pandas.concat([frame.reindex(ids) for frame in frames], axis=1)
+    names = {frame.index.name for frame in frames if len(frame)}
+    ids = list(dict.fromkeys(chain.from_iterable(frame.index for frame in frames)))
+    index = pandas.Index(ids, name=names.pop() if len(names) == 1 else None)
+    return pandas.concat([frame.reindex(index) for frame in frames], axis=1)
 
 
 def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource]:
@@ -131,7 +127,8 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
     if on is None:
         lengths = {source.label: len(source.frame) for source in sources}
         _check_equal_lengths(lengths, "name the column of ids with --on")
-        ids = [[source.row(k) for k in range(len(source.frame))] for source in sources]
+        # Numbers of the rows, as a spreadsheet counts them.
+        ids = [range(s.first_row, s.first_row + len(s.frame)) for s in sources]
     else:
         sources = [with_id_index(source, on, "--on") for source in sources]
         ids = [source.frame.index for source in sources]
@@ -302,10 +299,7 @@ def _join_frames(
         frames.get(view, pandas.DataFrame(columns=list(columns), dtype=float))
         for view, columns in views.items()
     ]
-    names = {frame.index.name for frame in frames.values()}
-    ids = dict.fromkeys(chain.from_iterable(frame.index for frame in frames.values()))
-    index = pandas.Index(list(ids), name=names.pop() if len(names) == 1 else None)
-    return outer_join(blocks, index), {view: list(columns) for view, columns in views.items()}
+    return outer_join(blocks), {view: list(columns) for view, columns in views.items()}
 
 
 def _check_ids_comparable(frames: Mapping[str, Any], on: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 
 from lokl._frames import need_pandas
 from lokl._text import shorten_list
-from lokl.datasets import available, load
+from lokl.datasets import load
 from lokl.datasets.readers import (
     as_numbers,
     cell_name,
     dense_frame,
-    one_line,
     open_table,
     split_endings,
 )
@@ -59,10 +57,6 @@ class TableSource:
     target: str | None = None
     views: Mapping[str, list[str]] = field(default_factory=dict)
 
-    def row(self, position: Any) -> int:
-        """Return the number of a row, as a spreadsheet counts rows."""
-        return int(position) + self.first_row
-
     def at(self, *positions: Any, column: str | None = None) -> str:
         """Return the name of one or more cells in messages, such as "t.csv, row 2, column b".
 
@@ -72,7 +66,8 @@ class TableSource:
             Positions of the rows in the data frame.
         column : str, optional
         """
-        return cell_name(self.label, *map(self.row, positions), column=column)
+        rows = (int(position) + self.first_row for position in positions)
+        return cell_name(self.label, *rows, column=column)
 
     def require(self, column: str, option: str) -> str:
         """Return the name of a column, or raise `TableError` if the column does not exist."""
@@ -113,7 +108,7 @@ def read_source(
         file = open_table(path, given, na=na or (), text_columns=text_columns, delimiter=delimiter)
         frame, name = file.frame.rename(columns=str), split_endings(path)[0]
         source = TableSource(name, given, frame, file.first_row, file.target, file.views)
-    except OSError as reason:
+    except (OSError, ImportError) as reason:
         raise TableError(" ".join(str(reason).split())) from reason
     check_columns(source)
     if len(frame) == 0:
@@ -133,17 +128,10 @@ def check_columns(source: TableSource) -> None:
 
 def _data_set(name: str) -> TableSource:
     """Return a data set as a table with the column "target"."""
-    if name not in available():
-        close = get_close_matches(name, available(), 1)
-        hint = f"did you mean {close[0]}? Otherwise " if close else ""
-        raise TableError(
-            f"{name} is neither a file nor a data set; {hint}give a path, or a name that `lokl "
-            "datasets list` shows"
-        )
     try:
         bunch = load(name)
-    except ImportError as reason:
-        raise TableError(one_line(reason)) from reason
+    except ValueError as reason:
+        raise TableError(f"there is no file {name}; {reason}") from reason
     frame = dense_frame(name, bunch.data, bunch.get("feature_names"))
     columns, target, labels = list(frame.columns), bunch.target, bunch.get("target_names")
     frame["target"] = target if labels is None else np.asarray(labels)[target]
