@@ -89,6 +89,26 @@ def evenly_spaced(n: int, most: int) -> Array:
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
+def row_keys(X: Any, target: Array) -> Array:
+    """Return bytes that are equal for equal rows with equal targets, (n_samples,).
+
+    Parameters
+    ----------
+    X : {array, CSR matrix} of shape (n_samples, n_features)
+    target : array of shape (n_samples,) or (n_samples, n_tasks)
+    """
+    if is_sparse(X):
+        starts, stops = X.indptr[:-1], X.indptr[1:]
+        keys = [
+            X.indices[a:b].tobytes() + X.data[a:b].tobytes() + t.tobytes()
+            for a, b, t in zip(starts, stops, target, strict=True)
+        ]
+        return np.array(keys, dtype=object)
+    # Adding zero turns minus zero into zero, which has different bytes.
+    table = np.ascontiguousarray(np.column_stack([X, target]) + 0.0)
+    return table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+
+
 def read_only(values: Array) -> Array:
     """Return a read-only view of an array.
 

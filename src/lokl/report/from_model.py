@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from lokl._arrays import Array, is_sparse, stack_rows
+from lokl._arrays import Array, as_samples, is_sparse, row_keys, stack_rows
 from lokl._environment import versions
 from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
@@ -237,27 +237,23 @@ def count_duplicates(training: Any, X: Any) -> int:
     training, X : {array-like, sparse matrix, data frame} with the same columns
         NaN equals NaN.
     """
-    known = set(_row_bytes(training))
-    return sum(row in known for row in _row_bytes(X))
+    known = set(_keys(training))
+    return sum(key in known for key in _keys(X))
 
 
-def _row_bytes(X: Any) -> list[bytes]:
-    """Return bytes of each row that are equal for equal rows."""
+def _keys(X: Any) -> list[Any]:
+    """Return values that are equal for equal rows."""
     if is_sparse(X):
-        rows = X.tocsr().copy()
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        return [
-            rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].astype(float).tobytes()
-            for a, b in ends
-        ]
-    values = np.asarray(X)
-    if values.dtype.kind == "O":
-        return [repr(row.tolist()).encode() for row in values]
-    # Minus zero equals zero, and every NaN is the same.
-    values = np.where(np.isnan(values), np.nan, values.astype(float) + 0.0)
-    return [row.tobytes() for row in values]
+        X = X.tocsr().copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    elif np.asarray(X).dtype.kind == "O":
+        return [repr(row) for row in np.asarray(X).tolist()]
+    else:
+        # There are several NaN, with different bytes.
+        X = np.where(np.isnan(X), np.nan, X)
+    X = as_samples(X)
+    return row_keys(X, np.zeros(X.shape[0])).tolist()
 
 
 def _model_facts(inner: Any, X: Any, training: Sequence[Any] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array, is_sparse, read_only
+from lokl._arrays import Array, read_only, row_keys
 
 # Limit on the steps towards an intercept.
 _INTERCEPT_STEPS = 100
@@ -399,23 +399,3 @@ class UniqueSamples:
         """Return a solution on the unique samples as one on all samples."""
         coef = dual.coef[self.inverse] * self.share
         return replace(dual, coef=coef, decision=dual.decision[self.inverse])
-
-
-def row_keys(X: Any, target: Array) -> Array:
-    """Return bytes that are equal for equal rows with equal targets, (n_samples,).
-
-    Parameters
-    ----------
-    X : {array, CSR matrix} of shape (n_samples, n_features)
-    target : array of shape (n_samples,) or (n_samples, n_tasks)
-    """
-    if is_sparse(X):
-        starts, stops = X.indptr[:-1], X.indptr[1:]
-        keys = [
-            X.indices[a:b].tobytes() + X.data[a:b].tobytes() + t.tobytes()
-            for a, b, t in zip(starts, stops, target, strict=True)
-        ]
-        return np.array(keys, dtype=object)
-    # Adding zero turns minus zero into zero, which has different bytes.
-    table = np.ascontiguousarray(np.column_stack([X, target]) + 0.0)
-    return table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()

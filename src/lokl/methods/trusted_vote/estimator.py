@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax
 
-from lokl._arrays import Array, evenly_spaced, weighted_quantile
+from lokl._arrays import Array, evenly_spaced, row_keys, weighted_quantile
 from lokl._parameters import number_check
 from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
 from lokl.base.diagnostics import warn_if_saturated
@@ -37,7 +37,6 @@ from lokl.methods.trusted_vote.model import (
 )
 from lokl.solvers import Solver
 from lokl.solvers.machines import Fold, folds_for, held_out_decisions, held_out_solutions
-from lokl.solvers.problem import row_keys
 
 # Weighted fraction of training samples that count as less than fully familiar.
 _UNFAMILIAR = 0.05
