@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 import joblib
 
 from lokl._deadline import Deadline
+from lokl._exports import need
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 
@@ -227,7 +228,8 @@ class Records:
         cell_types = {**get_type_hints(self.cell_type), "error": str | None}
         self._cell_types = {name: _json_types(hint) for name, hint in cell_types.items()}
         self._value_types = {name: _json_types(hint) for name, hint in self.value_types.items()}
-        self._records: dict[Hashable, Record] = {}
+        # Later records of a cell replace earlier ones.
+        self._records: dict[RunCell, Record] = {}
         self._synced = 0.0
         if self.archive_path.exists():
             try:
@@ -240,10 +242,6 @@ class Records:
             with _locked(self.path) as stream:
                 lines = _whole_lines(stream)
             self._read(self.path, lines)
-
-    def key_of(self, record: Record) -> Hashable:
-        """Return the cell of a record; later records of a cell replace earlier ones."""
-        return self.cell_type.of(record)
 
     def check(self, record: Any) -> None:
         """Raise a ValueError that names a missing or wrong value."""
@@ -271,7 +269,7 @@ class Records:
                     f"{path}, line {line_number} is not a valid record ({reason}); delete the "
                     "line, or the file to start over"
                 ) from reason
-            self._records[self.key_of(record)] = record
+            self._records[self.cell_type.of(record)] = record
 
     def __len__(self) -> int:
         return len(self._records)
@@ -279,9 +277,9 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())
 
-    def __contains__(self, key: Hashable) -> bool:
+    def __contains__(self, cell: RunCell) -> bool:
         """Whether a cell is finished; a failed cell is not, so that it is run again."""
-        record = self._records.get(key)
+        record = self._records.get(cell)
         return record is not None and record["error"] is None
 
     def of(self, cells: Iterable[RunCell]) -> list[Record]:
@@ -313,7 +311,7 @@ class Records:
                 # The next record would be appended to an incomplete line.
                 stream.truncate(end)
                 raise
-        self._records[self.key_of(record)] = record
+        self._records[self.cell_type.of(record)] = record
 
 
 def _json_types(hint: Any) -> tuple[Any, ...]:
@@ -453,34 +451,26 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
     jobs : int or None
         Number of workers of a new cluster.
     """
-    try:
-        import dask
-        from dask.distributed import Client, LocalCluster
-    except ImportError as reason:
-        raise ImportError(
-            f"backend {backend!r} needs Dask; install it with: pip install 'lokl[dask]'"
-        ) from reason
+    distributed = need("dask.distributed", f"backend {backend!r}")
+    import dask
+
+    # One cell at a time for each worker: no other fit affects its time and memory, and if a
+    # process dies, the cell that was running is known. A scheduler elsewhere has its own settings.
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,
+        "distributed.scheduler.worker-saturation": 1.0,
+    }
+    options: dict[str, Any] = {"address": backend, "timeout": 10}
     if backend == "dask":
-        # One cell at a time for each worker: no other fit affects its time and memory, and if a
-        # process dies, the cell that was running is known.
-        settings = {
-            "distributed.scheduler.allowed-failures": 0,
-            "distributed.scheduler.worker-saturation": 1.0,
-        }
         count = joblib.effective_n_jobs(jobs)
-        with (
-            dask.config.set(settings),
-            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
+        options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
+    with dask.config.set(settings):
+        try:
+            client = distributed.Client(**options)
+        except (OSError, ValueError) as reason:
+            raise ValueError(
+                f"no Dask scheduler at {backend!r} ({reason}); backends are 'processes', 'dask' "
+                "for a cluster on this machine, or an address such as tcp://host:8786"
+            ) from reason
+        with client:
             yield client
-        return
-    try:
-        client = Client(backend, timeout=10)
-    except (OSError, ValueError) as reason:
-        raise ValueError(
-            f"no Dask scheduler at {backend!r} ({reason}); backends are 'processes', 'dask' for a "
-            "cluster on this machine, or an address such as tcp://host:8786"
-        ) from reason
-    with client:
-        yield client
