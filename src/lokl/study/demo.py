@@ -11,6 +11,7 @@ from lokl._arrays import Array
 from lokl._files import replace_file
 from lokl._frames import need_pandas
 from lokl.datasets import corrupt_views, load
+from lokl.datasets.generators import column_slices
 from lokl.study.settings import Settings
 
 _METHODS = ("trusted vote", "uniform mix", "views", "random forest")
@@ -60,91 +61,73 @@ def demo_tables(folder: Path, seed: int = 0) -> Iterator[Example]:
     example : Example
     """
     rng = np.random.RandomState(seed)
-    X, y, views = _patients(rng)
-    X, _ = corrupt_views(X, y, views, "swap", share=_SWAPPED, random_state=rng)
-    X, _ = corrupt_views(X, y, views, "missing", share=_MISSING, random_state=rng)
     title = (
         f"{_PATIENTS} generated patients: {_SWAPPED:.0%} have one table of another patient, "
         f"{_MISSING:.0%} lack one"
     )
-    labels = np.array(_CLASSES)[y]
-    yield _write_example(folder / "patients", X, views, {"illness": labels}, title, 4, seed)
-    digits = load("digit_views")
-    rows = np.sort(rng.permutation(len(digits.target))[:_DIGITS])
-    X, y = digits.data[rows], digits.target[rows]
-    X, _ = corrupt_views(X, y, digits.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
+    settings: dict[str, Any] = {"on": "sample", "repeats": 1, "methods": _METHODS, "seed": seed}
+    tables = _write_tables(folder / "patients", "illness", *_patients(rng))
+    yield Example(title, Settings(folds=4, **tables, **settings), folder / "patients" / "run")
     title = (
         f"{_DIGITS} digits, described in four ways; {_SWAPPED_DIGITS:.0%} have one description of "
         "another digit"
     )
-    yield _write_example(folder / "digits", X, digits.views, {"digit": y}, title, 3, seed)
+    tables = _write_tables(folder / "digits", "digit", *_digits(rng))
+    yield Example(title, Settings(folds=3, **tables, **settings), folder / "digits" / "run")
 
 
-def _patients(rng: np.random.RandomState) -> tuple[Array, Array, dict[str, slice]]:
-    """Draw patients whose illness affects every table, but none of them clearly.
+# Samples of shape (n_samples, n_columns), targets of shape (n_samples,), and columns of each view.
+_Samples = tuple[Array, Array, Mapping[str, Any]]
 
-    Returns
-    -------
-    X : array of shape (n_patients, n_columns)
-    y : array of int of shape (n_patients,)
-        Codes of classes.
-    views : dict of str to slice
-        Columns of each table.
-    """
+
+def _patients(rng: np.random.RandomState) -> _Samples:
+    """Draw patients whose illness affects every table, but none of them clearly."""
     y = rng.randint(len(_CLASSES), size=_PATIENTS)
     shape = (len(_CLASSES), _COLUMNS)
     blocks = [
         rng.normal(size=(_PATIENTS, _COLUMNS)) + _SEPARATION * rng.normal(size=shape)[y]
         for _ in _CLINIC
     ]
-    views = {name: slice(k * _COLUMNS, (k + 1) * _COLUMNS) for k, name in enumerate(_CLINIC)}
-    return np.hstack(blocks), y, views
+    views = column_slices(_CLINIC, [_COLUMNS] * len(_CLINIC))
+    X, _ = corrupt_views(np.hstack(blocks), y, views, "swap", share=_SWAPPED, random_state=rng)
+    X, _ = corrupt_views(X, y, views, "missing", share=_MISSING, random_state=rng)
+    return X, np.array(_CLASSES)[y], views
 
 
-def _write_example(
-    folder: Path,
-    X: Array,
-    views: Mapping[str, Any],
-    target: Mapping[str, Array],
-    title: str,
-    folds: int,
-    seed: int,
-) -> Example:
+def _digits(rng: np.random.RandomState) -> _Samples:
+    """Draw some of the bundled digits."""
+    digits = load("digit_views")
+    rows = np.sort(rng.permutation(len(digits.target))[:_DIGITS])
+    X, y = digits.data[rows], digits.target[rows]
+    X, _ = corrupt_views(X, y, digits.views, "swap", share=_SWAPPED_DIGITS, random_state=rng)
+    return X, y, digits.views
+
+
+def _write_tables(
+    folder: Path, name: str, X: Array, y: Array, views: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write a table for each view, without samples that lack it, and one for the target.
 
     Parameters
     ----------
     folder : Path
-    X : array of shape (n_samples, n_columns)
-    views : mapping of str to slice
-    target : mapping of str to array of shape (n_samples,)
-        One target by its name.
-    title : str
-    folds, seed : int
-        Settings of the comparison.
+    name : str
+        Name of the target.
+    X, y, views
+        See ``_Samples``.
+
+    Returns
+    -------
+    settings : dict
+        Settings ``files`` and ``target`` of a comparison.
     """
     pandas = need_pandas("lokl demo")
     ids = pandas.Index([f"S{k:03d}" for k in range(len(X))], name="sample")
-    files = []
+    tables = {"known": pandas.DataFrame({name: y}, index=ids)}
     for view, columns in views.items():
-        block = pandas.DataFrame(X[:, columns], index=ids).round(4)
-        block.columns = [f"{view}{k}" for k in range(1, block.shape[1] + 1)]
-        files.append(_write_csv(folder / f"{view}.csv", block.dropna(how="all")))
-    (name,) = target
-    truth = _write_csv(folder / "known.csv", pandas.DataFrame(dict(target), index=ids))
-    settings = Settings(
-        tuple(files),
-        on="sample",
-        target=f"{truth}:{name}",
-        folds=folds,
-        repeats=1,
-        methods=_METHODS,
-        seed=seed,
-    )
-    return Example(title, settings, folder / "run")
-
-
-def _write_csv(path: Path, frame: Any) -> str:
-    """Write a data frame as CSV, and return the path."""
-    replace_file(path, frame.to_csv(lineterminator="\n").encode())
-    return str(path)
+        table = pandas.DataFrame(X[:, columns], index=ids).round(4).dropna(how="all")
+        tables[view] = table.rename(columns=lambda k, view=view: f"{view}{k + 1}")
+    for stem, table in tables.items():
+        replace_file(folder / f"{stem}.csv", table.to_csv(lineterminator="\n").encode())
+    truth, *files = (str(folder / f"{stem}.csv") for stem in tables)
+    return {"files": tuple(files), "target": f"{truth}:{name}"}
