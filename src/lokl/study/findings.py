@@ -1,4 +1,23 @@
-"""Findings of a comparison: what a reader should know before relying on the results."""
+"""Findings of a comparison: what a reader should know before relying on the results.
+
+Conditions of the findings, whose codes stay the same in all versions:
+
+- LOKL001: a class has fewer than 10 samples
+- LOKL002: the best C or width is at the boundary of the search
+- LOKL003: a single view may be as good as the chosen model
+- LOKL004: a baseline is as good as the chosen model
+- LOKL005: a constant prediction may be as good as the chosen model
+- LOKL006: a second fit trusts other views
+- LOKL007: the model is better without a view
+- LOKL008: all samples get the decision of the larger class
+- LOKL009: a solver stopped before its tolerance
+- LOKL010: the gate repeats the class label and does not help
+- LOKL011: probabilities are off by more than 0.1
+- LOKL012: samples with a missing view are predicted much worse
+- LOKL013: samples have the same values as another one
+- LOKL014: a candidate failed
+- LOKL015: the time limit ended the comparison early
+"""
 
 from collections.abc import Iterator
 
@@ -12,24 +31,6 @@ from lokl.search import expected_calibration_error
 from lokl.study.candidates import BASELINE, CONSTANT_BASELINES, VIEW
 from lokl.study.results import CandidateResult, Results
 
-# When each finding is reported. Codes stay the same in all versions.
-CONDITIONS = {
-    "LOKL001": "a class has fewer than 10 samples",
-    "LOKL002": "the best C or width is at the boundary of the search",
-    "LOKL003": "a single view may be as good as the chosen model",
-    "LOKL004": "a baseline is as good as the chosen model",
-    "LOKL005": "a constant prediction may be as good as the chosen model",
-    "LOKL006": "a second fit trusts other views",
-    "LOKL007": "the model is better without a view",
-    "LOKL008": "all samples get the decision of the larger class",
-    "LOKL009": "a solver stopped before its tolerance",
-    "LOKL010": "the gate repeats the class label and does not help",
-    "LOKL011": "probabilities are off by more than 0.1",
-    "LOKL012": "samples with a missing view are predicted much worse",
-    "LOKL013": "samples have the same values as another one",
-    "LOKL014": "a candidate failed",
-    "LOKL015": "the time limit ended the comparison early",
-}
 # Findings from a warning of most fits of the chosen model: kind of the warning, and text.
 _FROM_WARNINGS = {
     "LOKL008": ("saturated", "the SVM is saturated: C is too small for these kernels"),
@@ -64,7 +65,7 @@ def findings(results: Results) -> list[Finding]:
     Returns
     -------
     findings : list of Finding
-        Sorted by code; see ``CONDITIONS``.
+        Sorted by code.
     """
     found = [*_about_data(results), *_about_run(results)]
     chosen, explanation = results.chosen, results.held_out()
