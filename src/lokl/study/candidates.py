@@ -29,10 +29,11 @@ from lokl._methods import METHODS, Method
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.base.targets import target_spread
-from lokl.search import KernelSearchCV, cross_validation
+from lokl.search import KernelSearchCV
 from lokl.search.auto_search import CENTRED, Kernels, adjacent_views, draw_rows
 from lokl.search.calibration import calibrated
 from lokl.search.columns import ColumnScaler
+from lokl.search.cross_validation import make_folds
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -121,7 +122,7 @@ class TableSamples:
         rng = np.random.RandomState(self.seed)
         return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
 
-    def folds(self, n_folds: int, rows: Array | None = None, seed: int | None = None) -> list[Fold]:
+    def folds(self, n_folds: int, seed: int | None = None) -> list[Fold]:
         """Divide samples at random into stratified folds that keep groups together.
 
         There are fewer folds if there are fewer groups, or if a fold of a regression would have one
@@ -130,22 +131,19 @@ class TableSamples:
         Parameters
         ----------
         n_folds : int
-        rows : array of int, optional
-            A subset of the samples; all of them if not given.
         seed : int, optional
             The seed of the samples if not given.
 
         Returns
         -------
         folds : list of (train, test)
-            Sorted indices into `rows`.
+            Sorted rows.
         """
-        samples = self if rows is None else self.take(rows)
-        return cross_validation.make_folds(
+        return make_folds(
             n_folds,
-            samples.y,
+            self.y,
             classification=not self.is_regression,
-            groups=samples.groups,
+            groups=self.groups,
             rng=np.random.RandomState(self.seed if seed is None else seed),
         )
 
@@ -256,20 +254,23 @@ def _fit_method(samples: TableSamples, method: Method, view: str | None = None) 
     kernels = _kernels_to_try(columns, simple, alone=view is not None)
     costs = [unit * 2.0**power for power in (_COSTS if simple else _FEW_COSTS)]
     rows = samples.tuning_rows()
-    all_rows = len(rows) == len(X)
+    part, is_part = samples.take(rows), len(rows) < len(X)
     search_class: Any = KernelSearchCV
-    search = search_class(
+    model = search = search_class(
         pipeline,
         {"model__kernels": kernels, "model__C": costs},
-        cv=samples.folds(_TUNING_FOLDS if simple else _FEW_FOLDS, rows),
-        refit=all_rows,
+        cv=part.folds(_TUNING_FOLDS if simple else _FEW_FOLDS),
+        refit=not is_part,
         error_score="raise",
         n_jobs=1,
-    ).fit(X[rows], samples.y[rows])
+    ).fit(X[rows], part.y)
     best = search.best_params_
-    last = [("model", search)] if all_rows else _fit_to_all(pipeline, best, X, samples)
+    if is_part:
+        model = pipeline.set_params(**best).fit(X, samples.y)
+        if not samples.is_regression and not hasattr(model, "predict_proba"):
+            model = calibrated(model, X, samples.y, cv=samples.folds(_CALIBRATION_FOLDS))
     return FittedCandidate(
-        Pipeline([("preparation", preparation), *last]),
+        Pipeline([("preparation", preparation), ("model", model)]),
         float(search.best_score_),
         _describe(best["model__C"], best["model__kernels"]),
     )
@@ -314,36 +315,6 @@ def _kernels_to_try(
 def _merged(parts: Iterable[Kernels]) -> Kernels:
     """Return one set of kernels from the sets of several views."""
     return {name: kernel for kernels in parts for name, kernel in kernels.items()}
-
-
-def _fit_to_all(
-    pipeline: Pipeline, best: dict[str, Any], X: Array, samples: TableSamples
-) -> list[Any]:
-    """Fit the best settings to all samples, with probabilities for classes.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Scaling and model, not fitted.
-    best : dict
-        Parameters of the pipeline by name.
-    X : array of shape (n_samples, n_columns)
-        Prepared samples.
-    samples : TableSamples
-
-    Returns
-    -------
-    steps : list of (str, estimator)
-        Fitted steps of a pipeline.
-    """
-    tuned = clone(pipeline).set_params(**clone(best, safe=False))
-    scale, model = tuned[0], tuned[-1]
-    Z = scale.fit_transform(X)
-    model.fit(Z, samples.y)
-    if not samples.is_regression and not hasattr(model, "predict_proba"):
-        folds = samples.folds(_CALIBRATION_FOLDS, np.arange(len(samples.y)))
-        model = calibrated(model, Z, samples.y, cv=folds)
-    return [("scale", scale), ("model", model)]
 
 
 def _describe(cost: float | None, kernels: Any) -> str:
@@ -473,8 +444,9 @@ def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCan
     inner_score, best = None, {}
     if grid:
         rows = samples.tuning_rows()
-        search = GridSearchCV(estimator, grid, cv=samples.folds(_FEW_FOLDS, rows), refit=False)
-        search.fit(X[rows], samples.y[rows])
+        part = samples.take(rows)
+        search = GridSearchCV(estimator, grid, cv=part.folds(_FEW_FOLDS), refit=False)
+        search.fit(X[rows], part.y)
         inner_score, best = float(search.best_score_), search.best_params_
         estimator.set_params(**best)
     settings = "; ".join(f"{name.rpartition('__')[2]} {best[name]:.4g}" for name in best)

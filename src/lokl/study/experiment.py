@@ -3,7 +3,8 @@
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
 from lokl.base.model import unwrap
-from lokl.explain import explain
+from lokl.explain import Explanation, explain
 from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import (
@@ -32,22 +33,11 @@ from lokl.tables import Table
 _DECIMALS = 6
 # Distance of the seeds of repeats, so that comparisons with neighbouring seeds share no split.
 _SEED_STEP = 1_000
-# Fields of an explanation that are recorded, those with classes first.
-CLASS_FIELDS = ("predictions", "alone", "runner_up")
-EXPLANATION_FIELDS = (
-    *CLASS_FIELDS,
-    "probabilities",
-    "presence",
-    "weights",
-    "trust",
-    "contributions",
-    "base_values",
-    "alone_probabilities",
-    "decisive",
-    "status",
-    "disagreement",
-    "familiarity",
-)
+# Fields of an explanation that have classes as values, and all fields that are recorded. The others
+# are the same in all records, or known from the table.
+CLASS_FIELDS = {"predictions", "alone", "runner_up"}
+_NOT_RECORDED = {"ids", "views", "classes", "truth", "prior", "columns", "sets"}
+EXPLANATION_FIELDS = {field.name for field in fields(Explanation)} - _NOT_RECORDED
 
 
 def to_lists(values: Array | None) -> Any:
@@ -160,13 +150,14 @@ def view_ablation(
     X, X_test = model[0].transform(train.frame), model[0].transform(test.frame)
     scores = {}
     for view in train.columns:
-        columns = [c for name, own in train.columns.items() if name != view for c in own]
-        smaller = _without_view(view, learner, train)
+        others = [columns for name, columns in train.columns.items() if name != view]
+        columns = np.concatenate(others)
+        smaller = _without_view(learner, others)
         rows, tested = (~np.isnan(Z[:, columns]).all(axis=1) for Z in (X, X_test))
         if smaller is None or not tested.any() or len(np.unique(train.y[rows])) < 2:
             continue
-        smaller.fit(X[rows][:, columns], train.y[rows])
-        without = smaller.predict(X_test[tested][:, columns])
+        smaller.fit(X[rows], train.y[rows])
+        without = smaller.predict(X_test[tested])
         pair = [
             target.scores(test.y[tested], answers)["score"]
             for answers in (predictions[tested], without)
@@ -176,34 +167,31 @@ def view_ablation(
     return scores
 
 
-def _without_view(view: str, learner: Any, train: TableSamples) -> Pipeline | None:
-    """Return an unfitted model of all other views, or None if no kernel is left.
+def _without_view(learner: Any, others: list[list[int]]) -> Pipeline | None:
+    """Return an unfitted model of all views but one, or None if no kernel is left.
 
     Parameters
     ----------
-    view : str
-        The view to leave out.
     learner : fitted estimator of lokl
         Its settings, and its kernels of other views, are kept.
-    train : TableSamples
+    others : list of list of int
+        Columns of the other views. The scaler puts them side by side.
 
     Returns
     -------
     model : Pipeline or None
-        Takes prepared samples without the columns of the view.
+        Takes prepared samples.
     """
-    others = [columns for name, columns in train.columns.items() if name != view]
-    moved = {column: k for k, column in enumerate(c for columns in others for c in columns)}
+    moved = {column: k for k, column in enumerate(chain(*others))}
     kernels = {}
     for name, kernel in learner.kernels.items():
         # Columns of a view are consecutive, and a kernel has one view.
         first, last = kernel.columns.start, kernel.columns.stop - 1
         if first in moved:
             kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
-    if not kernels:
-        return None
-    scale = ColumnScaler([np.array([moved[c] for c in columns]) for columns in others])
-    return Pipeline([("scale", scale), ("model", clone(learner).set_params(kernels=kernels))])
+    model = clone(learner).set_params(kernels=kernels)
+    scale = ColumnScaler([np.array(columns) for columns in others])
+    return Pipeline([("scale", scale), ("model", model)]) if kernels else None
 
 
 @dataclass(frozen=True)
@@ -281,7 +269,11 @@ class Experiment:
         begun = time.process_time()
         fitted = candidate.fit(train)
         seconds = time.process_time() - begun
-        predictions, probabilities = self._predict(fitted.model, test)
+        predictions = np.asarray(fitted.model.predict(test.frame)).astype(test.y.dtype)
+        probabilities = None
+        if self.target.classes and hasattr(fitted.model, "predict_proba"):
+            classes = np.unique(self.samples.y)
+            probabilities = probabilities_of(fitted.model, test.frame, classes)
         measured = self.target.scores(test.y, predictions, probabilities)
         if measured["score"] is None:
             raise ValueError("R squared of a fold with one sample is undefined; use fewer folds")
@@ -302,17 +294,3 @@ class Experiment:
             "predictions": to_lists(predictions),
             "probabilities": to_lists(probabilities),
         }
-
-    def _predict(self, model: Any, test: TableSamples) -> tuple[Array, Array | None]:
-        """Return predictions, and probabilities of all classes if the model has them.
-
-        Returns
-        -------
-        predictions : array of shape (n_samples,)
-            Of the type of the target.
-        probabilities : array of shape (n_samples, n_classes), or None
-        """
-        predictions = np.asarray(model.predict(test.frame)).astype(test.y.dtype)
-        if not self.target.classes or not hasattr(model, "predict_proba"):
-            return predictions, None
-        return predictions, probabilities_of(model, test.frame, np.unique(self.samples.y))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
+from lokl._frames import need_pandas
 from lokl._text import csv_text
 from lokl.explain.explanation import DISAGREE, Explanation
 from lokl.explain.results import corrected_error, corrected_interval
@@ -277,20 +278,15 @@ class Results:
             limit = _NEARLY_EQUAL / len(explanation.views)
             if complete.any() and np.ptp(trust[complete], axis=0).max() < _CONSTANT:
                 return dict.fromkeys(explanation.views, "the same for all")
-        names, codes = list(map(str, self.target.classes)), explanation.truth_codes
-        if not names:
-            y = self.experiment.samples.y
-            names, codes = _THIRDS, np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]), right=True)
+        names, codes = list(map(str, self.target.classes)) or _THIRDS, explanation.truth_codes
+        if not self.target.classes:
+            codes = np.digitize(codes, np.quantile(codes, [1 / 3, 2 / 3]), right=True)
+        present = need_pandas("lokl compare").DataFrame(trust).where(explanation.presence)
+        means = present.groupby(codes).mean()
         everywhere = "all classes" if self.target.classes else "everywhere"
         texts = {}
-        for v, view in enumerate(explanation.views):
-            present = explanation.presence[:, v]
-            means = {
-                name: trust[present & (codes == code), v].mean()
-                for code, name in enumerate(names)
-                if (present & (codes == code)).any()
-            }
-            trusted = [name for name, mean in means.items() if mean >= limit]
+        for column, view in enumerate(explanation.views):
+            trusted = [names[code] for code in means.index[means[column] >= limit]]
             shown = everywhere if len(trusted) == len(names) else ", ".join(trusted)
             texts[view] = shown or "little"
         return texts
