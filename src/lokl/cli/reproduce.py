@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -137,16 +138,6 @@ def reproduce(
         stop(f"no fit ended within {time_limit:g} s; raise --time-limit", 1)
     if as_json:
         print_json(results if reproduction.name == "all" else results[0])
-    _stop_if_failed(runs)
-
-
-def _stop_if_failed(runs: list[Any]) -> None:
-    """Exit with code 1 if fits failed.
-
-    Parameters
-    ----------
-    runs : list of TableRun
-    """
     fits, failures = sum(run.cells for run in runs), sum(len(run.errors) for run in runs)
     if failures:
         count = f"all {fits}" if failures == fits else f"{failures} of {fits}"
@@ -266,14 +257,11 @@ def _show_table(table: Any) -> None:
         if name in names:
             left = name in ("set", "method", "reading", "kernels")
             grid.add_column(name, justify="left" if left else "right", no_wrap=True)
-    before = None
-    for row in texts:
-        same = row["set"] == before
-        if before is not None and not same:
-            grid.add_section()
-        before = row["set"]
-        cells = {**row, "set": Text()} if same else row
-        grid.add_row(*(cells[name] for name in COLUMNS if name in names))
+    for _, group in groupby(texts, key=lambda row: row["set"]):
+        for index, row in enumerate(group):
+            cells = {**row, "set": Text()} if index else row
+            grid.add_row(*(cells[name] for name in COLUMNS if name in names))
+        grid.add_section()
     console.print(grid)
     for agreement in table.agreement():
         console.print(str(agreement), highlight=False)
