@@ -7,7 +7,7 @@ from compare_cases import write_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.study.settings import Settings, as_toml, load_settings, stored_identity, stored_model
+from lokl.study.settings import Settings, as_toml, load_settings
 from lokl.tables import TableError
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -32,9 +32,8 @@ def test_settings_come_back(tmp_path_factory, **given_settings):
     folder = tmp_path_factory.mktemp("run")
     settings = Settings(("iris",), **given_settings)
     path = folder / "config.toml"
-    path.write_text(settings.to_toml(folder), encoding="utf-8", newline="")
-    assert load_settings(str(path)) == (settings, None)
-    assert stored_identity(path) == settings.identity()
+    path.write_text(settings.stored().to_toml(folder), encoding="utf-8", newline="")
+    assert load_settings(str(path)) == settings.stored()
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
@@ -43,29 +42,29 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     settings = Settings(("left.csv", "right.csv"), on="id", target="known.csv:class")
     place = tmp_path / "deep" / "run"
     place.mkdir(parents=True)
-    (place / "config.toml").write_text(settings.to_toml(place, ("uniform mix", "abc")))
+    model = {"candidate": "uniform mix", "sha256": "abc"}
+    (place / "config.toml").write_text(settings.stored(model).to_toml(place))
     assert "../../left.csv" in (place / "config.toml").read_text()
     monkeypatch.chdir(place)
-    again, chosen = load_settings("config.toml")
-    assert chosen == "uniform mix"
-    assert stored_model(place / "config.toml") == ("uniform mix", "abc")
-    assert again.read().frame.equals(
+    stored = load_settings("config.toml")
+    assert stored.model == model
+    assert stored.settings.read().frame.equals(
         Settings(
             tuple(paths[k] for k in ("left", "right")), on="id", target=f"{paths['known']}:class"
         )
         .read()
         .frame
     )
-    assert again.identity() == stored_identity(place / "config.toml")
+    assert stored.settings.stored().identity == stored.identity
 
 
 def test_a_changed_table_is_another_comparison(tmp_path):
     paths = write_tables(tmp_path)
     settings = Settings((paths["left"],), on="id", target=f"{paths['known']}:class")
-    before = settings.identity()
+    before = settings.stored().identity
     with open(paths["left"], "a") as stream:
         stream.write("S99,1,2,3,red\n")
-    after = settings.identity()
+    after = settings.stored().identity
     assert {name for name in before if before[name] != after[name]} == {"checksum of left.csv"}
 
 

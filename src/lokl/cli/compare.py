@@ -22,7 +22,7 @@ from lokl.cli.options import (
     resumable,
     takes,
 )
-from lokl.cli.terminal import WIDTH, wrapped
+from lokl.cli.terminal import WIDTH, print_notes, wrapped
 
 # Characters of names of candidates and views, and of the line on which scores are drawn.
 _CANDIDATE, _VIEW, _LINE = 22, 30, 14
@@ -54,9 +54,8 @@ def compare(
     Example: lokl compare blood.csv pulse.csv --on patient --target clinic.csv:ill -o run
     """
     with one_line_errors():
-        from lokl.study.comparison import Comparison, check_ready
+        from lokl.study import Comparison
 
-        check_ready()
         settings, folder, _ = read_settings(**given)
         comparison = Comparison(settings, output or folder or Path("run"))
         outputs = _run_comparison(comparison, jobs, time_limit)
@@ -144,40 +143,17 @@ def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any
     """
     from lokl.datasets.loader import progress_bar
 
-    _show_table_sizes(comparison.table)
+    print_notes(comparison.table.notes)
     with resumable(comparison, f"of {len(comparison.cells)} fits"), comparison.open():
-        _show_plan(comparison)
+        print_notes([_plan(comparison)])
         with progress_bar() as progress:
             task = progress.add_task("fitting", total=len(comparison.missing) + 1)
             comparison.run(jobs, lambda record: progress.advance(task), time_limit)
             return comparison.finish(lambda step: progress.update(task, description=step))
 
 
-def _show_table_sizes(table: Any) -> None:
-    """Print on standard error which files were read, and which target is predicted.
-
-    Parameters
-    ----------
-    table : Table
-        Notes that repeat the sizes of files or missing views are left out.
-    """
-    files = " · ".join(
-        f"{Path(name).name} {size.rows} x {size.columns}" for name, size in table.files.items()
-    )
-    joined = f"joined on {table.on}: " if table.on else ""
-    counts = [f"{count} lack {view}" for view, count in table.n_missing().items()]
-    _note("read", f"{files}   {joined}{', '.join([f'{len(table.frame)} samples', *counts])}")
-    sizes = tuple(f"{name}: {size.rows} x {size.columns}" for name, size in table.files.items())
-    for note in table.notes:
-        before, _, target = note.partition("target ")
-        if not before:
-            _note("target", target)
-        elif note not in sizes and " lack " not in note:
-            _note("", note)
-
-
-def _show_plan(comparison: Any) -> None:
-    """Print on standard error how many fits there are, and how many are finished already.
+def _plan(comparison: Any) -> str:
+    """Return how many fits there are, and how many are finished already.
 
     Parameters
     ----------
@@ -185,23 +161,10 @@ def _show_plan(comparison: Any) -> None:
     """
     settings, missing, cells = comparison.settings, len(comparison.missing), len(comparison.cells)
     repeats = f"{settings.repeats} repeats" if settings.repeats > 1 else "1 repeat"
-    text = f"{settings.folds} folds x {repeats}, {len(comparison.candidates)} candidates"
+    text = f"{settings.folds} folds x {repeats}, {len(comparison.experiment.candidates)} candidates"
     if missing < cells:
         text += f"; {cells - missing} of {cells} fits are in {comparison.folder} already"
-    _note("plan", text)
-
-
-def _note(head: str, text: str) -> None:
-    """Print a note on standard error, after its head in a column of its own.
-
-    Parameters
-    ----------
-    head : str
-        One word, or nothing if the note continues the one before.
-    text : str
-        Wrapped if it is longer than a line.
-    """
-    typer.echo("\n".join(wrapped(text, f" {head:<8}", " " * 9)), err=True)
+    return f"{len(comparison.table.ids)} samples, {text}"
 
 
 def _show_results(outputs: Any) -> None:

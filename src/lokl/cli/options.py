@@ -231,14 +231,14 @@ def read_settings(
     chosen : str or None
         Candidate that was chosen there.
     """
-    from lokl.study.settings import CONFIG, Settings, is_config, load_settings
+    from lokl.study.settings import CONFIG, Settings, load_settings
 
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     values |= {"views": _as_pairs(views, "--view"), "kinds": _as_pairs(kinds, "--kind")}
-    if len(data) == 1 and is_config(data[0]):
-        settings, chosen = load_settings(data[0])
-        path = Path(data[0])
-        return settings.updated(**values), path.parent if path.name == CONFIG else None, chosen
+    if len(data) == 1 and data[0].endswith(".toml"):
+        stored, path = load_settings(data[0]), Path(data[0])
+        folder = path.parent if path.name == CONFIG else None
+        return stored.settings.updated(**values), folder, stored.model.get("candidate")
     return Settings(tuple(data)).updated(**values), None, None
 
 

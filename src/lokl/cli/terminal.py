@@ -88,7 +88,7 @@ def print_notes(notes: Iterable[str]) -> None:
         One line each.
     """
     for note in notes:
-        typer.echo(f" {note}", err=True)
+        typer.echo("\n".join(wrapped(note)), err=True)
 
 
 def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:

@@ -12,6 +12,7 @@ from lokl._deadline import Deadline
 from lokl._environment import system, versions
 from lokl._exports import need
 from lokl._files import check_writable, replace_file
+from lokl._text import shortened
 from lokl.persistence import load, save
 from lokl.report import (
     Finding,
@@ -24,12 +25,12 @@ from lokl.report import (
     write,
 )
 from lokl.report.from_model import count_duplicates, known_alignment
-from lokl.study.candidates import StudyCandidate, candidates_for, fit_candidate
+from lokl.study.candidates import candidates_for, fit_candidate
 from lokl.study.experiment import CandidateSplit, Experiment
 from lokl.study.findings import findings
 from lokl.study.results import Results, predictions_csv, results_csv
 from lokl.study.run_folder import Record, Records, RunCell, open_run_folder, run_cells
-from lokl.study.settings import CONFIG, Settings, sha256, stored_identity, stored_model
+from lokl.study.settings import CONFIG, Settings, load_settings, sha256
 from lokl.tables import Table, TableError
 from lokl.tables.learning import groups_of, target_of
 
@@ -103,8 +104,8 @@ class StudyOutputs:
 
 def _interval_values(name: str, interval: Interval | None) -> dict[str, float | None]:
     """Return a mean and the limits of its interval by name, None for a missing interval."""
-    ends = (None, None, None) if interval is None else interval
-    return dict(zip((name, f"{name} low", f"{name} high"), ends, strict=True))
+    names = (name, f"{name} low", f"{name} high")
+    return dict(zip(names, interval or (None, None, None), strict=True))
 
 
 class Comparison:
@@ -120,7 +121,6 @@ class Comparison:
     Attributes
     ----------
     table : Table
-    candidates : list of StudyCandidate
     experiment : Experiment
         Samples, splits and candidates that all cells share.
     records : CellRecords
@@ -128,14 +128,17 @@ class Comparison:
     """
 
     def __init__(self, settings: Settings, folder: Path):
+        # Fail early if a library is missing that is needed after minutes of work.
+        for module in ("skops.io", "jinja2"):
+            need(module, "lokl compare")
         self.settings = settings
         self.folder = folder
         self._check_folder()
         check_writable(folder / CONFIG)
         self.table: Table = settings.read()
-        self.candidates: list[StudyCandidate] = candidates_for(self.table, settings.methods)
+        candidates = candidates_for(self.table, settings.methods)
         self._check_sizes()
-        self.experiment = Experiment(self.table, self.candidates, settings)
+        self.experiment = Experiment(self.table, candidates, settings)
         self.records = CellRecords(self.folder / CELLS)
 
     def _check_folder(self) -> None:
@@ -147,13 +150,14 @@ class Comparison:
                     f"{self.folder} contains other files; name a new folder with --output"
                 )
             return
-        stored = stored_identity(config)
-        for name, value in self.settings.identity().items():
-            if stored.get(name) != value:
+        there = load_settings(str(config)).identity
+        for name, value in self.settings.stored().identity.items():
+            if there.get(name) != value:
+                shown = [shortened(repr(one), 60) for one in (there.get(name), value)]
                 raise TableError(
-                    f"{self.folder} contains a comparison with other settings ({name}: "
-                    f"{_shown(stored.get(name))} there, {_shown(value)} here); name another folder "
-                    "with --output, or remove this one"
+                    f"{self.folder} contains a comparison with other settings ({name}: {shown[0]} "
+                    f"there, {shown[1]} here); name another folder with --output, or remove this "
+                    "one"
                 )
 
     def _check_sizes(self) -> None:
@@ -178,8 +182,8 @@ class Comparison:
     @property
     def cells(self) -> list[CandidateSplit]:
         """All cells, split by split, so that finished splits can be compared at any time."""
-        splits = range(len(self.experiment.splits))
-        return [CandidateSplit(own.name, split) for split in splits for own in self.candidates]
+        splits, names = range(len(self.experiment.splits)), self.experiment.candidates
+        return [CandidateSplit(name, split) for split in splits for name in names]
 
     @property
     def missing(self) -> list[RunCell]:
@@ -193,7 +197,7 @@ class Comparison:
         with open_run_folder(self.folder):
             new = not config.exists()
             if new:
-                replace_file(config, self.settings.to_toml(self.folder).encode())
+                replace_file(config, self.settings.stored().to_toml(self.folder).encode())
             else:
                 # Again: a run that has just ended may have written here.
                 self._check_folder()
@@ -252,12 +256,12 @@ class Comparison:
         if chosen is not None:
             on_step(f"fitting {chosen.name} to all samples")
             model = self._final_model(chosen.name)
-            stored = (chosen.name, sha256(folder / MODEL))
+            stored = {"candidate": chosen.name, "sha256": sha256(folder / MODEL)}
             replace_file(folder / PREDICTIONS, predictions_csv(results).encode())
         on_step("writing the report")
         found = findings(results)
         replace_file(folder / RESULTS, results_csv(results).encode())
-        replace_file(folder / CONFIG, self.settings.to_toml(folder, stored).encode())
+        replace_file(folder / CONFIG, self.settings.stored(stored).to_toml(folder).encode())
         write(study_report(results, self.settings, found, model, folder), folder / REPORT)
         names = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
         files = {name: folder / name for name in names if (folder / name).exists()}
@@ -266,23 +270,12 @@ class Comparison:
     def _final_model(self, name: str) -> Any:
         """Return the model in the folder if it is this candidate, else fit and save it."""
         path = self.folder / MODEL
-        if path.exists() and stored_model(self.folder / CONFIG) == (name, sha256(path)):
+        stored = load_settings(str(self.folder / CONFIG)).model
+        if path.exists() and stored == {"candidate": name, "sha256": sha256(path)}:
             return load(path)
         model = fit_candidate(self.table, name, self.settings.seed)
         save(model, path)
         return model
-
-
-def _shown(value: Any) -> str:
-    """Return a setting as text of at most 60 characters, for an error."""
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def check_ready() -> None:
-    """Raise an ImportError if a library is missing that is needed after minutes of work."""
-    need("skops.io", "lokl compare")
-    need("jinja2", "lokl compare")
 
 
 def study_report(

@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -111,37 +110,24 @@ class Settings:
                 checksums[name] = sha256(path)
         return checksums
 
-    def identity(self) -> dict[str, Any]:
-        """Return everything that two runs with the same results share, as plain values.
-
-        Folders of files do not matter, but their names are names of views.
-        """
-        values = _with_paths(self._values(), lambda path: Path(path).name)
-        return _identity(values, self.checksums(), __version__)
-
-    def to_toml(self, folder: Path, model: tuple[str, str] | None = None) -> str:
-        """Return the text of a settings file.
+    def with_paths(self, change: Callable[[str], str]) -> "Settings":
+        """Return settings with other paths of files, also of the file in ``FILE:COLUMN``.
 
         Parameters
         ----------
-        folder : Path
-            Folder of the file; paths in it are relative to it.
-        model : (str, str), optional
-            Name of the chosen candidate, and checksum of the model's file.
+        change : callable
+            Takes a path and returns another one.
         """
-        values = _with_paths(self._values(), partial(_relative, folder=folder))
-        content: dict[str, Any] = {
-            section: {name: values[name] for name in names if values[name] not in _NOTHING}
-            for section, names in _SECTIONS.items()
-        }
-        content |= {"checksums": self.checksums(), "made": {"lokl": __version__}}
-        if model is not None:
-            content["model"] = dict(zip(("candidate", "sha256"), model, strict=True))
-        return _HEAD + as_toml(content)
+        changed: dict[str, Any] = {"files": tuple(change(path) for path in self.files)}
+        for name in ("target", "groups"):
+            file, colon, column = (getattr(self, name) or "").rpartition(":")
+            if file:
+                changed[name] = f"{change(file)}{colon}{column}"
+        return replace(self, **changed)
 
-    def _values(self) -> dict[str, Any]:
-        """Return settings as plain values of TOML."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
+    def stored(self, model: Mapping[str, str] | None = None) -> "StoredSettings":
+        """Return the content of the settings file, with the chosen model if there is one."""
+        return StoredSettings(self, self.checksums(), __version__, model or {})
 
 
 # Sections of the file, and the settings in each.
@@ -152,31 +138,70 @@ _SECTIONS: Mapping[str, Sequence[str]] = {
 }
 
 
-def is_config(path: str) -> bool:
-    """Return whether a path is a settings file rather than a table."""
-    return path.endswith(".toml")
+@dataclass(frozen=True)
+class StoredSettings:
+    """Content of a settings file.
+
+    Attributes
+    ----------
+    settings : Settings
+    checksums : mapping of str to str
+        SHA-256 of every file by name; the tables may have changed since.
+    version : str or None
+        Version of lokl.
+    model : mapping of str to str
+        Name of the chosen ``candidate``, and ``sha256`` of the model's file; empty if there is no
+        model.
+    """
+
+    settings: Settings
+    checksums: Mapping[str, str]
+    version: str | None
+    model: Mapping[str, str]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that two runs with the same results share, by name.
+
+        Folders of files do not matter, but their names are names of views.
+        """
+        settings = self.settings.with_paths(lambda path: Path(path).name)
+        # Lists, as a settings file shows them.
+        values = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(settings).items()}
+        checksums = {f"checksum of {name}": value for name, value in self.checksums.items()}
+        return {**values, **checksums, "version of lokl": self.version}
+
+    def to_toml(self, folder: Path) -> str:
+        """Return the text of a file in a folder; its paths are relative to the folder."""
+        values = vars(self.settings.with_paths(lambda path: _relative(path, folder)))
+        content: dict[str, Any] = {
+            section: {name: values[name] for name in names if values[name] not in _NOTHING}
+            for section, names in _SECTIONS.items()
+        }
+        content |= {"checksums": self.checksums, "made": {"lokl": self.version}}
+        return _HEAD + as_toml({**content, "model": self.model} if self.model else content)
 
 
-def load_settings(path: str) -> tuple[Settings, str | None]:
-    """Return the settings in a file, and the name of the chosen candidate, if any.
+def load_settings(path: str) -> StoredSettings:
+    """Return the content of a settings file.
 
     Parameters
     ----------
     path : str
-        Paths in the file are relative to its folder.
-
-    Returns
-    -------
-    settings : Settings
-        Its paths are relative to the working directory.
-    chosen : str or None
+        Paths in the file are relative to its folder; those of the result are relative to the
+        working directory.
 
     Raises
     ------
     TableError
         If the file is damaged, or has unknown or wrong settings.
     """
-    content = _content(path)
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as reason:
+        raise TableError(f"{path} is not a settings file: {reason}") from reason
+    except UnicodeDecodeError as reason:
+        raise TableError(f"{path} is not a settings file: it is not text in UTF-8") from reason
     values: dict[str, Any] = {}
     for section, names in _SECTIONS.items():
         unknown = [name for name in content.get(section, {}) if name not in names]
@@ -185,88 +210,28 @@ def load_settings(path: str) -> tuple[Settings, str | None]:
         values.update(content.get(section, {}))
     if not values.get("files"):
         raise TableError(f"{path} names no files: write files = [...] under [data]")
-    try:
-        settings = _from_values(values, Path(path).parent)
-    except (TypeError, ValueError) as reason:
-        raise TableError(f"{path}: {reason}") from reason
-    return settings, content.get("model", {}).get("candidate")
+    settings = _checked_settings(path, values)
+    return StoredSettings(
+        settings.with_paths(lambda name: _resolved(name, Path(path).parent)),
+        content.get("checksums", {}),
+        content.get("made", {}).get("lokl"),
+        content.get("model", {}),
+    )
 
 
-def stored_identity(path: Path) -> dict[str, Any]:
-    """Return the identity of the comparison that wrote a settings file.
-
-    Checksums are read from the file, because the tables may have changed since.
-    """
-    settings, _ = load_settings(str(path))
-    content = _content(str(path))
-    values = _with_paths(settings._values(), lambda path: Path(path).name)
-    return _identity(values, content.get("checksums", {}), content.get("made", {}).get("lokl"))
-
-
-def _identity(
-    values: Mapping[str, Any], checksums: Mapping[str, str], version: str | None
-) -> dict[str, Any]:
-    """Return settings, checksums of files and the version of lokl by name.
-
-    Parameters
-    ----------
-    values : mapping
-        Settings, with names of files instead of paths.
-    checksums : mapping of str to str
-        SHA-256 by the name of the file.
-    version : str or None
-    """
-    named = {f"checksum of {name}": value for name, value in checksums.items()}
-    return {**values, **named, "version of lokl": version}
-
-
-def _with_paths(values: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """Return settings with other paths of files, also of the file in ``FILE:COLUMN``.
-
-    Parameters
-    ----------
-    values : mapping
-        Settings by name.
-    change : callable
-        Takes a path and returns another one.
-    """
-    changed = {**values, "files": [change(path) for path in values["files"]]}
-    for name in ("target", "groups"):
-        file, colon, column = (values.get(name) or "").rpartition(":")
-        if file:
-            changed[name] = f"{change(file)}{colon}{column}"
-    return changed
-
-
-def stored_model(path: Path) -> tuple[str, str] | None:
-    """Return the candidate that a finished comparison chose, and the checksum of its model."""
-    model = _content(str(path)).get("model", {}) if path.exists() else {}
-    complete = {"candidate", "sha256"} <= model.keys()
-    return (model["candidate"], model["sha256"]) if complete else None
-
-
-def _content(path: str) -> dict[str, Any]:
-    """Return the sections of a settings file."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as reason:
-        raise TableError(f"{path} is not a settings file: {reason}") from reason
-    except UnicodeDecodeError as reason:
-        raise TableError(f"{path} is not a settings file: it is not text in UTF-8") from reason
-
-
-def _from_values(values: Mapping[str, Any], folder: Path) -> Settings:
-    """Return settings from values of a file in a folder, or raise a TypeError."""
+def _checked_settings(path: str, values: Mapping[str, Any]) -> Settings:
+    """Return the settings in a file, or raise a `TableError` that names one of the wrong type."""
     hints = get_type_hints(Settings)
     for name, value in values.items():
         # Text may also be None, which no file contains.
         kind = get_origin(hints[name]) or hints[name]
         expected: Any = {tuple: list, Mapping: dict, int: int}.get(kind, str)
         if type(value) is not expected:
-            raise TypeError(f"setting {name} is {value!r}, not of type {expected.__name__}")
-    changed = _with_paths(values, partial(_resolved, folder=folder))
-    lists = {k: tuple(map(str, v)) for k, v in changed.items() if isinstance(v, list)}
-    return Settings(**{**changed, **lists})
+            raise TableError(
+                f"{path}: setting {name} is {value!r}, not of type {expected.__name__}"
+            )
+    lists = {k: tuple(map(str, v)) for k, v in values.items() if isinstance(v, list)}
+    return Settings(**{**values, **lists})
 
 
 def _relative(path: str, folder: Path) -> str:
