@@ -21,7 +21,7 @@ def steps(title):
 
 
 SECTIONS = {
-    "Add a kernel": ("Laplacian", "Newcomer", "tests/kernels/test_kernel_laws.py"),
+    "Add a kernel": ("Chi2", "Newcomer", "tests/kernels/test_kernel_laws.py"),
     "Add a gate": ("SigmoidGate", "NewcomerGate", "tests/gates/test_gates.py"),
 }
 
@@ -53,7 +53,7 @@ def test_the_steps_with_another_name_give_a_part_that_obeys_the_laws(title, tmp_
         file = tmp_path / path
         text = file.read_text()
         match = occurrences(block, text)[0]
-        copy = re.sub(rf"\b{old}\b", new, match[0]).replace('"laplacian"', '"newcomer"')
+        copy = re.sub(rf"\b{old}\b", new, match[0]).replace('"chi2"', '"newcomer"')
         text = f"{text[: match.end()]}\n{copy}{text[match.end() :]}"
         # The name is imported where the original is.
         text = re.sub(rf"^(from .*\b){old}\b", rf"\1{old}, {new}", text, flags=re.MULTILINE)

@@ -52,6 +52,19 @@ def squared_norms(X: Any) -> Array:
     return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
+def absolute_norms(X: Any) -> Array:
+    """Return the L1 norms of the rows in float64, (n_samples,)."""
+    return np.asarray(abs(without_duplicates(X)).sum(axis=1, dtype=np.float64)).ravel()
+
+
+def without_duplicates(X: Any) -> Any:
+    """Return rows with one entry at most for each position; `X` itself is not changed."""
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def as_dense(X: Any) -> Array:
     """Return the rows as an array."""
     return np.asarray(X.toarray() if is_sparse(X) else X)

@@ -40,7 +40,8 @@ DICTIONARIES = {
         Linear().normalized("unit_diag"),
         Callable(product).on([0, 1]).normalized("mean_diag"),
     ],
-    "no dot product": [Laplacian(), Callable(product)],
+    "Laplacians": [Laplacian(), Laplacian(0.2), Laplacian(0.4), Laplacian("median").on([1, 3])],
+    "no dot product": [Linear() * Laplacian(0.1), Callable(product)],
 }
 
 
@@ -77,7 +78,9 @@ LAYOUTS = {
 @contextmanager
 def layout_of(make):
     """Lay samples out as the list says, however few they are."""
-    with patch.object(layouts, "choose_layout", lambda X: LAYOUTS[make]):
+    # Of overlaps, wide samples have a layout of their own.
+    limits = {"_LARGEST_PANELS": 0, "_SPARSE_SHARE": 2.0} if make is wide else {}
+    with patch.multiple(layouts, choose_layout=lambda X: LAYOUTS[make], **limits):
         yield
 
 

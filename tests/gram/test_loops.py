@@ -28,7 +28,7 @@ from lokl.gram._mixing import (
     Target,
     Tiles,
 )
-from lokl.gram.layouts import TILE, Panels, _no_pair
+from lokl.gram.layouts import TILE, Panels, SparseOverlaps, _no_pair
 from lokl.kernels import dot
 
 DTYPES = [np.float32, np.float64]
@@ -220,6 +220,15 @@ def problem(steps, n, p, rank, dtype, seed, fill=0.6):
     return program, *sides, rows, out, rng.permutation(p + 2)[: len(rows)]
 
 
+def sparse_pair(X, Z, overlap):
+    return SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels, overlap)
+
+
+def dots_of(X, Z, overlap):
+    """Inner products, or sums of the smaller of two entries."""
+    return np.minimum(X[:, np.newaxis], Z).sum(axis=2) if overlap else X @ Z.T
+
+
 def doubled(thing):
     if isinstance(thing, tuple):
         return tuple(map(doubled, thing))
@@ -267,14 +276,20 @@ def test_mix_of_stored_products(steps, dtype, seed, n, p, rank, accumulate, cut,
     accumulate=st.booleans(),
     cut=st.integers(0, 2),
     fill=st.sampled_from([0.0, 0.3, 1.0]),
+    overlap=st.booleans(),
 )
-def test_mix_of_sparse_rows(steps, dtype, seed, n, p, rank, accumulate, cut, fill):
+def test_mix_of_sparse_rows(steps, dtype, seed, n, p, rank, accumulate, cut, fill, overlap):
     sides = problem(steps, n, p, rank, dtype, seed, fill)
     program, (X, left), (Z, right), rows, out, out_rows = sides
-    pair = SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels)
+    if overlap:
+        (X, left), (Z, right) = (
+            (np.abs(A), side._replace(norms=np.abs(A).sum(axis=1)))
+            for A, side in ((X, left), (Z, right))
+        )
+    pair = sparse_pair(X, Z, overlap)
     products = Products(np.empty((0, 0), dtype), pair)
     expected = doubled(out)
-    dots = doubled(X)[rows] @ doubled(Z).T
+    dots = dots_of(doubled(X)[rows], doubled(Z), overlap)
     mix(*doubled((program, dots, left)), rows, doubled(right), expected, out_rows, accumulate)
     # Panels in any order, in two calls.
     order = np.random.default_rng(seed).permutation(len(pair.panels))
@@ -288,15 +303,36 @@ def test_mix_of_sparse_rows(steps, dtype, seed, n, p, rank, accumulate, cut, fil
 
 @both
 @few
-@given(seed=seeds, n=lengths, p=st.integers(1, 4), fill=st.sampled_from([0.0, 0.3, 1.0]))
-def test_dots_sparse(dtype, seed, n, p, fill):
+@given(
+    seed=seeds,
+    n=lengths,
+    p=st.integers(1, 4),
+    fill=st.sampled_from([0.0, 0.3, 1.0]),
+    overlap=st.booleans(),
+)
+def test_dots_sparse(dtype, seed, n, p, fill, overlap):
     rng = np.random.default_rng(seed)
     X, Z = ((rng.normal(size=(k, 11)) * (rng.random((k, 11)) < fill)).astype(dtype) for k in (p, n))
+    if overlap:
+        X, Z = np.abs(X), np.abs(Z)
     rows = rng.permutation(p)
-    pair = SparsePair(Panels(sparse.csr_matrix(X)).lists, Panels(Z).panels)
+    pair = sparse_pair(X, Z, overlap)
     out = np.full((p, n), np.nan, dtype=dtype)
     _mixing.dots_sparse(0, n, pair, rows, out)
-    check(out, X[rows].astype(float) @ Z.T.astype(float), dtype)
+    check(out, dots_of(X[rows].astype(float), Z.astype(float), overlap), dtype)
+
+
+@both
+@few
+@given(seed=seeds, n=lengths, p=st.integers(1, 4), fill=st.sampled_from([0.0, 0.3, 1.0]))
+def test_dots_by_column(dtype, seed, n, p, fill):
+    rng = np.random.default_rng(seed)
+    X, Z = ((rng.random((k, 11)) * (rng.random((k, 11)) < fill)).astype(dtype) for k in (p, n))
+    rows = rng.permutation(p)
+    left, right = SparseOverlaps(sparse.csr_matrix(X)), SparseOverlaps(sparse.csr_matrix(Z))
+    out = np.full((p, n), np.nan, dtype=dtype)
+    _mixing.dots_by_column(0, p, left.lists, right.columns, rows, out)
+    check(out, dots_of(X[rows].astype(float), Z.astype(float), True), dtype)
 
 
 @both

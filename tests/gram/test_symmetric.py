@@ -15,7 +15,8 @@ DICTIONARIES = {
     "mix": [Linear(), Polynomial(2), RBF(0.3)],
     "ladder": rbf_ladder(),
     "views": [Linear().on([0]), RBF(0.5).on([1, 2]), RBF(0.2)],
-    "others": [Laplacian(0.5), RBF(0.3)],
+    "overlaps": [Laplacian(0.5), Laplacian(1.0).on([0, 2]), RBF(0.3)],
+    "others": [Linear() * RBF(0.5), RBF(0.3)],
     "stretched": [AnisotropicRBF([0.5, 0.0, 2.0]), RBF(1.0)],
 }
 dictionaries = pytest.mark.parametrize("kernels", DICTIONARIES.values(), ids=DICTIONARIES)

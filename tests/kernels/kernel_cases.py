@@ -88,6 +88,8 @@ CASES = [
             AnisotropicRBF([0.4, 2.0]).on([1, 3]),
             Laplacian(),
             Laplacian(0.6),
+            Laplacian("scale"),
+            Laplacian("median").on([0, 2]),
             Cosine(),
             Callable(cubic),
             Polynomial(3, "scale"),

@@ -75,19 +75,30 @@ def test_auto_is_the_gamma_of_scikit_learn(as_given, seed, n):
 
 
 @either
+@given(seed=seeds, n=st.integers(2, 20), shift=st.sampled_from([0.0, 3.0, -100.0]))
+def test_scale_of_l1_distances_is_the_sum_of_standard_deviations(as_given, seed, n, shift):
+    X = (np.random.default_rng(seed).normal(size=(n, 3)) + shift) * [0.0, 1.0, 7.0]
+    assert_allclose(
+        Laplacian("scale").bind(as_given(X)).gamma, 1.0 / X.std(axis=0).sum(), rtol=1e-7
+    )
+
+
+@either
+@pytest.mark.parametrize(("kind", "metric"), [(RBF, "sqeuclidean"), (Laplacian, "cityblock")])
 @given(seed=seeds, n=st.integers(2, 60))
-def test_median_is_in_the_middle_of_the_squared_distances(as_given, seed, n):
+def test_median_is_in_the_middle_of_the_distances(kind, metric, as_given, seed, n):
     X = np.random.default_rng(seed).normal(size=(n, 3))
-    distances = pdist(X, "sqeuclidean")
-    width = 1.0 / RBF("median").bind(as_given(X)).gamma
+    distances = pdist(X, metric)
+    width = 1.0 / kind("median").bind(as_given(X)).gamma
     assert np.mean(distances < 0.999 * width) <= 0.5 + 1.0 / n
     assert np.mean(distances <= 1.001 * width) >= 0.5 - 1.0 / n
 
 
-def test_median_of_many_samples_is_that_of_a_thousand():
+@pytest.mark.parametrize(("kind", "metric"), [(RBF, "sqeuclidean"), (Laplacian, "cityblock")])
+def test_median_of_many_samples_is_that_of_some(kind, metric):
     X = np.random.default_rng(0).normal(size=(2500, 2))
-    median = np.median(pdist(X, "sqeuclidean"))
-    assert_allclose(RBF("median").bind(X).gamma, 1.0 / median, rtol=0.1)
+    median = np.median(pdist(X, metric))
+    assert_allclose(kind("median").bind(X).gamma, 1.0 / median, rtol=0.1)
 
 
 @either
@@ -102,20 +113,23 @@ def test_closeness_does_not_depend_on_where_zero_is_in_either_precision(kernel, 
 
 
 @either
+@pytest.mark.parametrize("kind", [RBF, Laplacian])
 @pytest.mark.parametrize("gamma", ["scale", "median"])
 @given(
     value=st.sampled_from([0.0, 1.0, 0.1, 3.3, -142.857]),
     n=st.integers(1, 15),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_gamma_is_one_where_samples_do_not_differ(as_given, gamma, value, n, dtype):
+def test_gamma_is_one_where_samples_do_not_differ(as_given, kind, gamma, value, n, dtype):
     X = as_given(np.full((n, 3), value, dtype=dtype))
-    assert RBF(gamma).bind(X).gamma == 1.0
+    assert kind(gamma).bind(X).gamma == 1.0
 
 
 LEARNED = [
     RBF("scale"),
     RBF("median"),
+    Laplacian("scale"),
+    Laplacian("median"),
     Linear().normalized("mean_diag"),
     Polynomial(2).normalized("trace"),
     RBF("scale").on([1, 2]),

@@ -29,7 +29,8 @@ DICTIONARIES = {
     "ladder": rbf_ladder(-3, 3),
     "views": [Linear().on([0, 1]), RBF(0.5).on([2, 3]), RBF(0.5).on([1])],
     "normalised": [Linear().normalized("mean_diag"), RBF(0.5).normalized(), Cosine()],
-    "not of inner products": [Laplacian(), Callable(lambda A, B: (A @ B.T) ** 2), RBF(1.0)],
+    "overlaps": [Laplacian(), Laplacian("scale").on([0, 2]), RBF(1.0)],
+    "not of inner products": [Callable(lambda A, B: (A @ B.T) ** 2), RBF(1.0)],
     "composed": [Linear() + RBF(1.0), Linear().on([0]) * RBF(1.0)],
 }
 

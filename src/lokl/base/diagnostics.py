@@ -175,7 +175,7 @@ def _gammas_by_columns(kernels: Sequence[Kernel], least: int) -> dict[Any, dict[
     groups: dict[Any, dict[int, float]] = {}
     for i, kernel in enumerate(kernels):
         term = kernel.term()
-        if term is None or term.formula.operation != "gaussian":
+        if term is None or not term.is_rbf:
             continue
         if term.normalizer is None and term.column_scale is None:
             groups.setdefault(term.columns, {})[i] = term.formula.gamma

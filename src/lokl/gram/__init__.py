@@ -7,9 +7,11 @@ the rank is 1 unless gates are vectors, compute row `j` of ``K = sum_i (h_i h_i'
 
 1. Each kernel is written as a *term*: ``k(x, z) = s(x) s(z) f(<x, z>, |x|^2, |z|^2)``. The
    *formula* ``f`` is elementwise: the inner product, a power of it, a Gaussian, a tanh. The
-   *normalizer* ``s`` is 1 for most kernels. A kernel without a term (a Laplacian, a stored matrix)
-   is one of the *others*: it is called as it is and added at the end.
-2. A term applies to a *view*: some columns, each of which may be multiplied by its own scale.
+   *normalizer* ``s`` is 1 for most kernels. A kernel without a term (a chi-squared kernel, a stored
+   matrix) is one of the *others*: it is called as it is and added at the end. A Laplacian is a
+   Gaussian of another inner product, the *overlap*, whose squared distances are L1 distances.
+2. A term applies to a *view*: some columns, each of which may be multiplied by its own scale, and
+   the inner product.
    Kernels of the same view are a *family* and share inner products: eleven kernels of one view
    cost one inner product for each pair of samples. A *plan* is the list of families and others,
    with the dtype of the matrix. (`plan.py`)

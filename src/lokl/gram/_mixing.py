@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 PURPOSES = {
     "mix": "kernel values",
     "dots_sparse": "inner products of sparse samples",
+    "dots_by_column": "overlaps of sparse samples",
     "kernel_sums": "the contributions of single kernels",
     "values_by_kernel": "the values of single kernels",
     "subtract_rows": "gradients",
@@ -49,8 +50,11 @@ Side = namedtuple("Side", "norms factors")
 Sides = namedtuple("Sides", "left right")
 # Entries of sparse rows, each row padded with zeros to a multiple of four.
 Lists = namedtuple("Lists", "pointers indices entries")
-# Left samples as lists, right samples transposed in panels (n_panels, n_features, width).
-SparsePair = namedtuple("SparsePair", "lists panels")
+# Left samples as lists, right samples transposed in panels (n_panels, n_features, width). With
+# `overlap`, the smaller of two entries is summed instead of their product; no entry is negative.
+SparsePair = namedtuple("SparsePair", "lists panels overlap")
+# Entries of sparse samples by column; column c has the entries ``pointers[c]:pointers[c + 1]``.
+Columns = namedtuple("Columns", "pointers samples entries")
 # Inner products of some left samples with all right ones: stored (n_rows, n_right), or to be
 # computed from a pair. The other of the two is empty.
 Products = namedtuple("Products", "stored pair")
@@ -249,16 +253,17 @@ def _mix_row(program, dots, sides, place, values, out):
 
 
 @njit(**_INNER)
-def _sparse_dots(lists, row, panel, dots):
-    """Write inner products of one sparse row with the first samples of one panel.
+def _sparse_dots(pair, row, panel, dots):
+    """Write inner products, or overlaps, of one sparse row with the first samples of one panel.
 
     The panel is (n_features, width). Four entries of the row are processed at a time, so each sum
     is loaded and stored a quarter as often.
     """
+    lists = pair.lists
     indices, entries = lists.indices, lists.entries
     start, stop = lists.pointers[row], lists.pointers[row + 1]
     n = dots.shape[0]
-    if start == stop:
+    if start == stop or pair.overlap:
         dots[:] = 0.0
     for k in range(start, stop, 4):
         a, b, c, d = entries[k], entries[k + 1], entries[k + 2], entries[k + 3]
@@ -266,7 +271,11 @@ def _sparse_dots(lists, row, panel, dots):
         y = panel[indices[k + 1]]
         z = panel[indices[k + 2]]
         w = panel[indices[k + 3]]
-        if k == start:
+        if pair.overlap:
+            for j in range(n):
+                first = (a if a < x[j] else x[j]) + (b if b < y[j] else y[j])
+                dots[j] += first + ((c if c < z[j] else z[j]) + (d if d < w[j] else w[j]))
+        elif k == start:
             for j in range(n):
                 dots[j] = a * x[j] + b * y[j] + c * z[j] + d * w[j]
         else:
@@ -281,7 +290,8 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
     One loop serves stored inner products, and inner products of sparse rows that are computed on
     the way: most of it is common to both and is compiled once.
     """
-    stored, (lists, panels) = products
+    stored, pair = products
+    panels = pair.panels
     order, width, half = tiles
     buffer = np.empty(width, stored.dtype)
     values = np.empty(width, stored.dtype)
@@ -302,7 +312,7 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
                 out[:] = 0.0
             if by_panel:
                 dots = buffer[: last - first]
-                _sparse_dots(lists, rows[p], panels[tile], dots)
+                _sparse_dots(pair, rows[p], panels[tile], dots)
             else:
                 dots = stored[p, first:last]
             _mix_row(program, dots, sides, (rows[p], first, last), values, out)
@@ -315,7 +325,22 @@ def dots_sparse(start, stop, pair, rows, out):
     for first in range(start, stop, width):
         last = min(first + width, stop)
         for p in range(rows.shape[0]):
-            _sparse_dots(pair.lists, rows[p], pair.panels[first // width], out[p, first:last])
+            _sparse_dots(pair, rows[p], pair.panels[first // width], out[p, first:last])
+
+
+@njit(**_COPY)
+def dots_by_column(start, stop, lists, columns, rows, out):
+    """Write overlaps of the left samples ``rows[start:stop]`` with all right samples.
+
+    Only pairs of entries in the same column are visited.
+    """
+    for p in range(start, stop):
+        sums = out[p]
+        sums[:] = 0.0
+        for k in range(lists.pointers[rows[p]], lists.pointers[rows[p] + 1]):
+            entry, column = lists.entries[k], lists.indices[k]
+            for q in range(columns.pointers[column], columns.pointers[column + 1]):
+                sums[columns.samples[q]] += min(entry, columns.entries[q])
 
 
 @njit(**{**_INNER, "fastmath": _FAST | {"reassoc"}})

@@ -310,7 +310,7 @@ class LandmarkMap(FeatureMap):
     def cast(self, plan: GramPlan) -> "LandmarkMap":
         if plan.dtype == self.plan.dtype:
             return self
-        layouts = tuple(type(lay)(lay.X.astype(plan.dtype)) for lay in self.points.layouts)
+        layouts = tuple(layout.astype(plan.dtype) for layout in self.points.layouts)
         return replace(self, plan=plan, points=replace(self.points, plan=plan, layouts=layouts))
 
     def columns(self, points: Points, rows: Array, out: Array) -> None:
@@ -384,7 +384,7 @@ class FourierMap(FeatureMap):
         frequencies = []
         for i, kernel in enumerate(plan.kernels):
             term = kernel.term()
-            if term is None or term.formula.operation != "gaussian":
+            if term is None or not term.is_rbf:
                 raise ValueError(
                     f"features='fourier' are for RBF kernels, got {kernel.label!r}; use "
                     "features='landmarks', which are for all kernels"

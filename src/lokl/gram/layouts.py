@@ -2,6 +2,12 @@
 
 A view is some columns of the samples. Its samples are stored in one of three layouts, which give
 the same numbers; the training samples decide which is fastest.
+
+L1 distances are squared distances under another inner product, the *overlap*: the sum of the
+smaller of two absolute values over the columns in which both samples are on the same side of an
+origin. ``|x - z|_1 = |x|_1 + |z|_1 - 2 overlap(x, z)``, so L1 norms take the place of squared
+norms, and nothing else changes. Each column becomes one column for each side on which there are
+samples, so that no entry is negative. The overlap is then a sum of minima, and zeros do not count.
 """
 
 from abc import ABC, abstractmethod
@@ -13,9 +19,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from lokl._arrays import Array, as_dense, is_sparse, slices, squared_norms
+from lokl._arrays import (
+    Array,
+    absolute_norms,
+    as_dense,
+    evenly_spaced,
+    is_sparse,
+    slices,
+    squared_norms,
+    without_duplicates,
+)
 from lokl._compiled import CompiledModule
 from lokl._threads import multiply, run_chunked
+from lokl.kernels.base import Metric
 from lokl.kernels.columns import take_columns
 
 if TYPE_CHECKING:
@@ -40,6 +56,12 @@ _THREAD_COST = 2**15
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
 # Samples are centred if more than this share of their entries is not zero.
 _DENSE_SHARE = 0.5
+# Samples among which the origin of overlaps is chosen.
+_ORIGIN_ROWS = 1000
+# Bytes of a panel of overlaps that stay in the second-level cache.
+_CACHED_PANEL = 2**19
+# Overlaps of wide samples are computed from pairs of entries if fewer than this share is not zero.
+_SPARSE_SHARE = 0.05
 
 # Program, sides and target of the compiled loops, and whether only half of a symmetric matrix is
 # needed.
@@ -102,6 +124,12 @@ class Layout(ABC):
         part = type(self)(self.X[index])
         part.norms = self.norms[index]
         return part
+
+    def astype(self, dtype: Any) -> "Layout":
+        """Return the samples in another precision."""
+        cast = type(self)(self.X.astype(dtype))
+        cast.norms = self.norms.astype(dtype)
+        return cast
 
     def products(
         self, rows: Array, right: "Layout", half: bool = False, cache: "RowCache | None" = None
@@ -192,6 +220,8 @@ class Panels(Layout):
     """
 
     halves = True
+    # Whether overlaps take the place of inner products.
+    overlap: ClassVar[bool] = False
 
     @cached_property
     def lists(self) -> Any:
@@ -223,7 +253,7 @@ class Panels(Layout):
         return panels
 
     def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
-        pair = _mixing.SparsePair(self.lists, right.panels)
+        pair = _mixing.SparsePair(self.lists, right.panels, self.overlap)
 
         def task(start: int, stop: int) -> None:
             _mixing.dots_sparse(begin + start, begin + stop, pair, rows, out)
@@ -236,7 +266,7 @@ class Panels(Layout):
         if half:
             # Long and short columns alternate, so that equal numbers of them are equal work.
             order = np.where(order % 2, len(order) - 1 - order // 2, order // 2)
-        pair = _mixing.SparsePair(self.lists, right.panels)
+        pair = _mixing.SparsePair(self.lists, right.panels, self.overlap)
         products = _mixing.Products(np.empty((0, 0), dtype=self.X.dtype), pair)
         tiles = _mixing.Tiles(order, right.width, half)
         entries = len(rows) * right.width // (2 if half else 1)
@@ -244,11 +274,47 @@ class Panels(Layout):
         run_chunked(_mixing.mix, len(order), grain, program, products, rows, sides, target, tiles)
 
 
+class Overlaps(Panels):
+    """Sparse rows without negative entries, for overlaps in panels."""
+
+    overlap = True
+
+    @property
+    def width(self) -> int:
+        panel = self.X.shape[1] * TILE * self.X.dtype.itemsize
+        return super().width if panel <= _CACHED_PANEL else TILE // 4
+
+    def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
+        if cache is None:
+            super().mix(rows, right, work)
+        else:
+            Layout.mix(self, rows, right, work, cache)
+
+
+class SparseOverlaps(Panels):
+    """Sparse rows without negative entries, too wide for panels; overlaps of pairs of entries."""
+
+    halves = False
+
+    @cached_property
+    def columns(self) -> Any:
+        """Entries of each column."""
+        X = sparse.csc_matrix(self.X)
+        samples = X.indices.astype(np.int32, copy=False)
+        return _mixing.Columns(X.indptr.astype(np.int64), samples, X.data)
+
+    def dots(self, rows: Array, right: Any, out: Array, begin: int = 0) -> None:
+        run_chunked(_mixing.dots_by_column, len(rows), 1, self.lists, right.columns, rows, out)
+
+    def mix(self, rows: Array, right: Any, work: Work, cache: "RowCache | None" = None) -> None:
+        Layout.mix(self, rows, right, work, cache)
+
+
 @lru_cache(maxsize=2)
 def _no_pair(dtype: Any) -> Any:
     """Return empty lists and panels, for inner products that are stored."""
     lists = _mixing.Lists(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype))
-    return _mixing.SparsePair(lists, np.empty((0, 0, 0), dtype))
+    return _mixing.SparsePair(lists, np.empty((0, 0, 0), dtype), False)
 
 
 def choose_layout(X: Any) -> type[Layout]:
@@ -283,12 +349,20 @@ class ViewSpec:
     layout : type of Layout
     offset : tuple of float or None
         Subtracted from every sample; None for 0.
+    stores_products : bool
+        Whether inner products are worth storing. Few entries are multiplied faster than products
+        are read from memory, and views with scaled columns are rarely used again.
+    sides : bytes or None
+        For overlaps: whether training samples are above (1), below (2) or on both sides (3) of the
+        offset in each column. None for inner products.
     """
 
     columns: Columns
     column_scale: Numbers
     layout: type[Layout]
     offset: Numbers
+    stores_products: bool
+    sides: bytes | None = None
 
     def select(self, X: Any) -> Any:
         """Return samples reduced to the columns, each times its scale."""
@@ -299,14 +373,20 @@ class ViewSpec:
         values = self.select(X)
         return values if self.offset is None else as_dense(values) - np.array(self.offset)
 
-    @property
-    def stores_products(self) -> bool:
-        """Whether inner products are worth storing.
+    def norms(self, X: Any) -> Array:
+        """Return squared norms of samples, or L1 norms for overlaps, (n_samples,), in float64."""
+        values = self.centred(X)
+        return squared_norms(values) if self.sides is None else absolute_norms(values)
 
-        Sparse rows are multiplied faster than their products are read from memory, and views with
-        scaled columns are rarely used again.
-        """
-        return self.layout is Dense and self.column_scale is None
+    def laid_out(self, X: Any, dtype: Any) -> Layout:
+        """Return samples in the layout of this view."""
+        values = self.centred(X)
+        if self.sides is None:
+            return self.layout.of(values, dtype)
+        layout = self.layout.of(_divided(values, self.sides), dtype)
+        # A new sample on a side without training samples overlaps none of them, but is far away.
+        layout.norms = absolute_norms(values).astype(dtype)
+        return layout
 
 
 class SampleLayouts:
@@ -322,27 +402,35 @@ class SampleLayouts:
 
     def __init__(self, X: Any):
         self.X = X
-        self._choices: dict[Columns, tuple[type[Layout], Numbers]] = {}
+        self._choices: dict[tuple[Columns, Metric], tuple[Any, ...]] = {}
         self._norms: dict[ViewSpec, tuple[float, float]] = {}
         self._layouts: dict[tuple[ViewSpec, Any], Layout] = {}
 
-    def view(self, columns: Columns, column_scale: Numbers, can_centre: bool) -> ViewSpec:
+    def view(
+        self,
+        columns: Columns,
+        column_scale: Numbers = None,
+        metric: Metric = "l2",
+        can_centre: bool = False,
+    ) -> ViewSpec:
         """Return the view of kernels; `can_centre` if an offset does not change their values."""
-        choice = self._choices.get(columns) if column_scale is None else None
+        key = columns, metric
+        choice = self._choices.get(key) if column_scale is None else None
         if choice is None:
             values = take_columns(self.X, columns, column_scale)
-            choice = choose_layout(values), _centre(values)
+            choice = _choose_overlaps(values) if metric == "l1" else _choose_products(values)
             if column_scale is None:
-                self._choices[columns] = choice
-        layout, centre = choice
-        # Distances between centred samples lose fewer digits.
-        return ViewSpec(columns, column_scale, layout, centre if can_centre else None)
+                self._choices[key] = choice
+        layout, centre, stores, sides = choice
+        # Distances between centred samples lose fewer digits. Overlaps depend on their origin.
+        offset = centre if can_centre or metric == "l1" else None
+        return ViewSpec(columns, column_scale, layout, offset, stores and not column_scale, sides)
 
     def norms(self, view: ViewSpec) -> tuple[float, float]:
-        """Return the smallest squared norm above zero and the largest; 0 without samples."""
+        """Return the smallest norm of a view above zero and the largest; 0 without samples."""
         if view in self._norms:
             return self._norms[view]
-        norms = squared_norms(view.centred(self.X))
+        norms = view.norms(self.X)
         norms = norms[norms > 0]
         limits = (float(norms.min()), float(norms.max())) if len(norms) else (0.0, 0.0)
         if view.column_scale is None:
@@ -353,7 +441,7 @@ class SampleLayouts:
         """Return the samples laid out for a view."""
         if (view, dtype) in self._layouts:
             return self._layouts[view, dtype]
-        layout = view.layout.of(view.centred(self.X), dtype)
+        layout = view.laid_out(self.X, dtype)
         if view.column_scale is None:
             self._layouts[view, dtype] = layout
         return layout
@@ -364,6 +452,63 @@ class SampleLayouts:
         part._choices.update(self._choices)
         part._layouts.update({key: layout.take(rows) for key, layout in self._layouts.items()})
         return part
+
+
+def _choose_products(X: Any) -> tuple[Any, ...]:
+    """Return layout, offset, whether to store products, and no sides, for inner products."""
+    layout = choose_layout(X)
+    return layout, _centre(X), layout is Dense, None
+
+
+def _choose_overlaps(X: Any) -> tuple[Any, ...]:
+    """Return layout, offset, whether to store overlaps, and sides, for overlaps."""
+    n, d = X.shape
+    origin = None if is_sparse(X) or n == 0 else _origin(X)
+    zero = 0.0 if origin is None else np.array(origin)
+    codes = np.zeros(d, dtype=np.uint8)
+    if n:
+        most, least = X.max(axis=0), X.min(axis=0)
+        if is_sparse(X):
+            most, least = most.toarray().ravel(), least.toarray().ravel()
+        codes = ((most > zero) + 2 * (least < zero)).astype(np.uint8)
+    entries = X.nnz if is_sparse(X) else (zero != X).sum()
+    fits = 4 * n * d <= _LARGEST_PANELS
+    by_pairs = not fits and entries < _SPARSE_SHARE * n * d
+    stores = by_pairs or entries / max(n, 1) * _PANEL_COST > 2 * _DETOUR_COST
+    return SparseOverlaps if by_pairs else Overlaps, origin, stores, codes.tobytes()
+
+
+def _origin(X: Array) -> Numbers:
+    """Return a value near the median of each column that occurs in it.
+
+    A value of more than half of the samples becomes zero and is skipped.
+    """
+    some = X[evenly_spaced(len(X), _ORIGIN_ROWS)]
+    middle = (len(some) - 1) // 2
+    return tuple(np.partition(some, middle, axis=0)[middle].tolist())
+
+
+def _divided(X: Any, sides: bytes) -> Any:
+    """Return absolute values in one column for each side of each column, as a CSR matrix.
+
+    Sides without a column are left out.
+    """
+    codes = np.frombuffer(sides, dtype=np.uint8)
+    exists = np.stack([codes & 1, codes & 2], axis=1).astype(bool)
+    positions = np.where(exists, np.cumsum(exists).reshape(exists.shape) - 1, -1)
+    if is_sparse(X):
+        X = without_duplicates(X)
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        columns, values = X.indices, X.data
+    else:
+        rows, columns = np.nonzero(X)
+        values = X[rows, columns]
+    targets = positions[columns, (values < 0).astype(np.intp)]
+    kept = (targets >= 0) & (values != 0)
+    counts = np.bincount(rows[kept], minlength=X.shape[0])
+    pointers = np.concatenate([[0], np.cumsum(counts)])
+    entries = np.abs(values[kept]), targets[kept].astype(np.int32), pointers
+    return sparse.csr_matrix(entries, shape=(X.shape[0], int(exists.sum())))
 
 
 def _centre(X: Any) -> Numbers:

@@ -50,7 +50,7 @@ class Family:
         can_centre = all(
             t.formula.operation == "gaussian" and t.normalizer is None for t in terms.values()
         )
-        return cls(layouts.view(first.columns, first.column_scale, can_centre), ordered)
+        return cls(layouts.view(*first.view, can_centre), ordered)
 
     def program(self, dtype: Any, weights: Array | None = None) -> Any:
         """Return operations and numbers of the kernels for the compiled loops.
@@ -117,7 +117,7 @@ class GramPlan:
             if term is None:
                 others.append(i)
             else:
-                by_view.setdefault((term.columns, term.column_scale), {})[i] = term
+                by_view.setdefault(term.view, {})[i] = term
         families = tuple(Family.make(terms, layouts) for terms in by_view.values())
         if dtype == "auto":
             single = _fits_single(families, [kernels[i] for i in others], layouts)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from lokl._arrays import Array, squared_norms
+from lokl._arrays import Array, absolute_norms, squared_norms
 from lokl._parameters import check_choice, parameter_names
 from lokl._warnings import warn_once
 from lokl.kernels.columns import present_rows, resolve_columns, squares_vanish, take_columns
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lokl.kernels.dot import Formula
 
 Normalization = Literal["none", "unit_diag", "mean_diag", "trace"]
+# Metrics whose distances are squared distances of an inner product.
+Metric = Literal["l2", "l1"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Term:
 
     ``k(x, z) = normalizer(x') normalizer(z') formula(<x', z'>, |x'|^2, |z'|^2)``, where ``x'`` is
     the sample x reduced to some columns, each multiplied by its scale. Kernels with the same
-    columns and scales share one matrix of inner products.
+    columns, scales and metric share one matrix of inner products.
 
     Attributes
     ----------
@@ -41,12 +43,26 @@ class Term:
         Multiplier of each of these columns; None for 1.
     normalizer : callable, optional
         Returns one factor per reduced sample, (n_samples,); None for 1.
+    metric : {"l2", "l1"}, default="l2"
+        With "l1", the inner product is the one whose squared distances are L1 distances: half of
+        ``|x|_1 + |z|_1 - |x - z|_1``, and L1 norms take the place of squared norms.
     """
 
     formula: "Formula"
     columns: tuple[int, ...] | None = None
     column_scale: tuple[float, ...] | None = None
     normalizer: Callable[[Any], Array] | None = None
+    metric: Metric = "l2"
+
+    @property
+    def view(self) -> tuple[tuple[int, ...] | None, tuple[float, ...] | None, Metric]:
+        """Columns, scales and metric: kernels for which they are equal share inner products."""
+        return self.columns, self.column_scale, self.metric
+
+    @property
+    def is_rbf(self) -> bool:
+        """Whether the kernel is a Gaussian of Euclidean distances."""
+        return self.formula.operation == "gaussian" and self.metric == "l2"
 
     def reduced(self, X: Any) -> Any:
         """Return samples reduced to the columns, each times its scale."""
@@ -368,7 +384,7 @@ class TermNormalizer:
         inner = np.ones(X.shape[0]) if self.term.normalizer is None else self.term.normalizer(X)
         if self.kernel.how != "unit_diag":
             return np.asarray(inner * self.kernel.root_scale())
-        norms = squared_norms(X)
+        norms = squared_norms(X) if self.term.metric == "l2" else absolute_norms(X)
         return inner * inverse_root(self.term.formula(norms, norms, norms) * inner**2)
 
 

@@ -1,8 +1,9 @@
 """Kernels with a formula, most of them of one inner product: linear, polynomial, RBF, sigmoid.
 
 Most time goes into inner products. A Gram matrix computes them once for all kernels of the same
-columns and applies the :class:`Formula` of each kernel to them. Laplacian and chi-squared kernels
-are formulas of other distances.
+columns and applies the :class:`Formula` of each kernel to them. L1 distances are squared distances
+of an inner product of their own, which Laplacian kernels share. The chi-squared kernel is a formula
+of another distance.
 """
 
 from abc import abstractmethod
@@ -11,13 +12,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from sklearn.metrics.pairwise import chi2_kernel, euclidean_distances, laplacian_kernel
+from sklearn.metrics.pairwise import (
+    chi2_kernel,
+    euclidean_distances,
+    laplacian_kernel,
+    manhattan_distances,
+)
 from sklearn.utils.extmath import safe_sparse_dot
 
 from lokl._arrays import (
     Array,
     as_dense,
     as_samples,
+    evenly_spaced,
     is_sparse,
     squared_norms,
     weighted_quantile,
@@ -32,6 +39,8 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 # Rows among which a median distance is computed; all pairs of them are.
 _MEDIAN_ROWS = 1000
+# For L1 distances, which have no matrix product.
+_MEDIAN_L1_ROWS = 500
 # Squared distances below this share of the largest squared norm are rounding.
 _ROUNDING = 1e-13
 
@@ -271,32 +280,55 @@ class Cosine(Normalized):
 
 
 class Laplacian(Kernel):
-    """Exponential of the l_1 distance: ``k(x, z) = exp(-gamma |x - z|_1)``.
+    """Exponential of the L1 distance: ``k(x, z) = exp(-gamma sum_c |x_c - z_c|)``.
+
+    It suits columns on different scales, outliers and columns of noise better than the RBF kernel,
+    because a few columns do not dominate the distance.
 
     Parameters
     ----------
-    gamma : float, optional
-        None is ``1 / n_features``.
+    gamma : float, "scale", "median" or None, default=None
+        None is ``1 / n_features``, of the columns that the kernel uses; "scale" is the reciprocal
+        of the sum of the columns' standard deviations; "median" is the reciprocal of the median L1
+        distance between training samples (of at most 500 of them).
     """
 
-    label = "laplacian"
-
-    def __init__(self, gamma: float | None = None):
+    def __init__(self, gamma: Any = None):
         self.gamma = gamma
 
     def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if self.gamma is None:
-            return Laplacian(1.0 / X.shape[1])
+            return Laplacian(1.0 / max(X.shape[1], 1))
+        if isinstance(self.gamma, str):
+            return Laplacian(_learned_l1_gamma(self.gamma, X, weight))
         check_positive("gamma", self.gamma)
         return self
 
+    def term(self) -> Term | None:
+        if self.gamma is None:
+            return None
+        return Term(Formula("gaussian", self._bound_gamma()), metric="l1")
+
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
-        gamma = None if self.gamma is None else check_positive("gamma", self.gamma)
+        gamma = None if self.gamma is None else self._bound_gamma()
         return np.asarray(laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma))
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
+
+    @property
+    def label(self) -> str:
+        return f"laplacian({self.gamma:.3g})" if isinstance(self.gamma, Real) else "laplacian"
+
+    def _bound_gamma(self) -> float:
+        """Return gamma as a number; raise ValueError if it still depends on training data."""
+        if isinstance(self.gamma, str):
+            raise ValueError(
+                f"Laplacian(gamma={self.gamma!r}) depends on training data; call bind(X) first or "
+                "give a number"
+            )
+        return check_positive("gamma", self.gamma)
 
 
 class Chi2(Kernel):
@@ -325,6 +357,18 @@ class Chi2(Kernel):
 
     def diag(self, X: Any) -> Array:
         return np.ones(X.shape[0])
+
+
+def _learned_l1_gamma(word: str, X: Any, weight: Array | None) -> float:
+    """Return the gamma of an L1 distance that a word means on training samples."""
+    X = as_samples(X)
+    if word == "scale":
+        spread = _total_deviation(X, weight)
+    elif word == "median":
+        spread = median_absolute_distance(X, weight)
+    else:
+        raise ValueError(f"gamma must be a number, None, 'scale' or 'median', got {word!r}")
+    return max(1.0 / spread, np.finfo(float).tiny) if spread > 0 else 1.0
 
 
 def _histograms(X: Any) -> Array:
@@ -375,6 +419,26 @@ def _total_variance(X: Any, weight: Array | None) -> float:
     return d * variance if variance > (8 * np.finfo(float).eps * mean) ** 2 * n else 0.0
 
 
+def _total_deviation(X: Any, weight: Array | None) -> float:
+    """Return the sum of the (weighted) standard deviations of the columns."""
+    n = X.shape[0]
+    if n == 0:
+        return 0.0
+    weight = np.ones(n) if weight is None else weight
+    total = weight.sum()
+    mean = np.asarray(X.T @ weight) / total
+    # Two passes, as for the variance.
+    if is_sparse(X):
+        squared, stored = X.copy(), X.copy()
+        squared.data, stored.data = (X.data - mean[X.indices]) ** 2, np.ones(len(X.data))
+        squares = squared.T @ weight + mean**2 * (total - stored.T @ weight)
+    else:
+        squares = weight @ (X - mean) ** 2
+    deviations = np.sqrt(np.maximum(squares, 0.0) / total)
+    rounding = 8 * np.finfo(float).eps * np.sqrt(n) * np.abs(mean)
+    return float(deviations[deviations > rounding].sum())
+
+
 def median_squared_distance(
     X: Any, weight: Array | None = None, max_rows: int = _MEDIAN_ROWS
 ) -> float:
@@ -393,14 +457,33 @@ def median_squared_distance(
     distance : float
         0 if the median pair is equal up to rounding, or without samples.
     """
-    n = X.shape[0]
-    if n == 0:
+    if X.shape[0] == 0:
         return 0.0
-    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    if n > max_rows:
-        rows = np.linspace(0, n - 1, max_rows).astype(np.intp)
-        X, weight = X[rows], weight[rows]
+    X, weight = _some_rows(X, weight, max_rows)
     distance = euclidean_distances(X, squared=True).ravel()
     # Equal rows far from zero are a rounding error apart.
     distance[distance <= _ROUNDING * float(squared_norms(X).max())] = 0.0
     return weighted_quantile(distance, np.outer(weight, weight).ravel(), 0.5)
+
+
+def median_absolute_distance(
+    X: Any, weight: Array | None = None, max_rows: int = _MEDIAN_L1_ROWS
+) -> float:
+    """Return the weighted median of the L1 distances of all pairs of rows.
+
+    Parameters and result are as in :func:`median_squared_distance`.
+    """
+    if X.shape[0] == 0:
+        return 0.0
+    X, weight = _some_rows(X, weight, max_rows)
+    distance = manhattan_distances(X).ravel()
+    return weighted_quantile(distance, np.outer(weight, weight).ravel(), 0.5)
+
+
+def _some_rows(X: Any, weight: Array | None, most: int) -> tuple[Any, Array]:
+    """Return at most `most` evenly spaced rows and their weights."""
+    weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    if X.shape[0] <= most:
+        return X, weight
+    rows = evenly_spaced(X.shape[0], most)
+    return X[rows], weight[rows]

@@ -129,7 +129,7 @@ def _widths(kernels: list[Kernel], names: list[str], n_features: int) -> Array:
     gammas = np.zeros((len(kernels), n_features))
     for i, kernel in enumerate(kernels):
         term = kernel.term()
-        if term is None or term.formula.operation != "gaussian" or term.normalizer is not None:
+        if term is None or not term.is_rbf or term.normalizer is not None:
             raise ValueError(
                 f"combine='product' multiplies RBF kernels, got {names[i]!r}; leave kernels=None "
                 "for one RBF per column, or use combine='sum'"
