@@ -15,6 +15,7 @@ ABILITIES = {
     "scales alone": "with one kernel the model differs from a plain SVM",
     "ordered": "the model may depend on the order of the kernels",
     "fixed kernel": "the kernel does not depend on the targets; folds can share its Gram matrix",
+    "squared loss": "its SVMs may have the squared loss, with exact leave-one-out decisions",
     "single-kernel machines": "trains SVMs on each kernel alone; candidates can share its matrix",
 }
 
@@ -74,7 +75,11 @@ class Method:
 
 def method_of(estimator: Any) -> Method | None:
     """Return the method that an estimator implements, None for subclasses and other estimators."""
-    kind = type(estimator)
+    return method_of_class(type(estimator))
+
+
+def method_of_class(kind: type) -> Method | None:
+    """Return the method that a class implements, None for subclasses and other classes."""
     methods = (method for method in METHODS if kind.__name__ in method.classes)
     return next((method for method in methods if kind.__module__ == method.module), None)
 
@@ -84,38 +89,48 @@ METHODS: tuple[Method, ...] = (
         "UNIFORM",
         "UniformMKL",
         "the average of the kernels",
-        "regression, fixed kernel",
+        "regression, squared loss, fixed kernel",
         learns="nothing",
     ),
-    Method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, rounds"),
-    Method("SimpleMKL", "SimpleMKL", "weights that sum to one, few not zero", "regression, rounds"),
-    Method("SPG-GMKL", "GMKL", "sums or products, any penalty", "regression, rounds, scales alone"),
+    Method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, squared loss, rounds"),
+    Method(
+        "SimpleMKL",
+        "SimpleMKL",
+        "weights that sum to one, few not zero",
+        "regression, squared loss, rounds",
+    ),
+    Method(
+        "SPG-GMKL",
+        "GMKL",
+        "sums or products, any penalty",
+        "regression, squared loss, rounds, scales alone",
+    ),
     Method("EasyMKL", "EasyMKL", "weights from the distance of the classes", ""),
     Method("MWUMKL", "MWUMKL", "weights by multiplicative updates, in little memory", ""),
     Method(
         "LMKL",
         "LMKL",
         "a gate learned by gradient, together with the SVM",
-        "regression, localized, rounds, ordered",
+        "regression, squared loss, localized, rounds, ordered",
     ),
     Method(
         "C-LMKL",
         "CLMKL",
         "weights for each cluster of samples, convex",
-        "regression, localized, rounds, scales alone",
+        "regression, squared loss, localized, rounds, scales alone",
     ),
     Method(
         "SwMKL",
         "SwMKL",
         "kernels weighted by their regressed success",
-        "regression, localized, single-kernel machines",
+        "regression, squared loss, localized, single-kernel machines",
     ),
     Method("SAMKL", "SAMKL", "samples switch kernels on and off", "localized, rounds, own gate"),
     Method(
         "LD-MKL",
         "LDMKL",
         "one expert for each kernel, and a gated vote",
-        "regression, localized, vote, single-kernel machines",
+        "regression, squared loss, localized, vote, single-kernel machines",
     ),
     Method(
         "GS-MKL",
@@ -133,7 +148,7 @@ METHODS: tuple[Method, ...] = (
         "trusted vote",
         "TrustedVote",
         "a vote of calibrated experts, each trusted on samples like its training samples",
-        "regression, localized, vote, scales alone",
+        "regression, squared loss, localized, vote, scales alone",
         learns="trust",
         submodule="trusted_vote.estimator",
     ),

@@ -33,6 +33,8 @@ machines = pytest.mark.parametrize("name", MACHINES)
         UniformMKLRegressor(),
         UniformMKLClassifier(["rbf"]),
         UniformMKLRegressor(["rbf"]),
+        UniformMKLClassifier(["rbf"], loss="squared"),
+        UniformMKLRegressor(["rbf"], loss="squared"),
         # Weights are repeated rows to seven digits only where both solutions have them.
         UniformMKLClassifier(solver="libsvm", tol=1e-12),
         UniformMKLRegressor(solver="libsvm", tol=1e-12),

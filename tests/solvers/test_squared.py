@@ -6,7 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from lokl.solvers import squared, squared_path, squared_path_features
+from lokl.kernels import RBF, Linear, Precomputed
+from lokl.solvers import (
+    Exact,
+    Machines,
+    Primal,
+    Squared,
+    epsilon_insensitive,
+    hinge,
+    solve_svc,
+    solve_svr,
+    squared,
+    squared_hinge,
+    squared_loss,
+    squared_path,
+    squared_path_features,
+)
+from lokl.solvers.cost_path import StoredCostPath
+from lokl.solvers.squared import leave_one_out
 
 COSTS = [0.03, 1.0, 50.0, 2.0, 7.0, 1000.0]
 
@@ -117,11 +134,17 @@ def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_bordered_inverse(weighted):
-    K, _, Y, weight = case(5, 15, False)
-    weight = np.random.RandomState(5).uniform(0.5, 2, 15) if weighted else weight
-    M = squared.bordered_inverse(K, 2.0, weight)
-    np.testing.assert_allclose(M @ Y, bordered(K, Y, 2.0, weight)[0], atol=1e-10)
+    K, _, Y, weight = case(5, 15, weighted)
+    M, m = squared.bordered_inverse(K, 2.0 * weight)
+    coef, intercept = bordered(K, Y, 2.0, weight)
+    np.testing.assert_allclose(M @ Y, coef, atol=1e-10)
+    np.testing.assert_allclose(m @ Y, intercept, atol=1e-10)
     np.testing.assert_allclose(M, M.T, atol=1e-12)
+    j = int(np.flatnonzero(weight)[0])
+    without = np.where(np.arange(15) == j, 0.0, weight)
+    expected = bordered(K, Y, 2.0, without)
+    np.testing.assert_allclose(coef - np.outer(M[:, j], coef[j]) / M[j, j], expected[0], atol=1e-10)
+    np.testing.assert_allclose(intercept - m[j] * coef[j] / M[j, j], expected[1], atol=1e-10)
 
 
 def test_one_sample_has_no_leave_one_out_decision():
@@ -149,3 +172,111 @@ def test_costs_are_checked(costs):
 def test_weights_are_checked(weight):
     with pytest.raises(ValueError, match="weight"):
         squared_path(np.eye(3), np.ones(3), [1.0], weight)
+
+
+# Solvers
+
+
+def problems_of(Y, cost):
+    return [squared_loss(target, cost) for target in Y.T]
+
+
+def check_duals(duals, K, Y, cost, tol=1e-7):
+    coef, intercept = bordered(K, Y, 1.0, cost)
+    for k, dual in enumerate(duals):
+        close = {"atol": tol * (1 + np.abs(coef).max())}
+        np.testing.assert_allclose(dual.coef, coef[:, k], **close)
+        np.testing.assert_allclose(dual.intercept, intercept[k], atol=tol)
+        np.testing.assert_allclose(dual.decision, K @ coef[:, k] + intercept[k], **close)
+        value = 0.5 * Y[:, k] @ coef[:, k]
+        np.testing.assert_allclose(dual.objective, value, rtol=1e-5, atol=tol)
+        assert dual.converged
+        assert dual.gap <= max(10 * tol, 1e-9) * (1 + value)
+
+
+SOLVERS = {
+    "squared": Squared(tol=1e-9),
+    "exact": Exact(tol=1e-9),
+    # Fewer megabytes than the matrix has: conjugate gradients.
+    "products": Squared(tol=1e-9, cache_size=0.02),
+    "features": Primal(tol=1e-9),
+    "features in tiles": Primal(tol=1e-9, rank=30, cache_size=1e-3),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Linear(), RBF(0.3)], ids=["linear", "rbf"])
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_every_solver_finds_the_solution_of_all_targets(solver, kernel, weighted):
+    _, X, Y, weight = case(2, 90, weighted, "wide")
+    gram = solver.inner_products(X).gated([kernel.bind(X)])
+    K = gram.block(np.arange(len(X))) if gram.is_low_rank else kernel(X)
+    problems = problems_of(Y, 3.0 * weight)
+    solution = Machines(solver, problems).solve(gram)
+    check_duals(solution.duals, K, Y, 3.0 * weight)
+    for alone, dual in zip(problems, solution.duals, strict=True):
+        np.testing.assert_allclose(solver.solve(gram, alone).coef, dual.coef, atol=1e-7)
+    left_out = leave_one_out(gram, problems)
+    if gram.is_low_rank or gram.fits or not gram.needs_rows:
+        reference = squared_path(K, Y, [3.0], weight).loo[0]
+        np.testing.assert_allclose(left_out, reference, atol=1e-6)
+    else:
+        assert left_out is None
+
+
+def test_conjugate_gradients_continue_from_a_start():
+    _, X, Y, weight = case(2, 90, True, "wide")
+    solver = SOLVERS["products"]
+    gram, problem = solver.inner_products(X).gated([RBF(0.3)]), problems_of(Y, 3.0 * weight)[0]
+    cold = solver.solve(gram, problem)
+    warm = solver.solve(gram, problem, cold.coef)
+    assert warm.n_iter < cold.n_iter
+    with pytest.warns(UserWarning, match="tol"):
+        Squared(tol=1e-9, cache_size=0.02, max_iter=1).solve(gram, problem)
+
+
+@given(seed=st.integers(0, 2**16))
+def test_folds_equal_fits_without_their_samples(seed):
+    K, _, Y, weight = case(seed, 20)
+    cost, solver = 2.0 * weight + 0.1, Exact()
+    gram = solver.inner_products(np.arange(20.0)[:, np.newaxis]).gated([Precomputed(K)])
+    kept = [np.arange(0, 20, 2), np.arange(1, 20)]
+    problems = [problem.restrict(rows) for rows in kept for problem in problems_of(Y, cost)]
+    duals = solver.solve_subsets(gram, problems)
+    for i, rows in enumerate(kept):
+        present = np.where(np.isin(np.arange(20), rows), cost, 0.0)
+        check_duals(duals[3 * i : 3 * i + 3], K, Y, present)
+    path = StoredCostPath(K, 1e-6)
+    np.testing.assert_allclose(path.solve(problems[0]).coef, duals[0].coef, atol=1e-9)
+
+
+def test_functions_and_names():
+    _, X, Y, _ = case(1, 30, False, "wide")
+    labels = Y[:, 0]
+    by_name = solve_svc(RBF(0.3), X, labels, C=2.0, solver="squared")
+    by_loss = solve_svc(RBF(0.3), X, labels, C=2.0, loss="squared")
+    path = squared_path(RBF(0.3)(X), labels, [2.0])
+    for dual in (by_name, by_loss, solve_svr(RBF(0.3), X, labels, C=2.0, loss="squared")):
+        np.testing.assert_allclose(dual.coef, path.coef[0, :, 0], atol=1e-9)
+    for solver in ("libsvm", "mwu"):
+        with pytest.raises(ValueError, match="squared"):
+            solve_svr(RBF(0.3), X, labels, loss="squared", solver=solver)
+    for solve, loss in ((solve_svr, "epsilon_insensitive"), (solve_svc, "hinge")):
+        with pytest.raises(ValueError, match=loss):
+            solve(RBF(0.3), X, labels, loss=loss, solver="squared")
+
+
+def test_kinds_of_problems():
+    y, cost = np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.0, 2.0])
+    problem = squared_loss(y, cost, is_classification=True)
+    assert problem.is_squared
+    assert problem.is_classification
+    assert problem.take(np.array([0, 2])).is_squared
+    assert problem.restrict(np.array([2])).is_squared
+    np.testing.assert_array_equal(problem.cost, cost)
+    np.testing.assert_array_equal(problem.weighted(np.array([2.0, 1.0, 0.0])).cost, [2, 0, 0])
+    # The loss is cost / 2 times the squared residual.
+    np.testing.assert_allclose(problem.losses(np.zeros(3)), cost / 2)
+    assert not squared_hinge(y, cost).is_squared
+    assert not hinge(y, cost).is_squared
+    assert not epsilon_insensitive(y, cost, 0.0).is_squared

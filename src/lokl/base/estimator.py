@@ -337,9 +337,11 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
                 check_attributes(attributes)
                 if diagnosed:
                     off_centre = diagnose(self, training, model)
+                    attributes |= _leave_one_out(data, training, model, attributes)
         # Another estimator may have validated the data.
         attributes |= training.feature_info
-        attributes |= {"_model": replace(model, training_gates=None), "_off_centre": off_centre}
+        kept = replace(model, training_gates=None, left_out=None)
+        attributes |= {"_model": kept, "_off_centre": off_centre}
         publish(self, attributes)
         if self.verbose:
             logger.info(
@@ -435,6 +437,24 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _leave_one_out(
+    data: Training, training: Training, model: Model, attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the attribute with leave-one-out decisions of all rows, if the model has them."""
+    if model.left_out is None:
+        return {}
+    decision = np.empty((data.n_samples, model.left_out.shape[1]))
+    is_left = np.isin(data.rows, training.rows, invert=True)
+    order = np.argsort(data.rows)
+    decision[order[np.searchsorted(data.rows, training.rows, sorter=order)]] = model.left_out
+    if is_left.any():
+        names = attributes["kernels_"], attributes["kernel_names_"]
+        samples = read_samples(*names, data.samples.take(np.flatnonzero(is_left)))
+        decision[is_left] = checked_prediction(model.decide, samples)
+    is_flat = attributes.get("_one_target", decision.shape[1] == 1)
+    return {"loo_decision_": decision[:, 0] if is_flat else decision}
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,17 @@ FEATURE_ATTRIBUTES = {
     "n_features_in_": ("int", ""),
     "feature_names_in_": ("array of str", "Only if the training samples have column names."),
 }
+# Attribute of methods that have the squared loss.
+LEAVE_ONE_OUT = {
+    "loo_decision_": (
+        "array of shape (n_samples,) or (n_samples, n_tasks)",
+        'Only for ``loss="squared"``, if the Gram matrix or low-rank features fit `cache_size`: '
+        "exact leave-one-out decisions of the rows of X, by the final SVMs refitted without the "
+        "row, kernels and gate held fixed. A row of weight 2 is left out with all its weight; for "
+        "a row without a weight it is the decision of the model.",
+    )
+}
+
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -63,10 +74,14 @@ class Model(ABC):
     training_gates : array of shape (n_samples, n_kernels), with a third axis for ranks, or None
         Values of the gate at the training samples, for the diagnostics at the end of a fit; None
         afterwards, and for methods without a gate.
+    left_out : array of shape (n_samples, n_tasks) or None
+        Exact leave-one-out decisions of the training samples with a weight, with the gate held
+        fixed; None if there are none, and after the fit.
     """
 
     shares_intercept: ClassVar[bool]
     training_gates: Array | None = field(default=None, kw_only=True)
+    left_out: Array | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def decide(self, samples: Samples) -> Array:

@@ -25,6 +25,7 @@ from typing import Any, TypeVar, dataclass_transform
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from lokl._methods import method_of_class
 from lokl._parameters import (
     check_choice,
     check_count,
@@ -32,7 +33,7 @@ from lokl._parameters import (
     check_positive,
     number_check,
 )
-from lokl.base.model import FEATURE_ATTRIBUTES
+from lokl.base.model import FEATURE_ATTRIBUTES, LEAVE_ONE_OUT
 from lokl.kernels.dictionaries import WORDS, as_kernel, is_one_kernel, named_kernels
 
 
@@ -219,6 +220,9 @@ def _all_attributes(cls: Any) -> Entries:
             found.update(_described_attributes(base.attributes))
     for base in reversed(cls.__mro__):
         found.update(base.__dict__.get("_own_attributes", {}))
+    method = method_of_class(cls)
+    if method is not None and method.can("squared loss"):
+        found.update(LEAVE_ONE_OUT)
     return found and {**found, **FEATURE_ATTRIBUTES}
 
 

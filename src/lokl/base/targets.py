@@ -12,12 +12,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from lokl._arrays import Array, column
+from lokl._methods import METHODS, method_of_class
 from lokl._parameters import check_not_negative
 from lokl.base.estimator import KernelEstimator, Targets
 from lokl.base.settings import NOT_NEGATIVE, Rule, one_of, setting, settings
 from lokl.base.training import check_costs
-from lokl.solvers import Problem, Solver, epsilon_insensitive
-from lokl.solvers.solve import CHOICES, CLASSIFICATION, check_regression, classification_loss
+from lokl.solvers import Problem, Solver
+from lokl.solvers.solve import (
+    CLASSIFICATION,
+    REGRESSION,
+    classification_loss,
+    regression_loss,
+    regression_problem,
+)
 
 # Significant digits of the spread of targets. Further digits depend on the order of summation.
 _SPREAD_DIGITS = 6
@@ -215,9 +222,11 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
 
     loss: str = setting(
         "auto",
-        one_of(*CHOICES),
+        one_of("auto", *CLASSIFICATION),
         'Loss of margin violations: "hinge" is linear in their size, "squared_hinge" quadratic. '
-        '"auto" is the hinge, or the squared hinge if the solver has no other ("mwu").',
+        '"squared" is half the squared distance from 1 or -1 (least-squares SVM), with exact '
+        'leave-one-out decisions; some methods do not have it. "auto" is the first that the solver '
+        'supports: the hinge, the squared hinge ("mwu"), or the squared loss ("squared").',
     )
     class_weight: Any = setting(
         None,
@@ -269,7 +278,18 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        self._loss(solver)
+        _check_squared(self, self._loss(solver))
+
+
+def _check_squared(estimator: Any, loss: str) -> None:
+    """Raise ValueError if the method of an estimator does not have the squared loss."""
+    method = next(filter(None, map(method_of_class, type(estimator).__mro__)), None)
+    if loss == "squared" and method is not None and not method.can("squared loss"):
+        names = ", ".join(method.name for method in METHODS if method.can("squared loss"))
+        raise ValueError(
+            f"{type(estimator).__name__} does not have the squared loss (loss={estimator.loss!r}, "
+            f"solver={estimator.solver!r}); use another loss and solver, or one of: {names}"
+        )
 
 
 def target_spread(y: Array, weight: Array | None = None) -> float:
@@ -331,9 +351,19 @@ class TargetDecisionMixin(RegressorMixin):
 
 @settings
 class Regressor(TargetDecisionMixin, KernelEstimator):
-    """Epsilon-insensitive regression, one SVM for each target."""
+    """Regression with the epsilon-insensitive or the squared loss, one SVM for each target."""
 
-    epsilon: float = setting(0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing.")
+    epsilon: float = setting(
+        0.1, NOT_NEGATIVE, "Residuals up to this size cost nothing; not used by the squared loss."
+    )
+    loss: str = setting(
+        "auto",
+        one_of("auto", *REGRESSION),
+        'Loss of residuals: "epsilon_insensitive" is linear beyond `epsilon`, "squared" is half '
+        "the squared residual (kernel ridge regression with an intercept), with exact "
+        'leave-one-out predictions; some methods do not have it. "auto" is the first that the '
+        "solver supports.",
+    )
 
     _is_common = True
 
@@ -344,10 +374,11 @@ class Regressor(TargetDecisionMixin, KernelEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        check_regression(solver)
+        _check_squared(self, regression_loss(self.loss, solver))
 
     def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
-        return epsilon_insensitive(target, cost, self.epsilon)
+        loss = regression_loss(self.loss, solver)
+        return regression_problem(loss, target, cost, self.epsilon)
 
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         return "target", range(len(self.intercept_))

@@ -18,6 +18,7 @@ from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Machines, Problem, Solution, Solver
 from lokl.solvers.solve import resolve_solver
+from lokl.solvers.squared import leave_one_out
 
 ALL_ZERO = "all sample weights are zero; at least one sample must count"
 # Sums over any number of samples are then finite.
@@ -387,4 +388,5 @@ class Training:
             solution.n_iter,
             learned,
             training_gates=gram.gates,
+            left_out=leave_one_out(gram, self.problems),
         )

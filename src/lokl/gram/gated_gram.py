@@ -279,7 +279,7 @@ class GatedGram:
         return self._memory.row_cache(capacity, self.dtype)
 
     @property
-    def _linear_features(self) -> Any:
+    def linear_features(self) -> Any:
         """Explicit features with ``K = F F'`` if all kernels are linear, else None."""
         if not self.plan.is_linear:
             return None
@@ -396,7 +396,7 @@ class GatedGram:
         """
         if len(index) == 0:
             return
-        F = self._linear_features
+        F = self.linear_features
         if F is not None:
             target -= multiply(F, F[index].T @ coef)
             return
@@ -410,7 +410,7 @@ class GatedGram:
     def dot(self, coef: Array) -> Array:
         """Return ``K @ coef`` for coefficients (n_samples,) or (n_samples, n_columns)."""
         columns = column(coef)
-        F = self._linear_features
+        F = self.linear_features
         if F is not None:
             product = multiply(F, F.T @ columns)
         else:

@@ -1,7 +1,7 @@
 """LD-MKL: one expert for each kernel, trained on samples where it succeeds, and a gated vote."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from lokl.methods.single_kernel import (
     SuccessEstimator,
 )
 from lokl.solvers import Machines, Problem, Solution
+from lokl.solvers.squared import leave_one_out
 
 # Gates this close to 1/m count as equal to it: which side they fall on is rounding.
 _TIE = 1e-9
@@ -178,10 +179,10 @@ class _LDMKL(SuccessEstimator):
         retrained = [
             self._retrain(training, i, single, g[:, i], seen) for i, single in enumerate(fits)
         ]
-        experts = [expert for expert, _ in retrained]
-        solutions = [solution for _, solution in retrained if solution is not None]
+        experts = [expert for expert, _, _ in retrained]
+        solutions = [solution for _, solution, _ in retrained if solution is not None]
         positions = np.unique(np.concatenate([expert.support for expert in experts]))
-        return Vote(
+        vote = Vote(
             experts=experts,
             support=SupportSet.at(positions, training.samples, training.rows),
             objective=sum(solution.objective for solution in solutions),
@@ -192,11 +193,15 @@ class _LDMKL(SuccessEstimator):
             clip=self.clip,
             squash=np.tanh if training.is_classification else None,
         )
+        left_out = [(expert, decision) for expert, _, decision in retrained]
+        return replace(vote, left_out=_vote_left_out(vote, training.samples, g, left_out))
 
     def _retrain(
         self, training: Training, i: int, single: SingleKernelFit, gate: Array, seen: Array
-    ) -> tuple[Expert, Solution | None]:
+    ) -> tuple[Expert, Solution | None, Array | None]:
         """Train the SVMs of kernel `i` on samples with a high weight.
+
+        Also returns the leave-one-out decisions about these samples, if the loss is squared.
 
         Parameters
         ----------
@@ -216,7 +221,7 @@ class _LDMKL(SuccessEstimator):
         constant, no_tasks = _constant_decision(problems), np.zeros(len(problems))
         if constant is not None:
             support, coef = np.empty(0, dtype=np.intp), np.empty((0, len(problems)))
-            return Expert(name, kernel, rows, support, coef, constant, None, False), None
+            return Expert(name, kernel, rows, support, coef, constant, None, False), None, None
         gates = np.ones((len(rows), 1))
         if self.gating == "kernel":
             gates = (seen * gate)[:, np.newaxis]
@@ -234,11 +239,33 @@ class _LDMKL(SuccessEstimator):
             coef = coef * gate[:, np.newaxis]
             intercept = no_tasks if self.intercept == "drop" else intercept
         expansion = solution.gram.expansion(average_kernel([kernel], [name]), coef, no_tasks)
+        left_out = None if self.gating == "literal" else leave_one_out(solution.gram, problems)
         solution.gram.release()
         support = np.flatnonzero((solution.coef != 0).any(axis=1))
         dual_coef, gated = solution.coef[support], self.gating == "kernel"
         expert = Expert(name, kernel, rows, rows[support], dual_coef, intercept, expansion, gated)
-        return expert, solution
+        return expert, solution, left_out
+
+
+def _vote_left_out(
+    vote: Vote, samples: Samples, g: Array, left_out: list[tuple[Expert, Array | None]]
+) -> Array | None:
+    """Return the vote of experts that were trained without the sample, (n_samples, n_tasks).
+
+    Weights and experts that were not trained on the sample are those of the vote. None if an expert
+    has no leave-one-out decisions.
+    """
+    trained = [expert.expansion is not None for expert, _ in left_out]
+    if not any(trained) or any(
+        decision is None and was for (_, decision), was in zip(left_out, trained, strict=True)
+    ):
+        return None
+    parts = vote.contributions(samples)
+    for i, (expert, decision) in enumerate(left_out):
+        if decision is not None:
+            rows = expert.rows
+            parts[rows, i] = g[rows, i, np.newaxis] * (vote.squash or np.asarray)(decision)
+    return np.asarray(parts.sum(axis=1))
 
 
 def _constant_decision(problems: list[Problem]) -> Array | None:

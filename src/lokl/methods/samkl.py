@@ -18,7 +18,7 @@ from lokl.gram import Expansion, GatedKernel
 from lokl.methods.single_kernel import RegressedSuccess, regress, success_machine
 from lokl.optimizers import NormBall, OptimizerStep, alternating
 from lokl.solvers import Solver
-from lokl.solvers.solve import check_regression
+from lokl.solvers.solve import regression_loss
 
 
 def choose(gains: Array, least: int, most: int, present: Array | None = None) -> Array:
@@ -228,7 +228,7 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
         if self.assign == "regression":
-            check_regression(solver)
+            regression_loss("epsilon_insensitive", solver)
 
     def _rule(self, m: int) -> SwitchRule:
         most = m if self.k_max is None else self.k_max

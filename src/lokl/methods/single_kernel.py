@@ -20,7 +20,7 @@ from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.solvers import Machines, Problem, Solution, Solver, epsilon_insensitive
 from lokl.solvers.machines import folds_for, held_out_decisions
-from lokl.solvers.solve import check_regression
+from lokl.solvers.solve import regression_loss
 
 Result = TypeVar("Result")
 
@@ -180,7 +180,7 @@ class SuccessEstimator(KernelEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        check_regression(solver)
+        regression_loss("epsilon_insensitive", solver)
 
     def _learn_success(
         self, training: Training

@@ -12,7 +12,8 @@ from lokl.gates import WeightedGate
 from lokl.gram import GatedGram
 from lokl.kernels import Precomputed
 from lokl.methods.single_kernel import KEPT_SHARE, RegressedSuccess, SuccessEstimator
-from lokl.solvers import Solution, Solver
+from lokl.solvers import Problem, Solution, Solver
+from lokl.solvers.squared import leave_one_out
 
 # Least weight of a kernel, so that every sample has some.
 _FLOOR = 1e-3
@@ -87,23 +88,28 @@ class _SwMKL(SuccessEstimator):
         # Free the memory of single kernels before the combined one needs it.
         del fits
         gram = training.gram(H, share=share, pair_normalized=self.psd in _PAIRS)
+        solved_on, problems = gram, training.problems
         if self.psd == "clip":
-            solution = _clipped(training, gram)
+            solution, solved_on = _clipped(training, gram)
         elif self.psd == "shift":
-            solution = _shifted(training, gram)
+            solution, problems = _shifted(training, gram)
         else:
             # The published kernel is indefinite: the solution depends on the start.
             resume = None if self.psd == "none" else "machines"
             solution = training.machines(resume=resume).solve(gram)
         params = np.ones((1, training.n_kernels))
-        return training.model(SuccessGate(gates), params, solution, success_=success)
+        gate = SuccessGate(gates)
+        model = training.model(gate, params, solution, success_=success)
+        if self.psd in ("clip", "shift"):
+            model = replace(model, left_out=leave_one_out(solved_on, problems))
+        return model
 
 
-def _clipped(training: Training, gram: GatedGram) -> Solution:
+def _clipped(training: Training, gram: GatedGram) -> tuple[Solution, GatedGram]:
     """Train on the positive part of the matrix, and project new samples onto it.
 
     With the projector ``P`` on the positive eigenvectors, ``f(x) = k(x, .) P u + b``, so prediction
-    only needs projected coefficients.
+    only needs projected coefficients. Also returns the matrix of the positive part.
     """
     values, vectors = np.linalg.eigh(gram.block(np.arange(gram.n_samples)).astype(float))
     kept = vectors[:, values > 0]
@@ -112,15 +118,19 @@ def _clipped(training: Training, gram: GatedGram) -> Solution:
     index = np.arange(gram.n_samples, dtype=float)[:, np.newaxis]
     positive = training.solver.inner_products(index).gated([repaired])
     solved = training.machines().solve(positive)
-    return Solution([replace(d, coef=kept @ (kept.T @ d.coef)) for d in solved.duals], gram)
+    solution = Solution([replace(d, coef=kept @ (kept.T @ d.coef)) for d in solved.duals], gram)
+    return solution, positive
 
 
-def _shifted(training: Training, gram: GatedGram) -> Solution:
-    """Raise the diagonal of the training matrix by its lowest eigenvalue."""
+def _shifted(training: Training, gram: GatedGram) -> tuple[Solution, list[Problem]]:
+    """Raise the diagonal of the training matrix by its lowest eigenvalue.
+
+    Also returns the problems with the raised diagonal.
+    """
     lowest = np.linalg.eigvalsh(gram.block(np.arange(gram.n_samples)).astype(float))[0]
     lift = max(-float(lowest), 0.0)
     problems = [replace(p, ridge=p.ridge + lift) for p in training.problems]
-    return training.machines(problems).solve(gram)
+    return training.machines(problems).solve(gram), problems
 
 
 @settings

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from lokl.solvers.problem import epsilon_insensitive as epsilon_insensitive
     from lokl.solvers.problem import hinge as hinge
     from lokl.solvers.problem import squared_hinge as squared_hinge
+    from lokl.solvers.problem import squared_loss as squared_loss
     from lokl.solvers.solve import solve_svc as solve_svc
     from lokl.solvers.solve import solve_svr as solve_svr
+    from lokl.solvers.squared import Squared as Squared
     from lokl.solvers.squared import SquaredPath as SquaredPath
     from lokl.solvers.squared import squared_path as squared_path
     from lokl.solvers.squared import squared_path_features as squared_path_features

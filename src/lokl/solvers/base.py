@@ -31,8 +31,8 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     losses : tuple of str
-        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive". It never receives
-        a problem with another loss.
+        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive", "squared". It never
+        receives a problem with another loss.
     is_low_rank : bool
         Whether it replaces kernels by a few features. Such features exist only for positive
         semidefinite kernels with fixed settings, so methods that learn the settings of a kernel by
@@ -74,6 +74,29 @@ class Solver(BaseEstimator, ABC):
         -------
         Dual
         """
+
+    def solve_together(
+        self,
+        gram: GatedGram,
+        problems: Sequence[Problem],
+        starts: Sequence[Array | None] | None = None,
+    ) -> list[Dual]:
+        """Solve several problems of all samples with the squared loss.
+
+        Parameters
+        ----------
+        gram : GatedGram
+        problems : sequence of Problem
+        starts : sequence of arrays of shape (n_samples,), optional
+            Warm starts; None for a problem without one.
+
+        Returns
+        -------
+        list of Dual
+            One for each problem.
+        """
+        starts = [None] * len(problems) if starts is None else starts
+        return [self.solve(gram, *case) for case in zip(problems, starts, strict=True)]
 
     def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None

@@ -22,9 +22,8 @@ from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._parameters import check_count, check_positive
 from lokl._threads import run_chunked
-from lokl.gram import GatedGram, InnerProducts
+from lokl.gram import GatedGram
 from lokl.solvers.base import (
-    TolerantSolver,
     default_step_limit,
     is_indefinite,
     warn_indefinite,
@@ -32,6 +31,7 @@ from lokl.solvers.base import (
 )
 from lokl.solvers.free_set import MOST_FREE, interior, newton_steps, polish
 from lokl.solvers.problem import Dual, Problem
+from lokl.solvers.squared import SquaredSolver
 
 _smo = CompiledModule("lokl.solvers._smo")
 _mixing = CompiledModule("lokl.gram._mixing")
@@ -70,13 +70,13 @@ _DIGITS, _LARGE = 1e5, 16.0
 
 
 @dataclass(eq=False, repr=False)
-class Exact(TolerantSolver):
+class Exact(SquaredSolver):
     """Block decomposition: one matrix product and many pair moves per round.
 
     Each round takes a working set, half kept and half the worst violators, solves it by pair moves
     on its own small matrix, and updates the gradient of all samples with the rows of the samples
     that moved. Rows are float32 (float64 for small problems and tight tolerances). Gradient and
-    objective are always float64.
+    objective are always float64. The squared loss is solved as by :class:`Squared`.
 
     Parameters
     ----------
@@ -99,15 +99,13 @@ class Exact(TolerantSolver):
     max_iter: int = -1
     working_set: int = 1024
 
-    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
-        dtype = self.dtype_for(X.shape[0])
-        return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
-
     def solve(
         self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
     ) -> Dual:
         check_positive("tol", self.tol)
         check_count("working_set", self.working_set, 2)
+        if problem.is_squared:
+            return self.solve_together(gram, [problem], [start])[0]
         is_small = self._is_small(gram)
         size: int | None = self.working_set
         if is_small:
@@ -130,6 +128,8 @@ class Exact(TolerantSolver):
     def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
     ) -> list[Dual]:
+        if all(problem.is_squared for problem in problems):
+            return self.solve_together(gram, problems, starts)
         # Problems in double precision are polished, and so small that they are fast anyway; of a
         # large matrix, most rows are not used by any subset.
         if not (self._is_small(gram) and gram.dtype == np.float32 and self.max_iter < 0):

@@ -130,6 +130,9 @@ class Machines:
         """Solve all problems; None if the sum of their objectives exceeds the ceiling."""
         duals: list[Dual] = []
         reused, self._reused = self._reused, [None] * len(self.problems)
+        if None in reused and all(problem.is_squared for problem in self.problems):
+            # One factorisation serves all.
+            reused = [*self.solver.solve_together(gram, self.problems, self._starts)]
         for problem, start, dual in zip(self.problems, self._starts, reused, strict=True):
             duals.append(dual or self.solver.solve(gram, problem, start, ceiling))
             # Dual optima are not negative, so the remaining problems cannot lower the sum.

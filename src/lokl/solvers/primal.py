@@ -37,9 +37,10 @@ from lokl._parameters import check_choice, check_count, check_positive
 from lokl._threads import multiply
 from lokl.gram import GatedGram, LowRank, LowRankGram, LowRankProducts
 from lokl.gram.memory import MEGABYTE
-from lokl.solvers.base import TolerantSolver, warn_unconverged
+from lokl.solvers.base import warn_unconverged
 from lokl.solvers.exact import SMALL, Exact
 from lokl.solvers.problem import Dual, Problem
+from lokl.solvers.squared import SquaredSolver
 
 _primal = CompiledModule("lokl.solvers._primal")
 
@@ -76,7 +77,7 @@ _TRIALS, _FLAT = 30, 0.1
 
 
 @dataclass(eq=False, repr=False)
-class Primal(TolerantSolver):
+class Primal(SquaredSolver):
     """Low-rank features instead of kernels: time and memory grow linearly with the samples.
 
     ``k_i(x, z)`` becomes ``<phi_i(x), phi_i(z)>`` with at most `rank` features, and the SVM is
@@ -111,7 +112,8 @@ class Primal(TolerantSolver):
     Stored features: dual coordinate descent with shrinking, and the exact block solver if that does
     not converge. Features that do not fit into `cache_size`: Newton's method in the primal, with
     preconditioned conjugate gradients on kernel columns that are computed tile by tile. In both
-    cases the intercept is not regularised, and the duality gap is certified.
+    cases the intercept is not regularised, and the duality gap is certified. The squared loss is
+    one linear system of the size of the features.
     """
 
     is_low_rank: ClassVar[bool] = True
@@ -143,6 +145,8 @@ class Primal(TolerantSolver):
         if not gram.is_low_rank:
             gram = self.inner_products(gram.inner.X).gated(gram.kernels, gram.gates)
         gram = cast(LowRankGram, gram)
+        if problem.is_squared:
+            return self.solve_together(gram, [problem], [start])[0]
         if not ((problem.lower < 0).any() and (problem.upper > 0).any()):
             # Coefficients of one sign cannot sum to zero, so the constant decision is optimal.
             return problem.dual(np.zeros(gram.n_samples), problem.target.copy(), 0, True)

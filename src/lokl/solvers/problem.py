@@ -24,8 +24,8 @@ class Problem:
     """``max_u  t'u - epsilon |u|_1 - u'(K + R)u / 2``  with ``lower <= u <= upper``, ``1'u = 0``.
 
     The hinge loss has targets ``t = y`` and boxes on one side of zero. The epsilon-insensitive loss
-    has boxes on both sides. The ridge ``R`` belongs to training only: the decision function is
-    ``f = K u + b``.
+    has boxes on both sides, and the squared loss has no bounds. The ridge ``R`` belongs to training
+    only: the decision function is ``f = K u + b``.
 
     Attributes
     ----------
@@ -34,6 +34,8 @@ class Problem:
     epsilon : float
     ridge : array of shape (n_samples,)
         Added to the diagonal; ``1 / C`` turns the hinge into the squared hinge.
+    is_classification : bool, default=False
+        Whether the targets are classes, 1 and -1.
     """
 
     target: Array
@@ -41,10 +43,13 @@ class Problem:
     upper: Array
     epsilon: float
     ridge: Array
+    is_classification: bool = False
 
     @property
-    def is_classification(self) -> bool:
-        return not bool(((self.lower < 0) & (self.upper > 0)).any())
+    def is_squared(self) -> bool:
+        """Whether the loss is squared: coefficients have no bounds and solve a linear system."""
+        free = np.isinf(self.lower) & np.isinf(self.upper)
+        return not self.epsilon and bool(free.any() and (free | ~self.present).all())
 
     @property
     def present(self) -> Array:
@@ -236,9 +241,8 @@ class Problem:
 
     def take(self, index: Array) -> "Problem":
         """Return the problem of some of the samples."""
-        arrays = (self.target, self.lower, self.upper, self.ridge)
-        target, lower, upper, ridge = (values[index] for values in arrays)
-        return Problem(target, lower, upper, self.epsilon, ridge)
+        names = ("target", "lower", "upper", "ridge")
+        return replace(self, **{name: getattr(self, name)[index] for name in names})
 
     def restrict(self, index: Array) -> "Problem":
         """Return the problem of all samples in which only those of `index` are present."""
@@ -310,7 +314,8 @@ def hinge(y: Array, C: Array | float) -> Problem:
         Cost; 0 leaves a sample out.
     """
     y, cost = _checked(y, C)
-    return Problem(y, np.minimum(y, 0) * cost, np.maximum(y, 0) * cost, 0.0, np.zeros(len(y)))
+    lower, upper = np.minimum(y, 0) * cost, np.maximum(y, 0) * cost
+    return Problem(y, lower, upper, 0.0, np.zeros(len(y)), True)
 
 
 def squared_hinge(y: Array, C: Array | float) -> Problem:
@@ -321,7 +326,7 @@ def squared_hinge(y: Array, C: Array | float) -> Problem:
     y, cost = _checked(y, C)
     bound = np.where(cost > 0, np.inf, 0.0)
     lower = np.where(y < 0, -bound, 0.0)
-    return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, _inverse(cost))
+    return Problem(y, lower, np.where(y > 0, bound, 0.0), 0.0, _inverse(cost), True)
 
 
 def as_squared_hinge(problem: Problem) -> Problem:
@@ -351,6 +356,22 @@ def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Prob
     if not np.isfinite(epsilon) or epsilon < 0:
         raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
     return Problem(target, -cost, cost, float(epsilon), np.zeros(len(target)))
+
+
+def squared_loss(target: Array, C: Array | float, *, is_classification: bool = False) -> Problem:
+    """Return the problem of the squared loss, ``C / 2`` times the squared residual.
+
+    Parameters
+    ----------
+    target : array of shape (n_samples,)
+        Numeric targets, or labels -1 and 1.
+    C : float or array of shape (n_samples,)
+        Cost; 0 leaves a sample out.
+    is_classification : bool, default=False
+    """
+    target, cost = _checked(target, C)
+    bound = np.where(cost > 0, np.inf, 0.0)
+    return Problem(target, -bound, bound, 0.0, _inverse(cost), is_classification)
 
 
 def _checked(target: Any, C: Any) -> tuple[Array, Array]:

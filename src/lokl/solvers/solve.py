@@ -1,6 +1,7 @@
 """Solvers and losses by name, and functions that solve one SVM without an estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,30 @@ from lokl.kernels import Precomputed
 from lokl.kernels.dictionaries import is_one_kernel, named_kernels
 from lokl.kernels.samples import read_samples
 from lokl.solvers.base import Solver
-from lokl.solvers.problem import Dual, Problem, epsilon_insensitive, hinge, squared_hinge
+from lokl.solvers.problem import (
+    Dual,
+    Problem,
+    epsilon_insensitive,
+    hinge,
+    squared_hinge,
+    squared_loss,
+)
 
 # Classes of :mod:`lokl.solvers`, imported when they are used.
-SOLVERS = {"exact": "Exact", "libsvm": "LibSVM", "mwu": "MWU", "primal": "Primal"}
-# Losses of classifiers, the preferred one first.
+SOLVERS = {
+    "exact": "Exact",
+    "libsvm": "LibSVM",
+    "mwu": "MWU",
+    "primal": "Primal",
+    "squared": "Squared",
+}
+# Losses of classifiers and of regressors, the preferred ones first.
 CLASSIFICATION: dict[str, Callable[[Any, Any], Problem]] = {
     "hinge": hinge,
     "squared_hinge": squared_hinge,
+    "squared": partial(squared_loss, is_classification=True),
 }
-REGRESSION = "epsilon_insensitive"
-CHOICES = ("auto", *CLASSIFICATION)
+REGRESSION = ("epsilon_insensitive", "squared")
 
 
 def resolve_solver(solver: Any, **settings: Any) -> Solver:
@@ -58,30 +72,39 @@ def _check_no_settings(solver: Solver, settings: dict[str, Any]) -> None:
 
 
 def classification_loss(loss: str, solver: Solver) -> str:
-    """Return the loss of a classifier; "auto" is the first that the solver supports.
+    """Return the loss of a classifier; "auto" is the first that the solver supports."""
+    return _loss(loss, solver, tuple(CLASSIFICATION), "classification")
+
+
+def regression_loss(loss: str, solver: Solver) -> str:
+    """Return the loss of a regressor; "auto" is the first that the solver supports."""
+    return _loss(loss, solver, REGRESSION, "regression")
+
+
+def _loss(loss: str, solver: Solver, losses: Sequence[str], task: str) -> str:
+    """Return one of several losses that the solver supports.
 
     A loss that the solver does not support raises ValueError: it is never replaced silently.
     """
-    check_choice("loss", loss, CHOICES)
-    supported = [name for name in CLASSIFICATION if name in solver.losses]
+    check_choice("loss", loss, ("auto", *losses))
+    supported = [name for name in losses if name in solver.losses]
     if loss == "auto" and supported:
         return supported[0]
     if loss in supported:
         return loss
     alternative = f"loss={supported[0]!r}, or " if supported else ""
+    wanted = f"{task} with loss={loss!r}"
     raise ValueError(
-        f"solver={solver!r} does not support loss={loss!r}: {type(solver).__name__} minimises "
+        f"solver={solver!r} does not support {wanted}: {type(solver).__name__} minimises "
         f"{', '.join(solver.losses)}; use {alternative}solver='exact'"
     )
 
 
-def check_regression(solver: Solver) -> None:
-    """Raise ValueError if a solver does not support the loss of regressions."""
-    if REGRESSION not in solver.losses:
-        raise ValueError(
-            f"solver={solver!r} does not support regression: {type(solver).__name__} minimises "
-            f"{', '.join(solver.losses)}; use solver='exact'"
-        )
+def regression_problem(loss: str, target: Any, C: Any, epsilon: float) -> Problem:
+    """Return the problem of a regression with one of the losses."""
+    if loss == "squared":
+        return squared_loss(target, C)
+    return epsilon_insensitive(target, C, epsilon)
 
 
 def solve_svc(
@@ -107,9 +130,10 @@ def solve_svc(
         Labels of two classes; the larger one is the positive class.
     C : float or array of shape (n_samples,), default=1.0
         Cost, the same for all samples or one per sample; 0 leaves a sample out.
-    loss : {"auto", "hinge", "squared_hinge"}, default="auto"
-        "auto" is the hinge, or the squared hinge if the solver supports no other ("mwu").
-    solver : {"exact", "libsvm", "mwu", "primal"} or Solver, default="exact"
+    loss : {"auto", "hinge", "squared_hinge", "squared"}, default="auto"
+        "auto" is the first that the solver supports: the hinge, the squared hinge ("mwu"), or the
+        squared loss ("squared").
+    solver : {"exact", "libsvm", "mwu", "primal", "squared"} or Solver, default="exact"
     start : array of shape (n_samples,), optional
         Warm start: signed coefficients.
     **settings
@@ -146,11 +170,12 @@ def solve_svr(
     C: Any = 1.0,
     *,
     epsilon: float = 0.1,
+    loss: str = "auto",
     solver: Any = "exact",
     start: Any = None,
     **settings: Any,
 ) -> Dual:
-    """Solve an epsilon-insensitive support vector regression.
+    """Solve a support vector regression, epsilon-insensitive or with the squared loss.
 
     Parameters
     ----------
@@ -159,15 +184,17 @@ def solve_svr(
     y : array-like of shape (n_samples,)
         Targets.
     epsilon : float, default=0.1
-        Residuals up to this size cost nothing.
+        Residuals up to this size cost nothing; not used by the squared loss.
+    loss : {"auto", "epsilon_insensitive", "squared"}, default="auto"
+        "auto" is epsilon-insensitive, or squared if the solver supports no other ("squared").
 
     Returns
     -------
     Dual
     """
     solver = resolve_solver(solver, **settings)
-    check_regression(solver)
-    problem = epsilon_insensitive(column_or_1d(y), C, epsilon)
+    loss = regression_loss(loss, solver)
+    problem = regression_problem(loss, column_or_1d(y), C, epsilon)
     return _solve(kernel_or_gram, X, problem, solver, start)
 
 

@@ -8,17 +8,25 @@ The decision about sample j without it is ``y_j - a_j / M_jj`` with ``M = S P S`
 
 The matrix is centred, so that nothing cancels if the kernel has a large constant part, and ``s``
 becomes an eigenvector with the largest eigenvalue.
+
+:class:`Squared` solves :class:`~lokl.solvers.Problem` objects in this way. If neither the Gram
+matrix nor few features fit into memory, it uses conjugate gradients on products with the matrix.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import get_lapack_funcs
 
-from lokl._arrays import Array, column, slices
+from lokl._arrays import Array, column, evenly_spaced, is_sparse, slices
+from lokl._parameters import check_positive
+from lokl._threads import multiply
+from lokl.gram import GatedGram, InnerProducts, LowRankGram
+from lokl.solvers.base import TolerantSolver, warn_indefinite, warn_unconverged
+from lokl.solvers.problem import Dual, Problem
 
 # Most costs that are solved one by one: an inverse takes a sixth of the time of all eigenvectors.
 _FEW_COSTS = 5
@@ -29,6 +37,11 @@ _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
 _ROUNDING = 16.0
 # Rows of a block of the matrix or of features in double precision.
 _BLOCK = 1024
+# Most features for which a matrix of their products is stored.
+_MOST_FEATURES = 5000
+# Most steps of conjugate gradients by default; most landmarks of their preconditioner, the samples
+# for each, and the part of the diagonal that is added to the landmarks' matrix.
+_MOST_STEPS, _LANDMARKS, _SAMPLES_PER_LANDMARK, _JITTER = 1000, 1000, 8, 1e-6
 
 # Yields rows as slices, and their features of shape (n_rows, n_features).
 Tiles = Callable[[], Iterator[tuple[slice, Array]]]
@@ -84,11 +97,18 @@ def squared_path(
     >>> path.intercept.round(3), path.loo[0, :, 0].round(3)
     (array([[1.]]), array([-1.,  1.,  3.]))
     """
-    Y, costs, weight = _checked(Y, costs, weight)
+    return _path_on_stored(K, *_checked(Y, costs, weight))
+
+
+def _path_on_stored(
+    K: Array, Y: Array, costs: Array, weight: Array, *, left_out: bool = True
+) -> SquaredPath:
+    """Return the solutions on a stored matrix; without `left_out`, `loo` is NaN and saves time."""
     present = np.flatnonzero(weight > 0)
     if len(present) == len(weight):
-        return _Centred.of(K, weight).path(Y, costs)
-    part = _Centred.of(K[np.ix_(present, present)], weight[present]).path(Y[present], costs)
+        return _Centred.of(K, weight).path(Y, costs, left_out)
+    system = _Centred.of(K[np.ix_(present, present)], weight[present])
+    part = system.path(Y[present], costs, left_out)
     coef = np.zeros((len(costs), *Y.shape))
     coef[:, present] = part.coef
     loo = np.einsum("jk,ckt->cjt", K[:, present], part.coef, optimize=True)
@@ -97,24 +117,31 @@ def squared_path(
     return SquaredPath(costs, coef, part.intercept, loo)
 
 
-def bordered_inverse(K: Array, cost: float, weight: Array | None = None) -> Array:
-    """Return ``M`` with ``a = M y``, (n_samples, n_samples): coefficients of any targets.
+def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
+    """Return ``M`` and ``m`` with coefficients ``a = M y`` and intercepts ``m'y`` of any targets.
 
-    Without sample j the coefficients are ``a - M[:, j] a_j / M_jj``. Parameters as in
-    :func:`squared_path`, with positive weights.
+    Without sample j the coefficients are ``a - M[:, j] a_j / M_jj``, and the intercept is
+    ``b - m_j a_j / M_jj``.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+    cost : array of shape (n_samples,)
+        Cost of each sample; rows of ``M`` are zero for samples without one.
     """
-    weight = np.ones(len(K)) if weight is None else np.asarray(weight, dtype=np.float64)
-    system = _Centred.of(K, weight)
-    factor = _Factor.of(system, np.array([cost]), np.float64)
+    largest = float(cost.max())
+    system = _Centred.of(K, cost / largest)
+    factor = _Factor.of(system, np.array([largest]), np.float64)
     if isinstance(factor, _Spectrum):
         M = (factor.vectors * factor.inverse[:, 0]) @ factor.vectors.T
     else:
         inverse = np.tril(factor.inverse())
         M = inverse + np.tril(inverse, -1).T
-        M -= np.outer(system.unit, system.unit / (system.shift + 1.0 / cost))
+        M -= np.outer(system.unit, system.unit / (system.shift + 1.0 / largest))
+    intercept = (system.unit - M @ system.means) * system.scale / np.linalg.norm(system.scale)
     M *= system.scale
     M *= system.scale[:, np.newaxis]
-    return np.asarray(M)
+    return M, intercept
 
 
 @dataclass(eq=False)
@@ -148,34 +175,41 @@ class _Centred:
             matrix[:, part] += np.outer(unit, shift * unit[part])
         return cls(K, matrix, scale, unit, means, size, shift)
 
-    def path(self, Y: Array, costs: Array) -> SquaredPath:
+    def path(self, Y: Array, costs: Array, left_out: bool) -> SquaredPath:
         """Return the solutions at all costs."""
         targets = self.scale[:, np.newaxis] * Y
         centred = targets - np.outer(self.unit, self.unit @ targets)
         if len(costs) > _FEW_COSTS:
-            solved = [self._solve(centred, costs)]
+            solved = [self._solve(centred, costs, left_out)]
         else:
-            solved = [self._solve(centred, costs[i : i + 1]) for i in range(len(costs))]
+            each = (costs[i : i + 1] for i in range(len(costs)))
+            solved = [self._solve(centred, cost, left_out) for cost in each]
         B = np.concatenate([b for b, _ in solved], axis=1)
         diagonal = np.concatenate([d for _, d in solved], axis=1)
         intercept = self.unit @ targets - np.einsum("j,jct->ct", self.means, B)
         return _assembled(costs, Y, self.scale, self.unit, B, diagonal, intercept)
 
-    def _solve(self, centred: Array, costs: Array) -> tuple[Array, Array]:
+    def _solve(self, centred: Array, costs: Array, left_out: bool) -> tuple[Array, Array]:
         """Return ``B``, (n, n_costs, n_targets), and the diagonal of ``P``, (n, n_costs)."""
-        factorize = _Spectrum.of if len(costs) > 1 else _Factor.of
         condition = 1.0 + 0.5 * self.shift * float(costs.max())
+        is_large = len(self.unit) > _LARGE and condition <= _WELL_CONDITIONED
         right = centred[:, np.newaxis]
-        if len(self.unit) > _LARGE and condition <= _WELL_CONDITIONED:
-            factor = factorize(self, costs, np.float32)
+        for dtype in (np.float32, np.float64)[not is_large :]:
+            factor = (_Spectrum if len(costs) > 1 else _Factor).of(self, costs, dtype)
             B = factor.solve(right)
-            for _ in range(_REFINEMENTS):
-                residual = right - self._applied(B, costs)
-                if np.abs(residual).max() <= _RESIDUAL * np.abs(centred).max():
-                    return B, factor.diagonal()
-                B += factor.solve(residual)
-        factor = factorize(self, costs, np.float64)
-        return factor.solve(right), factor.diagonal()
+            if dtype == np.float64 or self._refine(B, factor, right, costs):
+                break
+        diagonal = np.full((len(right), len(costs)), np.nan)
+        return B, factor.diagonal() if left_out else diagonal
+
+    def _refine(self, B: Array, factor: "_Factor | _Spectrum", right: Array, costs: Array) -> bool:
+        """Improve ``B`` in place with a factor in single precision; return whether it is exact."""
+        for _ in range(_REFINEMENTS):
+            residual = right - self._applied(B, costs)
+            if np.abs(residual).max() <= _RESIDUAL * np.abs(right).max():
+                return True
+            B += factor.solve(residual)
+        return False
 
     def _applied(self, B: Array, costs: Array) -> Array:
         """Return the system times ``B``, which is orthogonal to ``u``, in double precision."""
@@ -241,7 +275,10 @@ class _Spectrum:
         precision = np.finfo(np.result_type(system.given, np.float32)).eps
         rounding = _ROUNDING * precision * system.size
         values[(values < 0.0) & (values > -rounding)] = 0.0
-        return cls(vectors, 1.0 / (values[:, np.newaxis] + 1.0 / costs))
+        shifted = values[:, np.newaxis] + 1.0 / costs
+        if shifted.min(initial=1.0) <= 0.0:
+            warn_indefinite()
+        return cls(vectors, 1.0 / shifted)
 
     def solve(self, right: Array) -> Array:
         """Return ``P`` times columns, (n, n_costs, n_targets)."""
@@ -286,16 +323,22 @@ def squared_path_features(
     def tiles() -> Iterator[tuple[slice, Array]]:
         return ((part, Phi[part]) for part in slices(len(Phi), _BLOCK))
 
-    return path_of_tiles(tiles, Phi.shape[1], Y, costs, weight)
+    return _path_of_tiles(tiles, Phi.shape[1], Y, costs, weight)
 
 
-def path_of_tiles(
-    tiles: Tiles, n_features: int, Y: Array, costs: Array, weight: Array
+def _path_of_tiles(
+    tiles: Tiles,
+    n_features: int,
+    Y: Array,
+    costs: Array,
+    weight: Array,
+    *,
+    left_out: bool = True,
 ) -> SquaredPath:
-    """Return the solutions on features that come in tiles, in three passes over them.
+    """Return the solutions on features that come in tiles, in a few passes over them.
 
-    With centred features ``F`` and ``F'F = V diag(d) V'``, the matrix is ``P = C (H - F V diag(1 /
-    (d + 1/C)) V' F')``.
+    With centred features ``F`` and ``(F'F + I/C)^-1 = T diag(d) T'``, the matrix is
+    ``P = C (H - F T diag(d) T' F')``. `loo` is NaN without `left_out`.
     """
     scale = np.sqrt(weight)
     unit = scale / np.linalg.norm(scale)
@@ -313,29 +356,49 @@ def path_of_tiles(
     square, right = np.zeros((n_features, n_features)), np.zeros((n_features, Y.shape[1]))
     for part, tile in tiles():
         F = centred_tile(part, tile)
-        square += F.T @ F
+        square += multiply(F.T, F)
         right += F.T @ centred[part]
-    values, vectors = eigh(square, overwrite_a=True, check_finite=False, driver="evd")
-    inverse = 1.0 / (np.maximum(values, 0.0)[:, np.newaxis] + 1.0 / costs)
-    # Weights of the turned features, (n_features, n_costs, n_targets).
-    loads = inverse[:, :, np.newaxis] * (vectors.T @ right)[:, np.newaxis]
+    # Costs that share T, and 1 / d.
+    shared = _inverse_factors(square, costs)
+    weights = [_turned(T, d[:, :, np.newaxis] * (T.T @ right)[:, np.newaxis]) for T, d in shared]
+    loads = np.concatenate(weights, axis=1)
     B = np.empty((len(Y), len(costs), Y.shape[1]))
-    diagonal = np.empty((len(Y), len(costs)))
+    diagonal = np.full((len(Y), len(costs)), np.nan)
     for part, tile in tiles():
-        turned = centred_tile(part, tile) @ vectors
-        B[part] = centred[part, np.newaxis] - _turned(turned, loads)
-        diagonal[part] = 1.0 - unit[part, np.newaxis] ** 2 - turned**2 @ inverse
+        F = centred_tile(part, tile)
+        B[part] = centred[part, np.newaxis] - _turned(F, loads)
+        if left_out:
+            explained = [multiply(F, T) ** 2 @ d for T, d in shared]
+            diagonal[part] = 1.0 - unit[part, np.newaxis] ** 2 - np.hstack(explained)
     B *= costs[:, np.newaxis]
     diagonal *= costs
-    weights = _turned(vectors, loads)
-    intercept = unit @ targets - np.einsum("r,rct->ct", mean, weights)
+    intercept = unit @ targets - np.einsum("r,rct->ct", mean, loads)
     path = _assembled(costs, Y, scale, unit, B, diagonal, intercept)
-    if (weight == 0.0).any():
+    if left_out and (weight == 0.0).any():
         for part, tile in tiles():
             absent = np.flatnonzero(weight[part] == 0.0)
-            decision = _turned(tile[absent], weights) + path.intercept
+            decision = _turned(tile[absent], loads) + path.intercept
             path.loo[:, part.start + absent] = decision.transpose(1, 0, 2)
     return path
+
+
+def _inverse_factors(square: Array, costs: Array) -> list[tuple[Array, Array]]:
+    """Return ``T`` and ``d`` with ``(square + I/C)^-1 = T diag(d) T'``, for groups of costs.
+
+    By the Cholesky factor of each cost, or by one eigendecomposition for all.
+    """
+    if len(costs) > _FEW_COSTS:
+        values, vectors = eigh(square, overwrite_a=True, check_finite=False, driver="evd")
+        return [(vectors, 1.0 / (np.maximum(values, 0.0)[:, np.newaxis] + 1.0 / costs))]
+    factors = []
+    for cost in costs:
+        matrix = square.copy(order="F")
+        # Rounding of a singular matrix is not negative.
+        matrix.flat[:: len(matrix) + 1] += max(1.0 / cost, np.finfo(float).eps * square.trace())
+        factor, _ = _lapack("potrf", matrix)(matrix, lower=1, overwrite_a=1)
+        inverse, _ = _lapack("trtri", factor)(factor, lower=1, overwrite_c=1)
+        factors.append((inverse.T, np.ones((len(matrix), 1))))
+    return factors
 
 
 def _assembled(
@@ -373,3 +436,253 @@ def _checked(Y: Any, costs: Any, weight: Any) -> tuple[Array, Array, Array]:
             "all zero"
         )
     return Y, costs, weight
+
+
+# Problems and solvers
+
+
+class SquaredSolver(TolerantSolver):
+    """A solver that also minimises the squared loss, without iterations if memory allows."""
+
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive", "squared")
+
+    cache_size: float
+    max_iter: int
+
+    def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
+        dtype = self.dtype_for(X.shape[0])
+        return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
+
+    def solve_together(
+        self,
+        gram: GatedGram,
+        problems: Sequence[Problem],
+        starts: Sequence[Array | None] | None = None,
+    ) -> list[Dual]:
+        tol = check_positive("tol", self.tol)
+        limit = _MOST_STEPS if self.max_iter < 0 else self.max_iter
+        duals: list[Any] = [None] * len(problems)
+        for members in _by_cost(problems):
+            Y, cost = _stacked(problems, members)
+            start = [None if starts is None else starts[i] for i in members]
+            coef, intercept, steps = _coefficients(gram, Y, cost, start, tol, limit)
+            if gram.is_low_rank or not gram.needs_rows or steps:
+                product = gram.dot(coef)
+            else:
+                product = _product(gram.whole, coef)
+            for k, i in enumerate(members):
+                found = coef[:, k], float(intercept[k]), product[:, k]
+                duals[i] = _certified(problems[i], *found, steps, tol)
+        return duals
+
+
+@dataclass(eq=False, repr=False)
+class Squared(SquaredSolver):
+    """Squared loss: all classes or targets from one factorisation.
+
+    ``min_f,b |f|^2 / 2 + sum_j C_j (y_j - f(x_j) - b)^2 / 2``: the least-squares SVM, or kernel
+    ridge regression with an intercept that is not regularised.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions that is left by conjugate gradients. A
+        factorisation is exact up to rounding.
+    cache_size : float, default=512
+        Megabytes up to which the Gram matrix is stored and factorised.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Precision of the Gram matrix.
+    max_iter : int, default=-1
+        Limit on the steps of conjugate gradients; -1 is 1000.
+
+    Notes
+    -----
+    Linear kernels with fewer columns than samples are solved on the columns. A Gram matrix that
+    exceeds `cache_size` is never stored: conjugate gradients use its products, preconditioned by
+    some of its columns. :class:`Exact` and :class:`Primal` solve problems with the squared loss in
+    the same way, the latter on its features.
+    """
+
+    losses: ClassVar[tuple[str, ...]] = ("squared",)
+
+    tol: float = 1e-3
+    cache_size: float = 512
+    dtype: Any = "auto"
+    max_iter: int = -1
+
+    def solve(
+        self, gram: GatedGram, problem: Problem, start: Array | None = None, ceiling: float = np.inf
+    ) -> Dual:
+        return self.solve_together(gram, [problem], [start])[0]
+
+    def solve_subsets(
+        self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None
+    ) -> list[Dual]:
+        return self.solve_together(gram, problems, starts)
+
+
+def solve_stored(K: Array, problem: Problem, tol: float) -> Dual:
+    """Solve a problem with the squared loss on a stored matrix.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+    problem : Problem
+    tol : float
+        Violation of the optimality conditions from which on a warning is issued.
+    """
+    Y, cost = _stacked([problem], [0])
+    largest = float(cost.max())
+    path = _path_on_stored(K, Y, np.array([largest]), cost / largest, left_out=False)
+    coef, intercept = path.coef[0], float(path.intercept[0, 0])
+    return _certified(problem, coef[:, 0], intercept, _product(K, coef)[:, 0], 0, tol)
+
+
+def _certified(
+    problem: Problem, coef: Array, intercept: float, product: Array, steps: int, tol: float
+) -> Dual:
+    """Return a solution with its certificate, from ``K coef``; warn if it is not the optimum."""
+    gradient = problem.target - product - problem.ridge * coef
+    violation = problem.violation(coef, gradient)
+    if violation > tol:
+        left = f"violation of {violation:.3g} > tol = {tol:.3g}"
+        remedy = "scale the data or the kernels, or lower C"
+        warn_unconverged(f"{max(steps, 1)} steps", left, remedy)
+    return problem.dual(coef, gradient, max(steps, 1), violation <= tol, intercept)
+
+
+def leave_one_out(gram: GatedGram, problems: Sequence[Problem]) -> Array | None:
+    """Return the exact leave-one-out decisions of problems with the squared loss.
+
+    Parameters
+    ----------
+    gram : GatedGram
+    problems : sequence of Problem
+
+    Returns
+    -------
+    decisions : array of shape (n_samples, n_problems) or None
+        None for other losses, and if neither the matrix nor few features fit into memory.
+    """
+    if not all(problem.is_squared for problem in problems):
+        return None
+    decisions = np.empty((gram.n_samples, len(problems)))
+    for members in _by_cost(problems):
+        path = _direct_path(gram, *_stacked(problems, members), left_out=True)
+        if path is None:
+            return None
+        decisions[:, members] = path.loo[0]
+    return decisions
+
+
+def _by_cost(problems: Sequence[Problem]) -> list[list[int]]:
+    """Return the indices of problems in groups with equal costs."""
+    groups: dict[bytes, list[int]] = {}
+    for i, problem in enumerate(problems):
+        groups.setdefault(problem.cost.tobytes(), []).append(i)
+    return list(groups.values())
+
+
+def _stacked(problems: Sequence[Problem], members: list[int]) -> tuple[Array, Array]:
+    """Return targets (n_samples, n_members) and the cost of each sample."""
+    return np.column_stack([problems[i].target for i in members]), problems[members[0]].cost
+
+
+def _product(K: Array, columns: Array) -> Array:
+    """Return ``K @ columns`` in double precision, block by block."""
+    product = np.empty(columns.shape)
+    for part in slices(len(columns), _BLOCK):
+        product[part] = np.asarray(K[part], dtype=np.float64) @ columns
+    return product
+
+
+def _direct_path(gram: GatedGram, Y: Array, cost: Array, *, left_out: bool) -> SquaredPath | None:
+    """Return the solution by a factorisation, None if it needs too much memory."""
+    largest = float(cost.max())
+    arguments = Y, np.array([largest]), cost / largest
+    n, width = gram.n_samples, 0
+    if isinstance(gram, LowRankGram):
+        width = gram.n_weights
+    elif not gram.needs_rows:
+        width = gram.linear_features.shape[1]
+    if 0 < width < n and width <= _MOST_FEATURES:
+
+        def tiles() -> Iterator[tuple[slice, Array]]:
+            return ((part, _feature_rows(gram, part)) for part in slices(n, _BLOCK))
+
+        return _path_of_tiles(tiles, width, *arguments, left_out=left_out)
+    if not gram.fits:
+        return None
+    return _path_on_stored(gram.whole, *arguments, left_out=left_out)
+
+
+def _feature_rows(gram: GatedGram, part: slice) -> Array:
+    """Return the features of some samples, (n_rows, n_features), gates included."""
+    if isinstance(gram, LowRankGram):
+        return gram.gated_rows(np.arange(part.start, part.stop))
+    F = gram.linear_features[part]
+    return np.asarray(F.toarray() if is_sparse(F) else F)
+
+
+def _coefficients(
+    gram: GatedGram, Y: Array, cost: Array, start: list[Any], tol: float, limit: int
+) -> tuple[Array, Array, int]:
+    """Return coefficients (n, n_targets), intercepts, and steps of conjugate gradients, if any."""
+    path = _direct_path(gram, Y, cost, left_out=False)
+    if path is not None:
+        return path.coef[0], path.intercept[0], 0
+    scale = np.sqrt(cost)
+    unit = scale / np.linalg.norm(scale)
+
+    def centred(columns: Array) -> Array:
+        columns = scale[:, np.newaxis] * columns
+        return np.asarray(columns - np.outer(unit, unit @ columns))
+
+    def residual(B: Array) -> Array:
+        return centred(Y - gram.dot(scale[:, np.newaxis] * B)) - B
+
+    begin = [np.zeros(len(Y)) if coef is None else coef for coef in start]
+    B = _ratio(np.column_stack(begin), scale[:, np.newaxis])
+    B -= np.outer(unit, unit @ B)
+    R, precondition = residual(B), _preconditioner(gram, centred, cost)
+    Z = precondition(R)
+    D, inner, steps = Z, np.einsum("jt,jt->t", R, Z), 0
+    allowed = 0.5 * tol * scale[:, np.newaxis]
+    while (np.abs(R) > allowed).any() and steps < limit:
+        steps += 1
+        AD = D + centred(gram.dot(scale[:, np.newaxis] * D))
+        step = _ratio(inner, np.einsum("jt,jt->t", D, AD))
+        B, R = B + step * D, R - step * AD
+        Z = precondition(R)
+        before, inner = inner, np.einsum("jt,jt->t", R, Z)
+        D = Z + _ratio(inner, before) * D
+    coef = scale[:, np.newaxis] * B
+    intercept = np.average(Y - gram.dot(coef), axis=0, weights=cost)
+    return coef, np.asarray(intercept), max(steps, 1)
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """Return quotients, 0 for divisors that are not positive."""
+    divisor = np.broadcast_to(below, above.shape)
+    return np.divide(above, divisor, out=np.zeros_like(above), where=divisor > 0)
+
+
+def _preconditioner(
+    gram: GatedGram, centred: Callable[[Array], Array], cost: Array
+) -> Callable[[Array], Array]:
+    """Return products with the inverse system of a matrix of low rank, from some columns."""
+    present = np.flatnonzero(cost > 0)
+    count = min(_LANDMARKS, max(len(present) // _SAMPLES_PER_LANDMARK, 1))
+    some = present[evenly_spaced(len(present), count)]
+    columns = gram.cross(np.arange(gram.n_samples), some).astype(np.float64)
+    small = columns[some]
+    small.flat[:: count + 1] += _JITTER * max(float(np.abs(small.diagonal()).mean()), 1e-300)
+    try:
+        factor = np.linalg.cholesky(small)
+    except np.linalg.LinAlgError:
+        return lambda R: R
+    F = centred(solve_triangular(factor, columns.T, lower=True, check_finite=False).T)
+    inside = multiply(F.T, F)
+    inside.flat[:: count + 1] += 1.0
+    inner = cho_factor(inside, lower=True, check_finite=False)
+    return lambda R: R - F @ cho_solve(inner, F.T @ R, check_finite=False)

@@ -37,6 +37,7 @@ from lokl.methods.trusted_vote.model import (
 )
 from lokl.solvers import Solver
 from lokl.solvers.machines import Fold, folds_for, held_out_decisions, held_out_solutions
+from lokl.solvers.squared import bordered_inverse, leave_one_out
 
 # Weighted fraction of training samples that count as less than fully familiar.
 _UNFAMILIAR = 0.05
@@ -48,8 +49,8 @@ _BLOCK = 2**22
 _FLAT = LocalReliability(np.empty(0), np.empty(0), 0.0, 0.0, 0.0)
 
 
-def deduplicate(training: Training) -> Training:
-    """Merge equal samples and sort the rest by kernel values.
+def deduplicate(training: Training) -> tuple[Training, Array]:
+    """Merge equal samples and sort the rest by kernel values; also return where each sample is.
 
     Folds and other random draws depend on the position of a sample. On distinct samples in an order
     that only the kernels determine, they do not depend on the order of the rows, on their format
@@ -64,8 +65,10 @@ def deduplicate(training: Training) -> Training:
         merged = training.take(first)
         samples = replace(merged.samples, weight=weight)
         training = replace(merged, problems=problems, samples=samples)
+    else:
+        inverse = np.arange(len(names))
     order = np.argsort(training.average_gram().dot(training.weight), kind="stable")
-    return training.take(order)
+    return training.take(order), np.argsort(order)[inverse]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +79,18 @@ class JointModel:
     ----------
     gates : array of shape (n_samples, n_kernels)
     held_out : list of (array of int, array of shape (n_samples, n_tasks))
-        Indices of the samples of a fold, and the coefficients of the SVM fitted without them.
+        Indices of the samples of a fold, and the coefficients of the SVM fitted without them. With
+        `inverse`, all samples and the coefficients of the SVM on all samples.
     held_out_intercept : array of shape (n_samples, n_tasks)
         Intercept of the SVM that was fitted without the sample.
     coef : array of shape (n_samples, n_tasks)
         Coefficients of the SVM on all samples.
     intercept : array of shape (n_tasks,)
     objective : float
+    inverse : array of shape (n_samples, n_samples) or None
+        With the squared loss, ``M``: without sample j the coefficients are
+        ``coef - M[:, j] change[j]``.
+    change : array of shape (n_samples, n_tasks) or None
     """
 
     gates: Array
@@ -91,6 +99,8 @@ class JointModel:
     coef: Array
     intercept: Array
     objective: float
+    inverse: Array | None = None
+    change: Array | None = None
 
     @classmethod
     def fit(cls, training: Training, folds: Sequence[Fold]) -> "JointModel":
@@ -99,6 +109,22 @@ class JointModel:
         whole = training.machines().solve(gram)
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
         intercept = np.tile(whole.intercept, (training.n_samples, 1))
+        if _is_left_one_out(training) and gram.fits and not gram.is_low_rank:
+            inverse, loads = bordered_inverse(gram.whole, training.problems[0].cost)
+            diagonal = inverse.diagonal()[:, np.newaxis]
+            change = np.zeros_like(whole.coef)
+            np.divide(whole.coef, diagonal, out=change, where=diagonal > 0)
+            gram.release()
+            return cls(
+                gram.gates[:, :, 0],
+                [(np.arange(training.n_samples), whole.coef)],
+                intercept - loads[:, np.newaxis] * change,
+                whole.coef,
+                whole.intercept,
+                whole.objective,
+                inverse,
+                change,
+            )
         solutions = held_out_solutions(training.solver, gram, training.problems, folds, whole)
         for left_out, solution in solutions:
             intercept[left_out] = solution.intercept
@@ -116,6 +142,13 @@ class JointModel:
         return cls(gates, [(np.arange(n), zeros)], zeros, zeros, np.zeros(n_tasks), 0.0)
 
 
+def _is_left_one_out(training: Training) -> bool:
+    """Return whether decisions are held out by leave-one-out: all SVMs have the squared loss."""
+    costs = [problem.cost for problem in training.problems]
+    equal = all(np.array_equal(cost, costs[0]) for cost in costs)
+    return equal and all(problem.is_squared for problem in training.problems)
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOutExpert:
     """Expert with its held-out outputs for the training samples that have the view.
@@ -128,6 +161,8 @@ class HeldOutExpert:
         To the held-out decisions of the joint model.
     neighbours : Neighbours
         Of each of these samples among the others.
+    is_left_one_out : bool
+        Whether each of these samples was left out alone, not a fold.
     single : SingleKernelFit or None
         SVM on all of these samples, None if there are none.
     """
@@ -136,6 +171,7 @@ class HeldOutExpert:
     decision: Array
     contribution: Array
     neighbours: Neighbours
+    is_left_one_out: bool
     single: SingleKernelFit | None = None
 
 
@@ -146,7 +182,9 @@ class _TrustedVote(KernelEstimator):
     n_folds: int = setting(
         5,
         count(2),
-        "Folds of the training samples. Experts are calibrated on decisions about held-out folds.",
+        "Folds of the training samples. Experts are calibrated on decisions about held-out folds; "
+        'with ``loss="squared"`` on exact leave-one-out decisions, without folds, unless the Gram '
+        "matrix exceeds `cache_size`.",
     )
     novelty: bool = setting(
         True,
@@ -191,7 +229,10 @@ class _TrustedVote(KernelEstimator):
         """Return the outcomes to vote on: one entry for the classes, or one for each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
-        training = deduplicate(training)
+        training, positions = deduplicate(training)
+        if _is_left_one_out(training):
+            # The same data gives the same model for every random_state.
+            training = replace(training, rng=np.random.RandomState(0))
         seed = int(training.rng.randint(2**31 - 1))
         folds = folds_for(training.problems, self.n_folds, seed)
         has_joint = self.joint_model and training.n_kernels > 1
@@ -218,6 +259,10 @@ class _TrustedVote(KernelEstimator):
             replace(item.expert, reliability=local)
             for item, local in zip(trained, zip(*reliabilities, strict=True), strict=True)
         ]
+        left_out = None
+        if _is_left_one_out(training) and all(item.is_left_one_out for item in trained):
+            decisions = [pool.decide(outputs) for pool in pools]
+            left_out = np.concatenate(decisions, axis=1)[positions]
         support = [expert.support for expert in experts]
         support.append(np.flatnonzero((joint.coef != 0).any(axis=1)))
         positions = np.unique(np.concatenate(support))
@@ -231,6 +276,7 @@ class _TrustedVote(KernelEstimator):
             n_iter=max(1, *(single.solution.n_iter for single in fits)),
             pools=pools,
             joint_intercept=joint.intercept,
+            left_out=left_out,
         )
 
     def _fit_expert(
@@ -242,10 +288,13 @@ class _TrustedVote(KernelEstimator):
         if len(rows) == 0:
             empty = np.zeros((0, n_tasks))
             expert = TrustedExpert(*of_kernel, rows, empty, empty, np.zeros(n_tasks))
-            return HeldOutExpert(expert, empty, empty, Neighbours.none(0))
+            return HeldOutExpert(expert, empty, empty, Neighbours.none(0), True)
         single = SingleKernelFit.of(training, i, solver)
         gram, solution, decision = single.gram, single.solution, single.solution.decision
-        if folds:
+        left_out = leave_one_out(gram, single.problems)
+        if left_out is not None:
+            decision = left_out
+        elif folds:
             inside = _restrict_folds(rows, folds)
             decision = held_out_decisions(solver, gram, single.problems, inside, solution)
         n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
@@ -278,7 +327,8 @@ class _TrustedVote(KernelEstimator):
             n_neighbors=n_neighbors,
             expansion=expansion,
         )
-        return HeldOutExpert(expert, decision, contribution, neighbours, single)
+        exactly = left_out is not None and (joint.inverse is not None or not joint.coef.any())
+        return HeldOutExpert(expert, decision, contribution, neighbours, exactly, single)
 
     def _learn_pool(
         self,
@@ -354,6 +404,11 @@ def _held_out_pass(
             some = fold[start : start + step]
             K = exact.cross(some, columns)
             contribution[some] = K @ load.astype(K.dtype) if products is None else products[some]
+            if joint.inverse is not None and joint.change is not None:
+                # Without the sample itself.
+                M = joint.inverse[np.ix_(rows[some], rows)] * joint.gates[rows, i]
+                through = np.einsum("jk,jk->j", K, M)[:, np.newaxis]
+                contribution[some] -= through * joint.change[rows[some]]
             if count:
                 near = similarity(K, diag[some], diag)
                 near[np.arange(len(some)), some] = -1.0
@@ -395,7 +450,10 @@ class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
     for two classes, it is the log of their ratio.
 
     Random draws depend only on the distinct training samples, not on the order of the rows. A
-    sample weight of 2 gives the same model as repeating the row.
+    sample weight of 2 gives the same model as repeating the row. With ``loss="squared"`` held-out
+    decisions are exact leave-one-out decisions, from one factorisation for each kernel and one for
+    the joint model instead of folds, and the model is the same for every `random_state`.
+    `loo_decision_` is then the vote on these decisions, with calibration and weights as learned.
 
     Examples
     --------
