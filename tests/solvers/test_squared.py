@@ -120,10 +120,10 @@ def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
     K, _, Y, weight = case(0, 60, features="wide")
     K = (K / 10).astype(np.float32)
     exact = squared_path(K, Y, costs, weight)
-    kinds: list = []
-    for kind in (squared._Factor, squared._Spectrum):
-        factorize = kind.of
-        monkeypatch.setattr(kind, "of", lambda s, c, d, f=factorize: kinds.append(d) or f(s, c, d))
+    kinds, factorize = [], squared._Inverse.of
+    monkeypatch.setattr(
+        squared._Inverse, "of", lambda A, c, d, r: kinds.append(d) or factorize(A, c, d, r)
+    )
     monkeypatch.setattr(squared, "_LARGE", 10)
     monkeypatch.setattr(squared, "_WELL_CONDITIONED", 1e6)
     path = squared_path(K, Y, costs, weight)

@@ -14,7 +14,7 @@ from lokl.solvers.base import Solver, warn_indefinite, warn_unconverged
 from lokl.solvers.exact import STORED_SET, BlockSolver
 from lokl.solvers.machines import warm_start
 from lokl.solvers.problem import Dual, Problem
-from lokl.solvers.squared import solve_stored
+from lokl.solvers.squared import solve_squared
 
 _smo = CompiledModule("lokl.solvers._smo")
 
@@ -57,7 +57,7 @@ class StoredCostPath(CostPath):
     def solve(self, problem: Problem, ratio: float = 0.0) -> Dual:
         if problem.is_squared:
             # One system for each cost: there is nothing to start from.
-            return solve_stored(self.matrix, problem, self.tol)
+            return solve_squared(self.matrix, [problem], self.tol)[0]
         blocks = BlockSolver(self.matrix, problem, STORED_SET, self.tol)
         if self._last is not None and ratio > 1.0:
             before, (coef, gradient) = self._last

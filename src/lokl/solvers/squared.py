@@ -28,8 +28,8 @@ from lokl.gram import GatedGram, InnerProducts, LowRankGram
 from lokl.solvers.base import TolerantSolver, warn_indefinite, warn_unconverged
 from lokl.solvers.problem import Dual, Problem
 
-# Most costs that are solved one by one: an inverse takes a sixth of the time of all eigenvectors.
-_FEW_COSTS = 5
+# Most costs that are solved one by one: one inverse is faster than all eigenvectors.
+_FEW_COSTS = 3
 # Samples above which the factorisation is in single precision, if the condition number of the
 # system is below this; steps of refinement, and the residual that is left.
 _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
@@ -80,7 +80,7 @@ def squared_path(
     Y : array of shape (n_samples,) or (n_samples, n_targets)
         Numeric targets, or 1 and -1 for classes.
     costs : sequence of float
-        ``C``; up to five are solved by Cholesky factorisations, more by one eigendecomposition.
+        ``C``; up to three are solved by Cholesky factorisations, more by one eigendecomposition.
     weight : array of shape (n_samples,), optional
         Factors of the costs. A weight of 0 leaves a sample out.
 
@@ -105,16 +105,26 @@ def _path_on_stored(
 ) -> SquaredPath:
     """Return the solutions on a stored matrix; without `left_out`, `loo` is NaN and saves time."""
     present = np.flatnonzero(weight > 0)
-    if len(present) == len(weight):
-        return _Centred.of(K, weight).path(Y, costs, left_out)
-    system = _Centred.of(K[np.ix_(present, present)], weight[present])
-    part = system.path(Y[present], costs, left_out)
-    coef = np.zeros((len(costs), *Y.shape))
-    coef[:, present] = part.coef
-    loo = np.einsum("jk,ckt->cjt", K[:, present], part.coef, optimize=True)
-    loo += part.intercept[:, np.newaxis]
-    loo[:, present] = part.loo
-    return SquaredPath(costs, coef, part.intercept, loo)
+    if len(present) < len(weight):
+        inside = K[np.ix_(present, present)], Y[present], costs, weight[present]
+        part = _path_on_stored(*inside, left_out=left_out)
+        coef = np.zeros((len(costs), *Y.shape))
+        coef[:, present] = part.coef
+        loo = K[:, present] @ part.coef + part.intercept[:, np.newaxis]
+        loo[:, present] = part.loo
+        return SquaredPath(costs, coef, part.intercept, loo)
+    system = _Centred.of(K, weight)
+    targets = system.scale[:, np.newaxis] * Y
+    right = (targets - np.outer(system.unit, system.unit @ targets))[:, np.newaxis]
+    solved = [system.solve(right, group, left_out) for group in _groups(costs)]
+    B, diagonal = (np.concatenate(parts, axis=1) for parts in zip(*solved, strict=True))
+    intercept = system.unit @ targets - np.einsum("j,jct->ct", system.means, B)
+    return _assembled(costs, Y, system.scale, B, diagonal, intercept)
+
+
+def _groups(costs: Array) -> Array:
+    """Return costs in groups that share a factorisation, one in each row."""
+    return costs[np.newaxis] if len(costs) > _FEW_COSTS else costs[:, np.newaxis]
 
 
 def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
@@ -131,13 +141,10 @@ def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
     """
     largest = float(cost.max())
     system = _Centred.of(K, cost / largest)
-    factor = _Factor.of(system, np.array([largest]), np.float64)
-    if isinstance(factor, _Spectrum):
-        M = (factor.vectors * factor.inverse[:, 0]) @ factor.vectors.T
-    else:
-        inverse = np.tril(factor.inverse())
-        M = inverse + np.tril(inverse, -1).T
-        M -= np.outer(system.unit, system.unit / (system.shift + 1.0 / largest))
+    inverse = _Inverse.of(system.matrix, np.array([largest]), np.float64, system.rounding)
+    T = inverse.turned()
+    M = multiply(T * inverse.values[:, 0], T.T)
+    M -= np.outer(system.unit, system.unit / (system.shift + 1.0 / largest))
     intercept = (system.unit - M @ system.means) * system.scale / np.linalg.norm(system.scale)
     M *= system.scale
     M *= system.scale[:, np.newaxis]
@@ -145,16 +152,66 @@ def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
 
 
 @dataclass(eq=False)
+class _Inverse:
+    """``(A + I / C)^-1 = T diag(values) T'`` at some costs.
+
+    ``T`` are the eigenvectors or, at a single cost, the inverse of the Cholesky factor.
+    """
+
+    T: Array  # (n, n); the Cholesky factor until `turned`
+    values: Array  # (n, n_costs)
+    is_factor: bool
+
+    @classmethod
+    def of(cls, A: Array, costs: Array, dtype: Any, rounding: float) -> "_Inverse":
+        """Factorise; negative eigenvalues up to `rounding` count as zero."""
+        matrix = np.array(A, dtype=dtype, order="F")
+        if len(costs) == 1:
+            matrix.flat[:: len(matrix) + 1] += 1.0 / costs[0]
+            factor, failed = _lapack("potrf", matrix)(matrix, lower=1, overwrite_a=1)
+            if not failed:
+                return cls(factor, np.ones((len(factor), 1)), True)
+            matrix = np.array(A, dtype=dtype, order="F")
+        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+        values = values.astype(np.float64)
+        values[(values < 0.0) & (values > -rounding)] = 0.0
+        shifted = values[:, np.newaxis] + 1.0 / costs
+        if shifted.min(initial=1.0) <= 0.0:
+            warn_indefinite()
+        return cls(vectors, 1.0 / shifted, False)
+
+    def solve(self, right: Array) -> Array:
+        """Return the inverse times columns, (n, n_costs, n_targets) in double precision."""
+        if self.is_factor:
+            columns = right[:, 0].astype(self.T.dtype)
+            solution, _ = _lapack("potrs", self.T)(self.T, columns, lower=1)
+            return np.asarray(solution[:, np.newaxis], dtype=np.float64)
+        return _turned(self.T, _turned(self.T.T, right) * self.values[:, :, np.newaxis])
+
+    def turned(self) -> Array:
+        """Return ``T``; solutions take longer afterwards."""
+        if self.is_factor:
+            inverse, _ = _lapack("trtri", self.T)(self.T, lower=1, overwrite_c=1)
+            self.T, self.is_factor = inverse.T, False
+        return self.T
+
+    def squares(self, F: Array | None = None) -> Array:
+        """Return the diagonal of ``F (A + I / C)^-1 F'``, (n_rows, n_costs), by default of all."""
+        rows = self.turned() if F is None else multiply(F, self.turned())
+        return np.asarray(rows**2 @ self.values.astype(rows.dtype), dtype=np.float64)
+
+
+@dataclass(eq=False)
 class _Centred:
     """``H S K S H + shift uu'`` with ``u = s / |s|`` and ``H = I - uu'``."""
 
     given: Array  # K
-    matrix: Array  # (n, n), in Fortran order
+    matrix: Array  # (n, n)
     scale: Array  # s = sqrt(weight), (n,)
     unit: Array  # u, (n,)
     means: Array  # S K S u, (n,)
-    size: float  # norm of S K S
     shift: float  # twice a bound of the other eigenvalues
+    rounding: float  # size of eigenvalues that are zero up to rounding
 
     @classmethod
     def of(cls, K: Array, weight: Array) -> "_Centred":
@@ -164,131 +221,41 @@ class _Centred:
         if (weight != 1.0).any():
             matrix *= scale
             matrix *= scale[:, np.newaxis]
-        size = float(np.linalg.norm(matrix))
+        precision = np.finfo(np.result_type(K, np.float32)).eps
+        rounding = _ROUNDING * float(precision * np.linalg.norm(matrix))
         means = matrix @ unit
         # H (matrix) H as one update of rank two.
         half = means - 0.5 * float(unit @ means) * unit
-        for part in slices(len(unit), _BLOCK):
-            matrix[:, part] -= np.outer(unit, half[part]) + np.outer(half, unit[part])
+        matrix -= np.outer(unit, half)
+        matrix -= np.outer(half, unit)
         shift = 2.0 * float(np.linalg.norm(matrix)) or 1.0
-        for part in slices(len(unit), _BLOCK):
-            matrix[:, part] += np.outer(unit, shift * unit[part])
-        return cls(K, matrix, scale, unit, means, size, shift)
+        matrix += np.outer(unit, shift * unit)
+        return cls(K, matrix, scale, unit, means, shift, rounding)
 
-    def path(self, Y: Array, costs: Array, left_out: bool) -> SquaredPath:
-        """Return the solutions at all costs."""
-        targets = self.scale[:, np.newaxis] * Y
-        centred = targets - np.outer(self.unit, self.unit @ targets)
-        if len(costs) > _FEW_COSTS:
-            solved = [self._solve(centred, costs, left_out)]
-        else:
-            each = (costs[i : i + 1] for i in range(len(costs)))
-            solved = [self._solve(centred, cost, left_out) for cost in each]
-        B = np.concatenate([b for b, _ in solved], axis=1)
-        diagonal = np.concatenate([d for _, d in solved], axis=1)
-        intercept = self.unit @ targets - np.einsum("j,jct->ct", self.means, B)
-        return _assembled(costs, Y, self.scale, self.unit, B, diagonal, intercept)
-
-    def _solve(self, centred: Array, costs: Array, left_out: bool) -> tuple[Array, Array]:
+    def solve(self, right: Array, costs: Array, left_out: bool) -> tuple[Array, Array]:
         """Return ``B``, (n, n_costs, n_targets), and the diagonal of ``P``, (n, n_costs)."""
         condition = 1.0 + 0.5 * self.shift * float(costs.max())
         is_large = len(self.unit) > _LARGE and condition <= _WELL_CONDITIONED
-        right = centred[:, np.newaxis]
         for dtype in (np.float32, np.float64)[not is_large :]:
-            factor = (_Spectrum if len(costs) > 1 else _Factor).of(self, costs, dtype)
-            B = factor.solve(right)
-            if dtype == np.float64 or self._refine(B, factor, right, costs):
+            inverse = _Inverse.of(self.matrix, costs, dtype, self.rounding)
+            B = inverse.solve(right)
+            if dtype == np.float64 or self._refine(B, inverse, right, costs):
                 break
-        diagonal = np.full((len(right), len(costs)), np.nan)
-        return B, factor.diagonal() if left_out else diagonal
+        if not left_out:
+            return B, np.full((len(B), len(costs)), np.nan)
+        return B, inverse.squares() - np.outer(self.unit**2, 1.0 / (self.shift + 1.0 / costs))
 
-    def _refine(self, B: Array, factor: "_Factor | _Spectrum", right: Array, costs: Array) -> bool:
+    def _refine(self, B: Array, inverse: _Inverse, right: Array, costs: Array) -> bool:
         """Improve ``B`` in place with a factor in single precision; return whether it is exact."""
         for _ in range(_REFINEMENTS):
-            residual = right - self._applied(B, costs)
+            flat = (self.scale[:, np.newaxis, np.newaxis] * B).reshape(len(B), -1)
+            product = self.scale[:, np.newaxis] * _product(self.given, flat)
+            product -= np.outer(self.unit, self.unit @ product)
+            residual = right - product.reshape(B.shape) - B / costs[:, np.newaxis]
             if np.abs(residual).max() <= _RESIDUAL * np.abs(right).max():
                 return True
-            B += factor.solve(residual)
+            B += inverse.solve(residual)
         return False
-
-    def _applied(self, B: Array, costs: Array) -> Array:
-        """Return the system times ``B``, which is orthogonal to ``u``, in double precision."""
-        flat = (self.scale[:, np.newaxis, np.newaxis] * B).reshape(len(B), -1)
-        product = np.empty_like(flat)
-        for part in slices(len(B), _BLOCK):
-            product[part] = np.asarray(self.given[part], dtype=np.float64) @ flat
-        product *= self.scale[:, np.newaxis]
-        product -= np.outer(self.unit, self.unit @ product)
-        return np.asarray(product.reshape(B.shape) + B / costs[:, np.newaxis])
-
-
-@dataclass(eq=False)
-class _Factor:
-    """Cholesky factor of a system at one cost."""
-
-    system: _Centred
-    cost: float
-    factor: Array  # (n, n), lower triangle
-
-    @classmethod
-    def of(cls, system: _Centred, costs: Array, dtype: Any) -> "_Factor | _Spectrum":
-        matrix = np.array(system.matrix, dtype=dtype, order="F")
-        matrix.flat[:: len(matrix) + 1] += 1.0 / costs[0]
-        potrf = _lapack("potrf", matrix)
-        factor, failed = potrf(matrix, lower=1, overwrite_a=1, clean=0)
-        if failed:
-            # Indefinite, or singular up to rounding.
-            return _Spectrum.of(system, costs, np.float64)
-        return cls(system, float(costs[0]), factor)
-
-    def solve(self, right: Array) -> Array:
-        """Return ``P`` times columns orthogonal to ``u``, (n, 1, n_targets)."""
-        potrs = _lapack("potrs", self.factor)
-        solution, _ = potrs(self.factor, right[:, 0].astype(self.factor.dtype), lower=1)
-        return np.asarray(solution[:, np.newaxis], dtype=np.float64)
-
-    def inverse(self) -> Array:
-        """Return the inverse, lower triangle, in the memory of the factor; ``u`` is in it."""
-        potri = _lapack("potri", self.factor)
-        inverse, _ = potri(self.factor, lower=1, overwrite_c=1)
-        return np.asarray(inverse)
-
-    def diagonal(self) -> Array:
-        """Return the diagonal of ``P``, (n, 1); the factor is lost."""
-        inner = self.system.unit**2 / (self.system.shift + 1.0 / self.cost)
-        return (self.inverse().diagonal() - inner)[:, np.newaxis]
-
-
-@dataclass(eq=False)
-class _Spectrum:
-    """Eigenvectors of a system orthogonal to ``u``, and the inverse eigenvalues at all costs."""
-
-    vectors: Array  # (n, n - 1)
-    inverse: Array  # (n - 1, n_costs)
-
-    @classmethod
-    def of(cls, system: _Centred, costs: Array, dtype: Any) -> "_Spectrum":
-        matrix = np.array(system.matrix, dtype=dtype, order="F")
-        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
-        # The last vector is u.
-        values, vectors = values[:-1].astype(np.float64), vectors[:, :-1]
-        precision = np.finfo(np.result_type(system.given, np.float32)).eps
-        rounding = _ROUNDING * precision * system.size
-        values[(values < 0.0) & (values > -rounding)] = 0.0
-        shifted = values[:, np.newaxis] + 1.0 / costs
-        if shifted.min(initial=1.0) <= 0.0:
-            warn_indefinite()
-        return cls(vectors, 1.0 / shifted)
-
-    def solve(self, right: Array) -> Array:
-        """Return ``P`` times columns, (n, n_costs, n_targets)."""
-        loads = _turned(self.vectors.T, right) * self.inverse[:, :, np.newaxis]
-        return _turned(self.vectors, loads)
-
-    def diagonal(self) -> Array:
-        """Return the diagonal of ``P``, (n, n_costs); the vectors are lost."""
-        np.square(self.vectors, out=self.vectors)
-        return np.asarray(self.vectors @ self.inverse.astype(self.vectors.dtype), dtype=np.float64)
 
 
 def _lapack(name: str, matrix: Array) -> Any:
@@ -299,7 +266,13 @@ def _lapack(name: str, matrix: Array) -> Any:
 def _turned(matrix: Array, columns: Array) -> Array:
     """Return a product with all columns of an array of three axes, in double precision."""
     flat = columns.reshape(len(columns), -1).astype(matrix.dtype)
-    return (matrix @ flat).astype(np.float64).reshape(len(matrix), *columns.shape[1:])
+    return multiply(matrix, flat).astype(np.float64).reshape(len(matrix), *columns.shape[1:])
+
+
+def _product(K: Array, columns: Array) -> Array:
+    """Return ``K @ columns`` in double precision, block by block."""
+    parts = slices(len(columns), _BLOCK)
+    return np.concatenate([np.asarray(K[part], dtype=np.float64) @ columns for part in parts])
 
 
 def squared_path_features(
@@ -327,53 +300,44 @@ def squared_path_features(
 
 
 def _path_of_tiles(
-    tiles: Tiles,
-    n_features: int,
-    Y: Array,
-    costs: Array,
-    weight: Array,
-    *,
-    left_out: bool = True,
+    tiles: Tiles, width: int, Y: Array, costs: Array, weight: Array, *, left_out: bool = True
 ) -> SquaredPath:
     """Return the solutions on features that come in tiles, in a few passes over them.
 
-    With centred features ``F`` and ``(F'F + I/C)^-1 = T diag(d) T'``, the matrix is
-    ``P = C (H - F T diag(d) T' F')``. `loo` is NaN without `left_out`.
+    With centred features ``F`` of some `width` the matrix is
+    ``P = C (H - F (F'F + I / C)^-1 F')``. `loo` is NaN without `left_out`.
     """
     scale = np.sqrt(weight)
     unit = scale / np.linalg.norm(scale)
     targets = scale[:, np.newaxis] * Y
     centred = targets - np.outer(unit, unit @ targets)
-    mean = np.zeros(n_features)
+    mean = np.zeros(width)
     for part, tile in tiles():
         mean += (unit[part] * scale[part]) @ tile
 
-    def centred_tile(part: slice, tile: Array) -> Array:
-        F = scale[part, np.newaxis] * np.asarray(tile, dtype=np.float64)
-        F -= np.outer(unit[part], mean)
-        return F
+    def centred_tiles() -> Iterator[tuple[slice, Array]]:
+        for part, tile in tiles():
+            F = scale[part, np.newaxis] * np.asarray(tile, dtype=np.float64)
+            F -= np.outer(unit[part], mean)
+            yield part, F
 
-    square, right = np.zeros((n_features, n_features)), np.zeros((n_features, Y.shape[1]))
-    for part, tile in tiles():
-        F = centred_tile(part, tile)
+    square, right = np.zeros((width, width)), np.zeros((width, 1, Y.shape[1]))
+    for part, F in centred_tiles():
         square += multiply(F.T, F)
-        right += F.T @ centred[part]
-    # Costs that share T, and 1 / d.
-    shared = _inverse_factors(square, costs)
-    weights = [_turned(T, d[:, :, np.newaxis] * (T.T @ right)[:, np.newaxis]) for T, d in shared]
-    loads = np.concatenate(weights, axis=1)
+        right[:, 0] += F.T @ centred[part]
+    rounding = _ROUNDING * float(np.finfo(float).eps * square.trace())
+    inverses = [_Inverse.of(square, group, np.float64, rounding) for group in _groups(costs)]
+    loads = np.concatenate([inverse.solve(right) for inverse in inverses], axis=1)
     B = np.empty((len(Y), len(costs), Y.shape[1]))
     diagonal = np.full((len(Y), len(costs)), np.nan)
-    for part, tile in tiles():
-        F = centred_tile(part, tile)
+    for part, F in centred_tiles():
         B[part] = centred[part, np.newaxis] - _turned(F, loads)
         if left_out:
-            explained = [multiply(F, T) ** 2 @ d for T, d in shared]
-            diagonal[part] = 1.0 - unit[part, np.newaxis] ** 2 - np.hstack(explained)
-    B *= costs[:, np.newaxis]
-    diagonal *= costs
+            explained = np.hstack([inverse.squares(F) for inverse in inverses])
+            diagonal[part] = 1.0 - unit[part, np.newaxis] ** 2 - explained
     intercept = unit @ targets - np.einsum("r,rct->ct", mean, loads)
-    path = _assembled(costs, Y, scale, unit, B, diagonal, intercept)
+    B *= costs[:, np.newaxis]
+    path = _assembled(costs, Y, scale, B, diagonal * costs, intercept)
     if left_out and (weight == 0.0).any():
         for part, tile in tiles():
             absent = np.flatnonzero(weight[part] == 0.0)
@@ -382,45 +346,23 @@ def _path_of_tiles(
     return path
 
 
-def _inverse_factors(square: Array, costs: Array) -> list[tuple[Array, Array]]:
-    """Return ``T`` and ``d`` with ``(square + I/C)^-1 = T diag(d) T'``, for groups of costs.
-
-    By the Cholesky factor of each cost, or by one eigendecomposition for all.
-    """
-    if len(costs) > _FEW_COSTS:
-        values, vectors = eigh(square, overwrite_a=True, check_finite=False, driver="evd")
-        return [(vectors, 1.0 / (np.maximum(values, 0.0)[:, np.newaxis] + 1.0 / costs))]
-    factors = []
-    for cost in costs:
-        matrix = square.copy(order="F")
-        # Rounding of a singular matrix is not negative.
-        matrix.flat[:: len(matrix) + 1] += max(1.0 / cost, np.finfo(float).eps * square.trace())
-        factor, _ = _lapack("potrf", matrix)(matrix, lower=1, overwrite_a=1)
-        inverse, _ = _lapack("trtri", factor)(factor, lower=1, overwrite_c=1)
-        factors.append((inverse.T, np.ones((len(matrix), 1))))
-    return factors
-
-
 def _assembled(
     costs: Array,
     Y: Array,
     scale: Array,
-    unit: Array,
     B: Array,
     diagonal: Array,
     intercept: Array,
 ) -> SquaredPath:
     """Return the path of scaled coefficients, the diagonal of ``P`` and the scaled intercepts."""
-    intercept = intercept / np.linalg.norm(scale)
+    norm = float(np.linalg.norm(scale))
     coef = scale[:, np.newaxis, np.newaxis] * B
     # Zero without other samples: there is nothing to decide by.
-    alone = 1.0 - unit**2 <= _ROUNDING * np.finfo(float).eps
+    alone = 1.0 - (scale / norm) ** 2 <= _ROUNDING * np.finfo(float).eps
     unusable = (alone | (scale == 0.0))[:, np.newaxis]
     divisor = np.where(unusable, 1.0, scale[:, np.newaxis] * diagonal)[:, :, np.newaxis]
     loo = np.where(unusable[:, np.newaxis], 0.0, Y[:, np.newaxis] - B / divisor)
-    return SquaredPath(
-        costs, coef.transpose(1, 0, 2), np.asarray(intercept), loo.transpose(1, 0, 2)
-    )
+    return SquaredPath(costs, coef.transpose(1, 0, 2), intercept / norm, loo.transpose(1, 0, 2))
 
 
 def _checked(Y: Any, costs: Any, weight: Any) -> tuple[Array, Array, Array]:
@@ -459,21 +401,8 @@ class SquaredSolver(TolerantSolver):
         problems: Sequence[Problem],
         starts: Sequence[Array | None] | None = None,
     ) -> list[Dual]:
-        tol = check_positive("tol", self.tol)
         limit = _MOST_STEPS if self.max_iter < 0 else self.max_iter
-        duals: list[Any] = [None] * len(problems)
-        for members in _by_cost(problems):
-            Y, cost = _stacked(problems, members)
-            start = [None if starts is None else starts[i] for i in members]
-            coef, intercept, steps = _coefficients(gram, Y, cost, start, tol, limit)
-            if gram.is_low_rank or not gram.needs_rows or steps:
-                product = gram.dot(coef)
-            else:
-                product = _product(gram.whole, coef)
-            for k, i in enumerate(members):
-                found = coef[:, k], float(intercept[k]), product[:, k]
-                duals[i] = _certified(problems[i], *found, steps, tol)
-        return duals
+        return solve_squared(gram, problems, check_positive("tol", self.tol), limit, starts)
 
 
 @dataclass(eq=False, repr=False)
@@ -521,34 +450,50 @@ class Squared(SquaredSolver):
         return self.solve_together(gram, problems, starts)
 
 
-def solve_stored(K: Array, problem: Problem, tol: float) -> Dual:
-    """Solve a problem with the squared loss on a stored matrix.
+def solve_squared(
+    gram: GatedGram | Array,
+    problems: Sequence[Problem],
+    tol: float,
+    limit: int = 0,
+    starts: Sequence[Array | None] | None = None,
+) -> list[Dual]:
+    """Solve problems with the squared loss, those of equal costs together.
 
     Parameters
     ----------
-    K : array of shape (n_samples, n_samples)
-    problem : Problem
+    gram : GatedGram or array of shape (n_samples, n_samples)
+        A stored matrix, or a Gram matrix that may not fit into memory.
+    problems : sequence of Problem
     tol : float
-        Violation of the optimality conditions from which on a warning is issued.
+        Violation at which conjugate gradients end, and above which a warning is issued.
+    limit : int, default=0
+        Most steps of conjugate gradients.
+    starts : sequence of arrays of shape (n_samples,), optional
     """
-    Y, cost = _stacked([problem], [0])
-    largest = float(cost.max())
-    path = _path_on_stored(K, Y, np.array([largest]), cost / largest, left_out=False)
-    coef, intercept = path.coef[0], float(path.intercept[0, 0])
-    return _certified(problem, coef[:, 0], intercept, _product(K, coef)[:, 0], 0, tol)
-
-
-def _certified(
-    problem: Problem, coef: Array, intercept: float, product: Array, steps: int, tol: float
-) -> Dual:
-    """Return a solution with its certificate, from ``K coef``; warn if it is not the optimum."""
-    gradient = problem.target - product - problem.ridge * coef
-    violation = problem.violation(coef, gradient)
-    if violation > tol:
-        left = f"violation of {violation:.3g} > tol = {tol:.3g}"
-        remedy = "scale the data or the kernels, or lower C"
-        warn_unconverged(f"{max(steps, 1)} steps", left, remedy)
-    return problem.dual(coef, gradient, max(steps, 1), violation <= tol, intercept)
+    duals: list[Any] = [None] * len(problems)
+    for members in _by_cost(problems):
+        Y, cost = _stacked(problems, members)
+        path, steps = _direct_path(gram, Y, cost, left_out=False), 1
+        if path is not None:
+            coef, intercept = path.coef[0], path.intercept[0]
+        else:
+            assert isinstance(gram, GatedGram)
+            begin = [None if starts is None else starts[i] for i in members]
+            coef, intercept, steps = _by_products(gram, Y, cost, begin, tol, limit)
+        if isinstance(gram, GatedGram):
+            is_whole = path is not None and gram.needs_rows and not gram.is_low_rank
+            product = _product(gram.whole, coef) if is_whole else gram.dot(coef)
+        else:
+            product = _product(gram, coef)
+        for i, u, f, b in zip(members, coef.T, product.T, intercept, strict=True):
+            gradient = problems[i].target - f - problems[i].ridge * u
+            violation = problems[i].violation(u, gradient)
+            if violation > tol:
+                left = f"violation of {violation:.3g} > tol = {tol:.3g}"
+                remedy = "scale the data or the kernels, or lower C"
+                warn_unconverged(f"{steps} steps", left, remedy)
+            duals[i] = problems[i].dual(u, gradient, steps, violation <= tol, float(b))
+    return duals
 
 
 def leave_one_out(gram: GatedGram, problems: Sequence[Problem]) -> Array | None:
@@ -588,32 +533,26 @@ def _stacked(problems: Sequence[Problem], members: list[int]) -> tuple[Array, Ar
     return np.column_stack([problems[i].target for i in members]), problems[members[0]].cost
 
 
-def _product(K: Array, columns: Array) -> Array:
-    """Return ``K @ columns`` in double precision, block by block."""
-    product = np.empty(columns.shape)
-    for part in slices(len(columns), _BLOCK):
-        product[part] = np.asarray(K[part], dtype=np.float64) @ columns
-    return product
-
-
-def _direct_path(gram: GatedGram, Y: Array, cost: Array, *, left_out: bool) -> SquaredPath | None:
+def _direct_path(
+    gram: GatedGram | Array, Y: Array, cost: Array, *, left_out: bool
+) -> SquaredPath | None:
     """Return the solution by a factorisation, None if it needs too much memory."""
     largest = float(cost.max())
     arguments = Y, np.array([largest]), cost / largest
-    n, width = gram.n_samples, 0
+    if not isinstance(gram, GatedGram):
+        return _path_on_stored(gram, *arguments, left_out=left_out)
     if isinstance(gram, LowRankGram):
         width = gram.n_weights
-    elif not gram.needs_rows:
-        width = gram.linear_features.shape[1]
-    if 0 < width < n and width <= _MOST_FEATURES:
+    else:
+        width = gram.n_samples if gram.needs_rows else gram.linear_features.shape[1]
+    if width < gram.n_samples and width <= _MOST_FEATURES:
 
         def tiles() -> Iterator[tuple[slice, Array]]:
-            return ((part, _feature_rows(gram, part)) for part in slices(n, _BLOCK))
+            parts = slices(gram.n_samples, _BLOCK)
+            return ((part, _feature_rows(gram, part)) for part in parts)
 
         return _path_of_tiles(tiles, width, *arguments, left_out=left_out)
-    if not gram.fits:
-        return None
-    return _path_on_stored(gram.whole, *arguments, left_out=left_out)
+    return _path_on_stored(gram.whole, *arguments, left_out=left_out) if gram.fits else None
 
 
 def _feature_rows(gram: GatedGram, part: slice) -> Array:
@@ -624,41 +563,33 @@ def _feature_rows(gram: GatedGram, part: slice) -> Array:
     return np.asarray(F.toarray() if is_sparse(F) else F)
 
 
-def _coefficients(
+def _by_products(
     gram: GatedGram, Y: Array, cost: Array, start: list[Any], tol: float, limit: int
 ) -> tuple[Array, Array, int]:
-    """Return coefficients (n, n_targets), intercepts, and steps of conjugate gradients, if any."""
-    path = _direct_path(gram, Y, cost, left_out=False)
-    if path is not None:
-        return path.coef[0], path.intercept[0], 0
-    scale = np.sqrt(cost)
+    """Return coefficients, intercepts and steps of preconditioned conjugate gradients."""
+    scale = np.sqrt(cost)[:, np.newaxis]
     unit = scale / np.linalg.norm(scale)
 
     def centred(columns: Array) -> Array:
-        columns = scale[:, np.newaxis] * columns
-        return np.asarray(columns - np.outer(unit, unit @ columns))
-
-    def residual(B: Array) -> Array:
-        return centred(Y - gram.dot(scale[:, np.newaxis] * B)) - B
+        columns = scale * columns
+        return np.asarray(columns - unit * (unit.T @ columns))
 
     begin = [np.zeros(len(Y)) if coef is None else coef for coef in start]
-    B = _ratio(np.column_stack(begin), scale[:, np.newaxis])
-    B -= np.outer(unit, unit @ B)
-    R, precondition = residual(B), _preconditioner(gram, centred, cost)
-    Z = precondition(R)
-    D, inner, steps = Z, np.einsum("jt,jt->t", R, Z), 0
-    allowed = 0.5 * tol * scale[:, np.newaxis]
-    while (np.abs(R) > allowed).any() and steps < limit:
+    B = _ratio(np.column_stack(begin), scale)
+    B -= unit * (unit.T @ B)
+    R, precondition = centred(Y - gram.dot(scale * B)) - B, _preconditioner(gram, centred, cost)
+    D = Z = precondition(R)
+    inner, steps = (R * Z).sum(axis=0), 0
+    while (np.abs(R) > 0.5 * tol * scale).any() and steps < limit:
         steps += 1
-        AD = D + centred(gram.dot(scale[:, np.newaxis] * D))
-        step = _ratio(inner, np.einsum("jt,jt->t", D, AD))
+        AD = D + centred(gram.dot(scale * D))
+        step = _ratio(inner, (D * AD).sum(axis=0))
         B, R = B + step * D, R - step * AD
         Z = precondition(R)
-        before, inner = inner, np.einsum("jt,jt->t", R, Z)
+        before, inner = inner, (R * Z).sum(axis=0)
         D = Z + _ratio(inner, before) * D
-    coef = scale[:, np.newaxis] * B
-    intercept = np.average(Y - gram.dot(coef), axis=0, weights=cost)
-    return coef, np.asarray(intercept), max(steps, 1)
+    coef = scale * B
+    return coef, np.average(Y - gram.dot(coef), axis=0, weights=cost), max(steps, 1)
 
 
 def _ratio(above: Array, below: Array) -> Array:
