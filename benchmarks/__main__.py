@@ -11,6 +11,7 @@ from benchmarks.common import console, machine, parser, show_machine, write_json
 NAMES = (
     "svc_a9a",
     "svr_a9a",
+    "laplacian",
     "mix_rows",
     "many_sets",
     "memory",

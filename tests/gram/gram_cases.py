@@ -11,7 +11,17 @@ from scipy import sparse
 from lokl import _threads
 from lokl.gram import layouts
 from lokl.gram.layouts import Dense, Panels, Sparse
-from lokl.kernels import RBF, Callable, Cosine, Laplacian, Linear, Polynomial, Sigmoid, rbf_ladder
+from lokl.kernels import (
+    RBF,
+    Callable,
+    Cosine,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Sigmoid,
+    rbf_ladder,
+)
 
 
 def product(X, Z):
@@ -25,6 +35,7 @@ DICTIONARIES = {
     "linear views": [Linear(), Linear().on([0, 2]).normalized("trace"), Cosine().on([1, 3])],
     "Gaussians": [RBF("scale"), RBF(0.5), RBF("median")],
     "ladder": [*rbf_ladder(-4, 3)[::-1], RBF(0.3)],
+    "Matern": [Matern(1.5, 0.3), Matern(2.5, 0.3), RBF(0.3), Matern(1.5, 0.2).on([0, 2])],
     "one view": [RBF(0.2), Polynomial(3, 0.1), Linear(), Sigmoid(0.1, -0.1), RBF(0.4), Cosine()],
     "views": [
         *rbf_ladder(-3, 1),

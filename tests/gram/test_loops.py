@@ -16,6 +16,7 @@ from lokl.gram import _mixing
 from lokl.gram._mixing import (
     GAUSSIAN,
     LINEAR,
+    MATERN,
     POLYNOMIAL,
     SQUARE,
     TANH,
@@ -141,6 +142,10 @@ def kernel_values(step, dots, left_norm, right_norms, before):
         return np.exp(-gamma * np.maximum(left_norm + right_norms - 2 * dots, 0.0))
     if operation == LINEAR:
         return dots
+    if operation == MATERN:
+        t = np.sqrt((2 * degree + 1) * np.maximum(left_norm + right_norms - 2 * dots, 0.0))
+        sums = [1.0, 1.0 + gamma * t, 1.0 + gamma * t + (gamma * t) ** 2 / 3.0]
+        return sums[degree] * np.exp(-gamma * t)
     if operation == POLYNOMIAL:
         return (gamma * dots + coef0) ** degree
     return np.tanh(gamma * dots + coef0)
@@ -171,6 +176,7 @@ def mix(program, dots, left, rows, right, out, out_rows, accumulate):
 PROGRAMS = {
     "linear": [(LINEAR, 1.0, 0.0, 1)],
     "polynomials": [(POLYNOMIAL, 0.3, 0.5, degree) for degree in (1, 2, 3, 6)],
+    "matern": [(MATERN, 0.4, 0.0, degree) for degree in (0, 1, 2)],
     "tanh": [(TANH, 0.2, -0.1, 1)],
     "ladder of two": [(GAUSSIAN, 0.1, 0.0, 1), (SQUARE, 0.2, 0.0, 1)],
     "ladder of five": [(GAUSSIAN, 0.05, 0.0, 1), *[(SQUARE, 0.0, 0.0, 1)] * 4],

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, RationalQuadratic
+from sklearn.gaussian_process.kernels import ConstantKernel, RationalQuadratic
 from sklearn.metrics.pairwise import polynomial_kernel
 
 from lokl.kernels import (
     RBF,
+    AdditiveLaplacian,
     AnisotropicRBF,
     Callable,
     Chi2,
@@ -18,6 +19,7 @@ from lokl.kernels import (
     Kernel,
     Laplacian,
     Linear,
+    Matern,
     Polynomial,
     Sigmoid,
     precomputed,
@@ -89,11 +91,17 @@ CASES = [
             Laplacian(),
             Laplacian(0.6),
             Laplacian("scale"),
+            AdditiveLaplacian(0.7),
+            AdditiveLaplacian("median").on([1, 3]),
+            AdditiveLaplacian(),
+            Matern(0.5, 0.6),
+            Matern(1.5),
+            Matern(2.5, "median").on([0, 2]),
             Laplacian("median").on([0, 2]),
             Cosine(),
             Callable(cubic),
             Polynomial(3, "scale"),
-            GaussianProcess(Matern(0.7, nu=1.5)),
+            GaussianProcess(RationalQuadratic(0.7)),
             GaussianProcess(ConstantKernel(2.0) * RationalQuadratic(0.5)).on([0, 2]),
             Linear().on([0, 2]),
             RBF("scale").on(slice(1, 3)),

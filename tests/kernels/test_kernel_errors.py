@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import CompoundKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import CompoundKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import Matern as GaussianProcessMatern
 
-from lokl.kernels import RBF, Chi2, GaussianProcess, Laplacian, Linear, Polynomial, Sigmoid
+from lokl.kernels import (
+    RBF,
+    AdditiveLaplacian,
+    Chi2,
+    GaussianProcess,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Sigmoid,
+)
 
 X = np.random.default_rng(0).random((5, 3))
 NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]
@@ -14,7 +25,7 @@ NOT_POSITIVE = [0, -1.0, np.nan, np.inf, "wide", None, [1.0]]
     "kernel",
     [
         kind(gamma=gamma)
-        for kind in (RBF, Polynomial, Sigmoid, Laplacian, Chi2)
+        for kind in (RBF, Polynomial, Sigmoid, Laplacian, AdditiveLaplacian, Matern, Chi2)
         for gamma in NOT_POSITIVE
         # None is one over the number of features.
         if not (kind is Laplacian and gamma is None)
@@ -27,6 +38,14 @@ def test_gamma_is_a_positive_number(kernel):
             composed.bind(X)(X)
     with pytest.raises(ValueError, match="gamma"):
         kernel(X)
+
+
+@pytest.mark.parametrize("nu", [0, 1, 3.5, "1.5", None], ids=repr)
+def test_nu_is_one_of_three(nu):
+    with pytest.raises(ValueError, match="nu must be"):
+        Matern(nu, 1.0).bind(X)
+    with pytest.raises(ValueError, match="nu must be"):
+        Matern(nu).bind(X)
 
 
 @pytest.mark.parametrize("degree", [0, -2, 1.5, "2", None], ids=repr)
@@ -48,8 +67,8 @@ def test_a_degree_is_a_positive_integer(degree):
         (Linear().on(1.5), "columns.*1.5"),
         (GaussianProcess(RBF()), "sklearn.gaussian_process.kernels.*RBF"),
         (GaussianProcess(WhiteKernel()), "WhiteKernel"),
-        (GaussianProcess(Matern() + 2.0 * WhiteKernel()), "WhiteKernel"),
-        (GaussianProcess(CompoundKernel([Matern()])), "compound.kernels"),
+        (GaussianProcess(GaussianProcessMatern() + 2.0 * WhiteKernel()), "WhiteKernel"),
+        (GaussianProcess(CompoundKernel([GaussianProcessMatern()])), "compound.kernels"),
         (RBF("wide"), "gamma.*'scale' or 'auto' or 'median', got 'wide'"),
         (Linear().normalized("max"), "how.*'none', 'unit_diag'.*'max'"),
     ],

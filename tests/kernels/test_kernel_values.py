@@ -8,13 +8,29 @@ from kernel_cases import samples
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from lokl.kernels import RBF, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
+from lokl.kernels import (
+    RBF,
+    AdditiveLaplacian,
+    Chi2,
+    Cosine,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Sigmoid,
+)
 
 seeds = st.integers(0, 2**16)
 either = pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_matrix], ids=["dense", "CSR"])
+
+
+def additive(X, Z, gamma):
+    """Mean over the columns; some samples are so far apart that exponentials would overflow."""
+    return np.mean(np.exp(-gamma * np.abs(X[:, np.newaxis] - Z)), axis=2)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +46,9 @@ either = pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_matrix], id
         (RBF(0.7), pairwise.rbf_kernel, {"gamma": 0.7}),
         (Laplacian(), pairwise.laplacian_kernel, {}),
         (Laplacian(0.3), pairwise.laplacian_kernel, {"gamma": 0.3}),
+        (AdditiveLaplacian(0.3), additive, {"gamma": 0.3}),
+        (AdditiveLaplacian(1e3), additive, {"gamma": 1e3}),
+        *((Matern(nu, 0.4), gaussian_process.Matern(2.5, nu=nu), {}) for nu in (0.5, 1.5, 2.5)),
         (Cosine(), pairwise.cosine_similarity, {}),
         (Sigmoid(0.2, 0.1), pairwise.sigmoid_kernel, {"gamma": 0.2, "coef0": 0.1}),
         (Chi2(0.4), pairwise.chi2_kernel, {"gamma": 0.4}),
@@ -130,6 +149,8 @@ LEARNED = [
     RBF("median"),
     Laplacian("scale"),
     Laplacian("median"),
+    AdditiveLaplacian(),
+    Matern(),
     Linear().normalized("mean_diag"),
     Polynomial(2).normalized("trace"),
     RBF("scale").on([1, 2]),

@@ -35,8 +35,14 @@ PURPOSES = {
 }
 
 # Codes of the operations of kernels on an inner product, and of squaring the kernel before.
-LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE = range(5)
-OPERATIONS = {"linear": LINEAR, "polynomial": POLYNOMIAL, "gaussian": GAUSSIAN, "tanh": TANH}
+LINEAR, POLYNOMIAL, GAUSSIAN, TANH, SQUARE, MATERN = range(6)
+OPERATIONS = {
+    "linear": LINEAR,
+    "polynomial": POLYNOMIAL,
+    "gaussian": GAUSSIAN,
+    "tanh": TANH,
+    "matern": MATERN,
+}
 
 # Columns that are processed at a time.
 TILE = 512
@@ -150,6 +156,16 @@ def _kernel_values(step, dots, left_norm, right_norms, values):
         for _ in range(degree - 1):
             for j in range(n):
                 values[j] = values[j] * (gamma * dots[j] + coef0)
+    elif operation == MATERN:
+        # (1 + t + t^2 / 3) exp(-t) with t = sqrt(2 nu) gamma |x - z|, and fewer terms of the sum.
+        number = dots.dtype.type
+        scale = number(gamma * np.sqrt(2.0 * degree + 1.0))
+        linear, square = number(degree > 0), number((degree > 1) / 3.0)
+        power = number(-1.4426950408889634)
+        for j in range(n):
+            squared = left_norm + right_norms[j] - (dots[j] + dots[j])
+            t = scale * np.sqrt(squared if squared > number(0.0) else number(0.0))
+            values[j] = (number(1.0) + t * (linear + square * t)) * exp2_nonpositive(power * t)
     else:
         for j in range(n):
             values[j] = np.tanh(gamma * dots[j] + coef0)

@@ -48,7 +48,8 @@ class Family:
         first, *_ = ordered.values()
         # Distances do not change when all samples move.
         can_centre = all(
-            t.formula.operation == "gaussian" and t.normalizer is None for t in terms.values()
+            t.formula.operation in ("gaussian", "matern") and t.normalizer is None
+            for t in terms.values()
         )
         return cls(layouts.view(*first.view, can_centre), ordered)
 
@@ -285,6 +286,10 @@ def _term_fits_single(term: Term, smallest: float, largest: float) -> bool:
         return False
     if formula.operation == "gaussian":
         return formula.gamma * largest <= _LARGEST_EXPONENT
+    if formula.operation == "matern":
+        # The root of a rounded distance loses half of the digits near zero, unless the kernel is
+        # smooth there.
+        return formula.degree > 0 and formula.gamma**2 * largest <= _LARGEST_EXPONENT
     values = np.abs(formula(norms, norms, norms))
     if term.normalizer is not None:
         # The values of a normalised kernel are small, but its inner products are not, and the

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from lokl.kernels.dictionaries import rbf_ladder as rbf_ladder
     from lokl.kernels.dictionaries import standard as standard
     from lokl.kernels.dot import RBF as RBF
+    from lokl.kernels.dot import AdditiveLaplacian as AdditiveLaplacian
     from lokl.kernels.dot import AnisotropicRBF as AnisotropicRBF
     from lokl.kernels.dot import Chi2 as Chi2
     from lokl.kernels.dot import Cosine as Cosine
     from lokl.kernels.dot import DotKernel as DotKernel
     from lokl.kernels.dot import Laplacian as Laplacian
     from lokl.kernels.dot import Linear as Linear
+    from lokl.kernels.dot import Matern as Matern
     from lokl.kernels.dot import Polynomial as Polynomial
     from lokl.kernels.dot import Sigmoid as Sigmoid
     from lokl.kernels.stored import Callable as Callable

@@ -29,18 +29,25 @@ from lokl._arrays import (
     squared_norms,
     weighted_quantile,
 )
+from lokl._compiled import CompiledModule
 from lokl._parameters import check_not_negative, check_positive
+from lokl._threads import run_chunked
 from lokl.kernels.base import Kernel, Normalized, Term
+
+_additive = CompiledModule("lokl.kernels._additive")
 
 # Operations on an inner product. The compiled loops in lokl.gram._mixing have a branch and a number
 # for each of them; kernels of a Gram matrix are computed in this order.
-Operation = Literal["linear", "polynomial", "gaussian", "tanh"]
+Operation = Literal["linear", "polynomial", "gaussian", "tanh", "matern"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 # Rows among which a median distance is computed; all pairs of them are.
 _MEDIAN_ROWS = 1000
 # For L1 distances, which have no matrix product.
 _MEDIAN_L1_ROWS = 500
+# Exponents up to which the products of two exponentials keep all digits; rows of a block that are
+# worth a thread of their own.
+_LARGEST_POWER, _ADDED_ROWS = 300.0, 16
 # Squared distances below this share of the largest squared norm are rounding.
 _ROUNDING = 1e-13
 
@@ -51,9 +58,10 @@ class Formula:
 
     Attributes
     ----------
-    operation : {"linear", "polynomial", "gaussian", "tanh"}
-        ``p``, ``(gamma p + coef0) ** degree``, ``exp(-gamma (|x|^2 + |z|^2 - 2 p))``, or
-        ``tanh(gamma p + coef0)``.
+    operation : {"linear", "polynomial", "gaussian", "tanh", "matern"}
+        ``p``, ``(gamma p + coef0) ** degree``, ``exp(-gamma (|x|^2 + |z|^2 - 2 p))``,
+        ``tanh(gamma p + coef0)``, or the Matern kernel of the distance times `gamma`, with
+        ``nu = degree + 1/2`` for degrees 0, 1 and 2.
     gamma, coef0 : float
     degree : int
     """
@@ -75,6 +83,11 @@ class Formula:
         if self.operation == "gaussian":
             # Rounding can push a squared distance below zero, a kernel value above one.
             return np.asarray(np.exp(-self.gamma * np.maximum(left + right - 2.0 * dot, 0.0)))
+        if self.operation == "matern":
+            squared = np.maximum(left + right - 2.0 * dot, 0.0)
+            t = np.sqrt(2.0 * self.degree + 1.0) * self.gamma * np.sqrt(squared)
+            linear, square = float(self.degree > 0), float(self.degree > 1) / 3.0
+            return np.asarray((1.0 + t * (linear + square * t)) * np.exp(-t))
         return np.asarray(np.tanh(self.gamma * dot + self.coef0))
 
 
@@ -138,12 +151,7 @@ class GammaKernel(DotKernel):
 
     def bound_gamma(self) -> float:
         """Return gamma as a number; raise ValueError if it still depends on training data."""
-        if isinstance(self.gamma, str):
-            raise ValueError(
-                f"{type(self).__name__}(gamma={self.gamma!r}) depends on training data; call "
-                "bind(X) first or give a number"
-            )
-        return check_positive("gamma", self.gamma)
+        return _number(type(self).__name__, self.gamma)
 
 
 class Linear(DotKernel):
@@ -205,6 +213,50 @@ class RBF(GammaKernel):
     @property
     def label(self) -> str:
         return f"rbf({self.gamma:.3g})" if isinstance(self.gamma, Real) else "rbf"
+
+
+class Matern(GammaKernel):
+    """Function of the distance that is not as smooth as a Gaussian.
+
+    With ``t = sqrt(2 nu) gamma |x - z|``: ``exp(-t)`` for ``nu=0.5``, the Laplacian of Euclidean
+    distances; ``(1 + t) exp(-t)`` for ``nu=1.5``; and ``(1 + t + t^2 / 3) exp(-t)`` for ``nu=2.5``.
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}, default=0.5
+        Smoothness. With 0.5, Gram matrices are in double precision unless float32 is asked for.
+    gamma : float, "scale", "auto" or "median", default="scale"
+        The words mean the square roots of what they mean for :class:`RBF`.
+    """
+
+    gamma_words = ("scale", "auto", "median")
+
+    def __init__(self, nu: float = 0.5, gamma: Any = "scale"):
+        self.nu = nu
+        self.gamma = gamma
+
+    def formula(self) -> Formula:
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        return Formula("matern", self.bound_gamma(), degree=int(self.nu))
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
+        bound = super().bind(X, weight, frame)
+        if bound is not self:
+            bound = Matern(self.nu, float(np.sqrt(bound.gamma)))
+            bound.formula()
+        return bound
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        formula = self.formula()
+        Z = None if Z is None else as_samples(Z)
+        squared = euclidean_distances(as_samples(X), Z, squared=True)
+        return formula(np.zeros_like(squared), squared, np.zeros(1))
+
+    @property
+    def label(self) -> str:
+        number = f", {self.gamma:.3g}" if isinstance(self.gamma, Real) else ""
+        return f"matern({self.nu}{number})"
 
 
 class Sigmoid(GammaKernel):
@@ -307,11 +359,11 @@ class Laplacian(Kernel):
     def term(self) -> Term | None:
         if self.gamma is None:
             return None
-        return Term(Formula("gaussian", self._bound_gamma()), metric="l1")
+        return Term(Formula("gaussian", _number("Laplacian", self.gamma)), metric="l1")
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         X = as_samples(X)
-        gamma = None if self.gamma is None else self._bound_gamma()
+        gamma = None if self.gamma is None else _number("Laplacian", self.gamma)
         return np.asarray(laplacian_kernel(X, None if Z is None else as_samples(Z), gamma=gamma))
 
     def diag(self, X: Any) -> Array:
@@ -321,14 +373,54 @@ class Laplacian(Kernel):
     def label(self) -> str:
         return f"laplacian({self.gamma:.3g})" if isinstance(self.gamma, Real) else "laplacian"
 
-    def _bound_gamma(self) -> float:
-        """Return gamma as a number; raise ValueError if it still depends on training data."""
+
+class AdditiveLaplacian(Kernel):
+    """Mean of one Laplacian for each column: ``k(x, z) = sum_c exp(-gamma |x_c - z_c|) / d``.
+
+    Functions of it are sums of functions of single columns. It is not shared between kernels: each
+    is computed block by block.
+
+    Parameters
+    ----------
+    gamma : float, "scale" or "median", default="scale"
+        "scale" is the reciprocal of the mean of the columns' standard deviations, "median" the
+        reciprocal of the median mean absolute difference of training samples (at most 500 of them).
+    """
+
+    def __init__(self, gamma: Any = "scale"):
+        self.gamma = gamma
+
+    def bind(self, X: Any, weight: Array | None = None, frame: Any = None) -> Kernel:
         if isinstance(self.gamma, str):
-            raise ValueError(
-                f"Laplacian(gamma={self.gamma!r}) depends on training data; call bind(X) first or "
-                "give a number"
-            )
-        return check_positive("gamma", self.gamma)
+            return AdditiveLaplacian(_learned_l1_gamma(self.gamma, X, weight, X.shape[1]))
+        check_positive("gamma", self.gamma)
+        return self
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        gamma = _number("AdditiveLaplacian", self.gamma)
+        left = gamma * as_dense(as_samples(X))
+        right = left if Z is None else gamma * as_dense(as_samples(Z))
+        values = np.zeros((len(left), len(right)))
+        if not values.size:
+            return values
+        least = np.minimum(left.min(axis=0), right.min(axis=0))
+        most = np.maximum(left.max(axis=0), right.max(axis=0))
+        # exp(-|s - t|) is the smaller of exp(s) exp(-t) and exp(-s) exp(t), unless they overflow.
+        middle, wide = 0.5 * least + 0.5 * most, 0.5 * most - 0.5 * least > _LARGEST_POWER
+        near, far = (left - middle)[:, ~wide], (right - middle)[:, ~wide].T
+        factors = np.stack([np.exp(near), np.exp(-near)]), np.stack([np.exp(-far), np.exp(far)])
+        run_chunked(_additive.add_minima, len(left), _ADDED_ROWS, *factors, values)
+        for c in np.flatnonzero(wide):
+            values += np.exp(-np.abs(left[:, [c]] - right[:, c]))
+        return values / left.shape[1]
+
+    def diag(self, X: Any) -> Array:
+        return np.ones(X.shape[0])
+
+    @property
+    def label(self) -> str:
+        number = f"({self.gamma:.3g})" if isinstance(self.gamma, Real) else ""
+        return f"additive laplacian{number}"
 
 
 class Chi2(Kernel):
@@ -359,16 +451,26 @@ class Chi2(Kernel):
         return np.ones(X.shape[0])
 
 
-def _learned_l1_gamma(word: str, X: Any, weight: Array | None) -> float:
-    """Return the gamma of an L1 distance that a word means on training samples."""
+def _number(kernel: str, gamma: Any) -> float:
+    """Return gamma as a number; raise ValueError if it still depends on training data."""
+    if isinstance(gamma, str):
+        raise ValueError(
+            f"{kernel}(gamma={gamma!r}) depends on training data; call bind(X) first or give a "
+            "number"
+        )
+    return check_positive("gamma", gamma)
+
+
+def _learned_l1_gamma(word: str, X: Any, weight: Array | None, parts: int = 1) -> float:
+    """Return the gamma that a word means on training samples, for L1 distances over `parts`."""
     X = as_samples(X)
     if word == "scale":
         spread = _total_deviation(X, weight)
     elif word == "median":
         spread = median_absolute_distance(X, weight)
     else:
-        raise ValueError(f"gamma must be a number, None, 'scale' or 'median', got {word!r}")
-    return max(1.0 / spread, np.finfo(float).tiny) if spread > 0 else 1.0
+        raise ValueError(f"gamma must be a number, 'scale' or 'median', got {word!r}")
+    return max(parts / spread, np.finfo(float).tiny) if spread > 0 else 1.0
 
 
 def _histograms(X: Any) -> Array:
