@@ -110,6 +110,16 @@ def test_success_weighted_kernels_leave_out_on_their_final_matrix(psd):
     assert np.corrcoef(model.loo_decision_, model.decision_function(X))[0, 1] > 0.7
 
 
+@pytest.mark.parametrize("gating", ["none", "kernel", "weight"])
+def test_a_vote_of_one_expert_leaves_out_like_its_svm(gating):
+    y, settings = labels(X), {"C": 3.0, "loss": "squared"}
+    expert = lokl.LDMKLClassifier([RBF(0.5)], gating=gating, **settings).fit(X, y)
+    alone = UniformMKLClassifier([RBF(0.5)], **settings).fit(X, y)
+    np.testing.assert_allclose(expert.loo_decision_, np.tanh(alone.loo_decision_), atol=1e-8)
+    literal = lokl.LDMKLClassifier([RBF(0.5)], gating="literal", **settings).fit(X, y)
+    assert not hasattr(literal, "loo_decision_")
+
+
 def vote(name="TrustedVoteClassifier", **given):
     return getattr(lokl, name)(VIEWS, loss="squared", C=3.0, **given)
 
