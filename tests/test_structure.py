@@ -66,7 +66,7 @@ def test_every_method_is_listed_where_types_are_checked():
     assert set(lokl.__all__) == {*NAMES, *AUTO, *more}
     for method in METHODS:
         assert set(filter(None, method.abilities.split(", "))) <= ABILITIES.keys()
-        assert (method.learns == "nothing") == method.can("fixed kernel")
+        assert method.learns == "nothing" or not method.can("fixed kernel")
         for name in method.classes:
             kind = getattr(lokl, name)
             assert kind.__module__ == method.module

@@ -145,6 +145,13 @@ METHODS: tuple[Method, ...] = (
         "localized, rounds, own gate, scales alone",
     ),
     Method(
+        "expert average",
+        "ExpertAverage",
+        "SVMs on each kernel alone, with costs of their own, averaged",
+        "regression, squared loss, vote, single-kernel machines",
+        learns="nothing",
+    ),
+    Method(
         "trusted vote",
         "TrustedVote",
         "a vote of calibrated experts, each trusted on samples like its training samples",

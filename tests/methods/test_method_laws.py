@@ -137,7 +137,7 @@ def test_one_kernel_and_one_cluster_is_the_plain_machine(name):
     np.testing.assert_allclose(decide(model, FRESH), decide(plain, FRESH), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", estimators(without=["localized"], kind="Classifier"))
+@pytest.mark.parametrize("name", estimators(without=["localized", "vote"], kind="Classifier"))
 def test_copies_of_a_kernel_are_the_kernel_at_another_cost(name):
     """The same weights everywhere only scale the kernel, which is a scale of the cost."""
     y = targets(name)
@@ -314,7 +314,7 @@ def test_too_few_rounds_warn(name):
     assert model.n_iter_ == 1
 
 
-@pytest.mark.parametrize("name", estimators(without=["localized"]))
+@pytest.mark.parametrize("name", estimators(without=["localized", "vote"]))
 def test_global_methods_trust_every_sample_alike(name):
     model = make(name).fit(X, targets(name))
     weights = getattr(model, "weights_", model.kernel_.params)

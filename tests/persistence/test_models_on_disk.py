@@ -81,7 +81,7 @@ def test_what_everything_was_chosen_for_comes_back(kind, tmp_path):
     X, y = samples()
     y = X @ [1, 0, 1, -1] if kind == "Regressor" else y
     views = {"left": [0, 1], "right": [2, 3]}
-    auto = getattr(lokl, f"AutoMKL{kind}")(views, every_view=True, cv=3, random_state=0)
+    auto = getattr(lokl, f"AutoMKL{kind}")(views, random_state=0)
     again = check_same_after_load(auto.fit(X, y), X, tmp_path)
     assert again.leaderboard_.equals(auto.leaderboard_)
 

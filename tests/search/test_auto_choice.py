@@ -16,16 +16,15 @@ from sklearn.pipeline import Pipeline
 from lokl import AutoMKLClassifier, AutoMKLRegressor, LpMKLClassifier, UniformMKLClassifier
 from lokl.datasets import make_views
 from lokl.kernels import RBF, Linear, Precomputed, precomputed
-from lokl.search import auto_search
-from lokl.search.auto_search import (
+from lokl.search import LeaderboardRow, auto, expert_search, families
+from lokl.search.method_search import (
     FIXED,
     GLOBAL,
     LOCAL,
-    Candidate,
     CandidateScore,
-    Leaderboard,
-    LeaderboardRow,
+    MethodCandidate,
     MethodSpec,
+    best_score,
 )
 from lokl.search.tasks import FoldResult
 
@@ -36,21 +35,71 @@ def quick(**settings):
     return AutoMKLClassifier(**{"methods": ["UniformMKL"], "cv": 3, "random_state": 0, **settings})
 
 
-def test_the_table_tells_all_that_was_tried():
-    model = AutoMKLClassifier(cv=3, random_state=0).fit(X, y)
+def test_the_table_has_all_families_and_their_average():
+    model = AutoMKLClassifier().fit(X, y)
     table = model.leaderboard_
     assert isinstance(table, pd.DataFrame)
     assert tuple(table.columns) == LeaderboardRow._fields
-    assert {"one kernel", "UNIFORM", "l_p-norm MKL", "SimpleMKL"} <= set(table.method)
+    assert {"one kernel", "expert average"} == set(table.method)
     assert table.score.is_monotonic_decreasing
+    assert table.score.between(0, 1).all()
     assert table.error.isna().all()
     assert (table.seconds > 0).all()
-    assert table.C.between(2.0**-3, 2.0**9).all()
-    assert not table.duplicated(["method", "kernels", "C"]).any()
+    assert not table.duplicated(["method", "kernels"]).any()
     assert isinstance(model.best_estimator_, Pipeline)
     np.testing.assert_array_equal(model.best_estimator_.predict(X), model.predict(X))
-    assert model.best_method_ in set(table.method)
+    final = table[table.method == "expert average"].iloc[0]
+    assert final.kernels.split("; ") == model.kernel_names_
+    assert model.best_method_ == "expert average"
+    assert model.best_score_ == final.score
     assert model.n_samples_fit_ == len(y)
+
+
+def test_named_methods_are_compared_by_folds():
+    model = quick(methods=["UniformMKL", "LpMKL"]).fit(X, y)
+    table = model.leaderboard_
+    assert {"one kernel", "UNIFORM", "l_p-norm MKL"} == set(table.method)
+    assert table.C.between(2.0**-3, 2.0**9).all()
+    assert not table.duplicated(["method", "kernels", "C"]).any()
+
+
+@pytest.mark.parametrize("kind", [AutoMKLClassifier, AutoMKLRegressor])
+def test_the_model_does_not_depend_on_the_seed_or_the_order(kind, monkeypatch):
+    monkeypatch.setattr(families, "WIDTH_ROWS", 80)
+    rng = np.random.RandomState(0)
+    rows, columns = rng.permutation(len(y)), rng.permutation(X.shape[1])
+    model = kind(random_state=0).fit(X, y)
+    seed = kind(random_state=1).fit(X, y)
+    moved = kind().fit(X[rows][:, columns], y[rows])
+    np.testing.assert_array_equal(seed.predict(X), model.predict(X))
+    answer = "predict" if kind is AutoMKLRegressor else "decision_function"
+    np.testing.assert_allclose(
+        getattr(moved, answer)(X[:, columns]), getattr(model, answer)(X), atol=1e-6
+    )
+
+
+def test_the_best_rule_keeps_one_kernel():
+    model = AutoMKLClassifier(rule="best").fit(X, y)
+    assert len(model.kernel_names_) == 1
+    assert model.predict_proba(X).shape == (178, 3)
+
+
+def test_decisions_are_the_sum_of_contributions():
+    model = AutoMKLClassifier().fit(X, y)
+    parts = model.contributions(X)
+    assert parts.shape == (len(y), 3, len(model.kernel_names_))
+    np.testing.assert_allclose(
+        parts.sum(axis=2) + model.intercept_, model.decision_function(X), atol=1e-8
+    )
+    np.testing.assert_allclose(model.weights(X).sum(axis=1), 1.0)
+
+
+def test_class_weights_move_the_boundary():
+    rng = np.random.RandomState(0)
+    data, labels = rng.normal(size=(200, 2)), rng.rand(200) < 0.2
+    plain = AutoMKLClassifier().fit(data, labels)
+    balanced = AutoMKLClassifier(class_weight="balanced").fit(data, labels)
+    assert balanced.predict(data).mean() > plain.predict(data).mean() + 0.1
 
 
 def test_without_pandas_the_table_is_a_list_of_rows(monkeypatch):
@@ -129,41 +178,20 @@ def test_support_is_told_by_rows_as_they_were_given():
 def scored(level, scores, cost=1.0):
     spec = MethodSpec("m", None, level)
     results = [FoldResult(0, k, score, None, 0.1, 0.1) for k, score in enumerate(scores)]
-    return CandidateScore(Candidate(spec, {"k": RBF()}, cost), results, 100)
+    return CandidateScore(MethodCandidate(spec, {"k": RBF()}, cost), results, 100)
 
 
 def test_one_standard_error_prefers_the_simple_kind():
     simple, other = scored(FIXED, [0.80, 0.84]), scored(FIXED, [0.80, 0.82])
     learned, local = scored(GLOBAL, [0.80, 0.88]), scored(LOCAL, [0.9, 0.9])
-    board = Leaderboard([other, simple, learned])
-    assert board.best_candidate("best") is learned
-    assert board.best_candidate("one_se") is simple
-    board.add([local])
-    assert board.best_candidate("one_se") is local
+    scores = [other, simple, learned]
+    assert best_score(scores, "best") is learned
+    assert best_score(scores, "one_se") is simple
+    scores.append(local)
+    assert best_score(scores, "one_se") is local
     # Of equal ones the smallest cost.
     equal = scored(LOCAL, [0.9, 0.9], cost=0.5)
-    board.add([equal])
-    assert board.best_candidate("best") is equal
-
-
-def test_a_lone_peak_along_costs_does_not_win():
-    spec = MethodSpec("m", None, FIXED)
-
-    def cost_path(name, scores):
-        costs = [4.0**k for k in range(len(scores))]
-        results = [[FoldResult(0, k, score, None, 0.1, 0.1) for k in range(2)] for score in scores]
-        return [
-            CandidateScore(Candidate(spec, {name: RBF()}, cost), own, 100)
-            for cost, own in zip(costs, results, strict=True)
-        ]
-
-    peak, plateau = (
-        cost_path("a", [0.80, 0.86, 0.80, 0.79]),
-        cost_path("b", [0.83, 0.85, 0.84, 0.80]),
-    )
-    board = Leaderboard([*peak, *plateau])
-    assert board.best_candidate("best") is peak[1]
-    assert board.best_candidate("one_se") is plateau[1]
+    assert best_score([*scores, equal], "best") is equal
 
 
 def test_methods_are_names_or_estimators():
@@ -223,54 +251,69 @@ def test_stored_matrices_are_left_as_they_are():
     assert quick(kernels=kernels).fit(numbers, y).best_score_ > 0.95
 
 
-def test_views_are_trusted_where_they_are_right():
+def test_several_views_have_a_trusted_vote():
     data, labels, views, _ = make_views(200, random_state=0)
-    model = AutoMKLClassifier(views, methods=["UniformMKL", "TrustedVote"], cv=3, random_state=0)
-    model.fit(data, labels)
-    table = model.leaderboard_
-    assert {"one kernel", "UNIFORM", "trusted vote"} == set(table.method)
-    first = next(iter(views))
-    assert table.kernels.str.startswith(f"{first}: rbf").any()
-    assert table.kernels.str.contains("all: rbf").any()
-    vote = AutoMKLClassifier(views, methods=["TrustedVote"], cv=3, random_state=0)
-    vote.fit(data, labels)
-    assert vote.trust(data).shape == (200, 3)
-    assert vote.disagreement(data).shape == (200,)
+    model = AutoMKLClassifier(views).fit(data, labels)
+    assert model.best_method_ == "trusted vote"
+    assert [name.split(":")[0] for name in model.kernel_names_] == list(views)
+    assert model.trust(data).shape == (200, 3)
+    assert model.disagreement(data).shape == (200,)
+    named = AutoMKLClassifier(views, methods=["TrustedVote"], cv=3, random_state=0)
+    named.fit(data, labels)
+    assert named.trust(data).shape[0] == 200
+    any_view = AutoMKLClassifier(views, views_policy="any").fit(data, labels)
+    assert any_view.best_method_ == "expert average"
 
 
 def test_time_is_kept_and_the_best_so_far_wins(monkeypatch):
     # A clock that only this test moves: every look at it is a second.
     ticks = iter(range(10**6))
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
-    model = AutoMKLClassifier(time_limit=8, cv=2, random_state=0).fit(X, y)
-    assert 0 < len(model.leaderboard_) < 60
+    model = AutoMKLClassifier(time_limit=16, n_jobs=1).fit(X, y)
+    assert 0 < len(model.leaderboard_) < 15
     assert model.score(X, y) > 0.8
 
 
-def test_with_many_samples_the_search_is_on_a_part_and_few_meet_on_all(monkeypatch):
-    monkeypatch.setattr(auto_search, "MANY_ROWS", 200)
-    monkeypatch.setattr(auto_search, "ROWS_OF_PART", 100)
+def test_named_methods_are_compared_on_a_part_of_many_samples(monkeypatch):
+    monkeypatch.setattr(auto, "MANY_ROWS", 200)
+    monkeypatch.setattr(auto, "ROWS_OF_PART", 100)
     data, labels = load_breast_cancer(return_X_y=True)
     model = quick().fit(data, labels)
-    table = model.leaderboard_
-    assert set(table.n_samples) == {len(labels), 100} or table.n_samples.nunique() == 2
-    final = table[table.n_samples == len(labels)]
-    assert 1 <= len(final) <= auto_search.SURVIVORS + 1
-    assert model.best_score_ == final.score.iloc[0]
+    assert model.leaderboard_.n_samples.between(98, 100).all()
     assert model.n_samples_fit_ == len(labels)
     assert model.predict_proba(data).shape == (569, 2)
 
 
-def test_where_time_is_too_short_the_last_fit_learns_from_fewer_samples():
+@pytest.mark.parametrize("regions", [10**6, 300])
+def test_many_samples_have_another_loss_or_regions(monkeypatch, regions):
+    monkeypatch.setattr(expert_search, "EXACT_ROWS", 200)
+    monkeypatch.setattr(expert_search, "REGION_ROWS", regions)
     data, labels = load_breast_cancer(return_X_y=True)
-    model = quick(time_limit=1e-9, cv=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto_search.AutoSearch, "_final_seconds", lambda self, winner: 1e9)
-        with pytest.warns(UserWarning, match="time_limit=1e-09 .* 5.. of them"):
-            model.fit(data, labels)
-    assert 495 <= model.n_samples_fit_ <= 505
-    # Support is told by rows of all samples, also of those that were left out.
+    model = AutoMKLClassifier(random_state=0).fit(data, labels)
+    assert model.best_method_ == ("regions" if regions == 300 else "UNIFORM")
+    assert set(model.leaderboard_.n_samples) <= {99, 100}
+    assert model.n_samples_fit_ == len(labels)
+    assert model.score(data, labels) > 0.95
+    assert model.predict_proba(data).shape == (569, 2)
+
+
+def test_a_short_time_fits_fewer_samples():
+    data, labels = load_breast_cancer(return_X_y=True)
+    with pytest.warns(UserWarning, match="time_limit=1e-09 .* 569"):
+        model = AutoMKLClassifier(time_limit=1e-9).fit(data, labels)
+    assert 490 <= model.n_samples_fit_ <= 500
+    # Support vectors are rows of all samples, also of those that were left out.
     read = model.best_estimator_[:-1].transform(data)
     np.testing.assert_array_equal(read[model.support_], model.support_vectors_)
     assert model.support_.max() >= model.n_samples_fit_
     assert model.score(data, labels) > 0.9
+
+
+def test_groups_are_not_divided_by_leave_one_out():
+    rng = np.random.RandomState(0)
+    groups = np.repeat(np.arange(30), 5)
+    # Samples of a group are copies, and labels are chance: only leaving out groups shows that.
+    rows = np.repeat(rng.normal(size=(30, 3)), 5, axis=0)
+    labels = np.repeat(rng.permutation(np.arange(30) % 2), 5)
+    assert AutoMKLClassifier().fit(rows, labels).best_score_ > 0.9
+    assert AutoMKLClassifier().fit(rows, labels, groups=groups).best_score_ < 0.8

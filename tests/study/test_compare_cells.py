@@ -8,9 +8,9 @@ import pytest
 from compare_cases import experiment_of, read, write_tables
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score
 
-from lokl import UniformMKLClassifier
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import make_folds
 from lokl.study.candidates import BASELINE, OURS, VIEW, candidates_for
@@ -125,14 +125,13 @@ def test_a_removed_view_is_not_used(paths):
     kept, left = experiment.splits[0]
     train, test = experiment.samples.take(kept), experiment.samples.take(left)
     model = experiment.candidates["uniform mix"].fit(train).model
-    best = model[-1].best_params_
+    best = model[-1].best_estimator_[-1]
     preparation, X = train.prepared()
     Z = preparation.transform(test.frame)
     columns = train.columns["left"]
     scale = ColumnScaler([np.arange(len(columns))]).fit(X[:, columns])
-    names = [name for name in best["model__kernels"] if name.startswith("left")]
-    kernels = {name: best["model__kernels"][name].kernel for name in names}
-    alone = UniformMKLClassifier(kernels, C=best["model__C"], random_state=0)
+    kernels = {n: k.kernel for n, k in best.kernels.items() if n.startswith("left")}
+    alone = clone(best).set_params(kernels=kernels)
     alone.fit(scale.transform(X[:, columns]), train.y)
     expected = alone.score(scale.transform(Z[:, columns]), test.y)
     assert record["ablation"]["right"] == [record["score"], expected]

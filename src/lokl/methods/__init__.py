@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from lokl.methods.clmkl import CLMKLClassifier as CLMKLClassifier
     from lokl.methods.clmkl import CLMKLRegressor as CLMKLRegressor
     from lokl.methods.easymkl import EasyMKLClassifier as EasyMKLClassifier
+    from lokl.methods.expertaverage import ExpertAverageClassifier as ExpertAverageClassifier
+    from lokl.methods.expertaverage import ExpertAverageRegressor as ExpertAverageRegressor
     from lokl.methods.gmkl import GMKLClassifier as GMKLClassifier
     from lokl.methods.gmkl import GMKLRegressor as GMKLRegressor
     from lokl.methods.gsmkl import GSMKLClassifier as GSMKLClassifier

@@ -7,7 +7,6 @@ from lokl._exports import lazy_exports
 if TYPE_CHECKING:
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
-    from lokl.search.auto_search import LeaderboardRow as LeaderboardRow
     from lokl.search.calibration import CalibratedMKLClassifier as CalibratedMKLClassifier
     from lokl.search.calibration import Calibration as Calibration
     from lokl.search.calibration import calibrated as calibrated
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from lokl.search.columns import ColumnScaler as ColumnScaler
     from lokl.search.cross_validation import held_out as held_out
     from lokl.search.evaluation import Progress as Progress
+    from lokl.search.results import LeaderboardRow as LeaderboardRow
     from lokl.search.search import KernelSearchCV as KernelSearchCV
 
 __getattr__, __all__ = lazy_exports(__name__)

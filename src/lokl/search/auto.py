@@ -1,6 +1,8 @@
-"""Estimators that choose preparation, kernels, cost and method by cross-validation."""
+"""Estimators that choose preparation, kernels, cost and method on held-out decisions."""
 
+import math
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +16,12 @@ from sklearn.utils import (
     check_random_state,
     column_or_1d,
 )
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array
 from lokl._deadline import Deadline
 from lokl._frames import table_of
 from lokl._threads import single_threaded_blas
@@ -27,7 +30,6 @@ from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
 from lokl.base.settings import (
-    FLAG,
     JOBS,
     NOT_NEGATIVE,
     POSITIVE,
@@ -40,30 +42,41 @@ from lokl.base.settings import (
 )
 from lokl.base.targets import _check_class_weight, target_spread
 from lokl.base.training import check_weights
-from lokl.search.auto_search import (
-    SPARE,
-    AutoSearch,
-    CandidateSchedule,
-    EvaluationData,
-    LeaderboardRow,
-    ViewKernels,
-    adjacent_views,
-    method_specs,
-    single_kernels,
-)
+from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import CalibratedPredictions
 from lokl.search.columns import ColumnEncoder, ColumnScaler
 from lokl.search.cross_validation import make_folds
-from lokl.search.results import RULES
+from lokl.search.expert_search import AutoData, Choice, ExpertSearch
+from lokl.search.method_search import (
+    CandidateScore,
+    KernelSets,
+    MethodSearch,
+    MethodSpec,
+    ViewKernels,
+    adjacent_views,
+    best_score,
+    draw_rows,
+    method_specs,
+)
+from lokl.search.results import RULES, LeaderboardRow
 from lokl.search.search import numeric_labels
+from lokl.solvers.machines import Fold
 
+# With more samples, named methods are compared on a part of them.
+MANY_ROWS, ROWS_OF_PART = 6_000, 4_000
 # Tolerance of SVMs for targets with a standard deviation of one.
 _TOLERANCE = 1e-3
+# Part of the time that is kept in reserve.
+_SPARE = 0.05
 
 
 def _if_best_model_has(name: str) -> Any:
     """Return the condition of methods that only some models have."""
     return lambda auto: auto._best_model_has(name)
+
+
+def _table_rank(score: CandidateScore) -> tuple[bool, float]:
+    return math.isnan(score.mean), -score.mean
 
 
 def _check_views(name: str, value: Any) -> None:
@@ -118,34 +131,38 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         "auto",
         anything('"auto", or list of str and estimators'),
         'Methods to try: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
-        '"auto" includes single kernels, uniform averages, l_p-norm MKL and SimpleMKL; with '
-        "several views also the trusted vote and C-LMKL.",
+        '"auto" averages SVMs with the squared loss on the best kernels, and with several views '
+        "fits a trusted vote of one expert for each view.",
     )
-    every_view: bool = setting(
-        False,
-        FLAG,
-        "Whether the chosen model must have kernels of its own for each of `views`, and no kernel "
-        "of several. Contributions to its decisions can then be attributed to views, and it "
-        "predicts samples that lack any of them. Ignored if `kernels` are given.",
+    views_policy: str = setting(
+        "all",
+        one_of("all", "any"),
+        'Whether every view of `views` has a kernel of its own in the model ("all"), so that it '
+        "predicts samples that lack any of them and contributions belong to views, or the most "
+        'accurate kernels of views and of all columns together are used ("any"). Only for '
+        '`methods="auto"`.',
     )
     cv: Any = setting(
         5,
         anything("int, splitter or iterable of splits"),
-        "An int is the number of folds, shuffled. For classifiers, folds contain all classes as "
-        "far as their samples go. Groups stay together.",
+        "Folds of named methods. An int is the number of folds, shuffled; for classifiers, folds "
+        'contain all classes as far as their samples go. With `methods="auto"`, an int stands for '
+        "exact leave-one-out unless there are groups. Groups stay together.",
     )
     scoring: Any = setting(
         None,
         anything("str, callable or None"),
-        "Score to compare candidates by. None: the score of the estimator.",
+        "Score to compare candidates by, with folds. None: the score of the estimator; with "
+        '`methods="auto"` the Brier score, or the squared error.',
     )
     rule: str = setting(
         "one_se",
         one_of(*RULES),
-        'Rule for the chosen candidate: "best" is the best mean score; "one_se" is the best '
-        "candidate of the simplest kind of method that is within one standard error of it: single "
+        'Rule for the choice: "best" is the best single candidate. "one_se" is the average of all '
+        "kernels whose loss is within two standard errors of the best; of named methods, the best "
+        "candidate of the simplest kind that is within one standard error of the best: single "
         "kernels and uniform averages, then learned weights, then weights that differ between "
-        "samples. Of this kind, a candidate is preferred that is also good at neighbouring costs.",
+        "samples.",
     )
     time_limit: float | None = setting(
         None,
@@ -154,14 +171,12 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         "alone would take longer, it uses fewer samples, with a warning.",
     )
     random_state: Any = setting(
-        None, SEED, "Seed of folds, of parts of many samples, and of methods that draw."
-    )
-    n_jobs: int | None = setting(
         None,
-        JOBS,
-        "Number of threads for single SVMs, None for one per core; for other methods, number of "
-        "folds in threads.",
+        SEED,
+        'Seed of folds and of methods that draw. With `methods="auto"` the model of up to 5,000 '
+        "samples does not depend on it.",
     )
+    n_jobs: int | None = setting(None, JOBS, "Number of threads, None for one per core.")
     verbose: int = setting(
         0, anything("int"), "1 logs a line for every batch of candidates to the logger ``lokl``."
     )
@@ -202,63 +217,130 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         self
         """
         check_settings(self)
-        deadline = Deadline(None if self.time_limit is None else (1 - SPARE) * self.time_limit)
-        # Many small fits, which would wait for the threads of BLAS.
-        with DeferredWarnings(), single_threaded_blas():
+        deadline = Deadline(None if self.time_limit is None else (1 - _SPARE) * self.time_limit)
+        with DeferredWarnings():
             # First, so that unknown names are reported before anything is read.
-            method_specs(self.methods, self._kind, True, {})
+            specs = None if self._compares_families() else self._method_specs(1.0)
             reader = ColumnEncoder().fit(X)
             numbers = reader.transform(X)
             y, target_attributes = self._check_targets(y)
             check_consistent_length(numbers, y, groups)
-            search = self._make_search(X, numbers, y, sample_weight, groups, reader, deadline)
-            search.run()
-            best = search.best()
-            fitted, rows = search.fit_best(best)
+            weight = check_weights(sample_weight, numbers)
+            views = None
+            if self.views is not None:
+                views = {str(v): reader.positions(c, X) for v, c in self.views.items()}
+            # A weight of zero is equivalent to omitting the row.
+            rows = np.flatnonzero(weight > 0)
+            unit_cost = self._unit_cost(y, weight)
+            data = AutoData(
+                numbers,
+                y,
+                None if sample_weight is None else weight,
+                self._folds(y, groups),
+                views,
+            ).take(rows)
+            if specs is None:
+                choice = self._expert_search(data, unit_cost, deadline).run()
+            else:
+                choice = self._best_method(data, unit_cost, deadline)
             attributes = {
                 **target_attributes,
-                **self._model_attributes(reader, fitted, rows),
-                "calibration_": search.calibration(best),
-                "best_score_": best.mean,
-                "best_method_": best.candidate.method,
-                "_rows": search.leaderboard.rows(),
+                **self._model_attributes(reader, choice.model, rows[choice.rows]),
+                "calibration_": choice.calibration,
+                "best_score_": choice.score,
+                "best_method_": choice.method,
+                "_rows": choice.table,
             }
         publish(self, attributes)
         return self
 
-    def _make_search(
-        self,
-        X: Any,
-        numbers: Any,
-        y: Array,
-        sample_weight: Any,
-        groups: Any,
-        reader: ColumnEncoder,
-        deadline: Deadline,
-    ) -> AutoSearch:
-        weight = check_weights(sample_weight, numbers)
-        rng = check_random_state(self.random_state)
+    def _compares_families(self) -> bool:
+        """Return whether families of kernels are compared, rather than named methods."""
+        is_auto = isinstance(self.methods, str) and self.methods == "auto"
+        return is_auto and self.scoring is None
+
+    def _method_specs(self, unit_cost: float, seed: int = 0) -> list[MethodSpec]:
+        """Return the named methods."""
+        names = self.methods
+        if isinstance(names, str) and names == "auto":
+            names = ["UniformMKL", *(["TrustedVote"] if len(self.views or ()) > 1 else [])]
+        settings = {"random_state": seed, **self._method_settings(unit_cost)}
+        return method_specs(names, self._kind, settings)
+
+    def _folds(self, y: Array, groups: Any) -> list[Fold] | None:
+        """Return the folds; None for exact leave-one-out."""
+        is_deterministic = self._compares_families()
+        if is_deterministic and isinstance(self.cv, Integral) and groups is None:
+            return None
+        rng = None if is_deterministic else check_random_state(self.random_state)
         is_classifier = self._kind == "Classifier"
-        positions = None
-        if self.views is not None:
-            positions = [reader.positions(columns, X) for columns in self.views.values()]
-        data = EvaluationData(
-            numbers,
-            y,
-            None if sample_weight is None else weight,
-            make_folds(self.cv, y, classification=is_classifier, groups=groups, rng=rng),
+        return make_folds(self.cv, y, classification=is_classifier, groups=groups, rng=rng)
+
+    def _expert_search(self, data: AutoData, unit_cost: float, deadline: Deadline) -> ExpertSearch:
+        """Return the comparison of families of kernels."""
+        is_classifier = self._kind == "Classifier"
+        factors = np.ones(data.n_samples)
+        if is_classifier:
+            factors = compute_sample_weight(self.class_weight, data.y)
+        return ExpertSearch(
+            data,
+            np.unique(data.y) if is_classifier else None,
+            factors,
+            None if self.kernels is None else named_kernels(self.kernels),
+            every_view=self.views_policy == "all",
+            rule=self.rule,
+            settings={"random_state": 0, **self._method_settings(unit_cost)},
+            deadline=deadline,
+            time_limit=self.time_limit,
+            n_jobs=self.n_jobs,
+        )
+
+    def _best_method(self, data: AutoData, unit_cost: float, deadline: Deadline) -> Choice:
+        """Compare named methods by cross-validation, on a part of many samples."""
+        rng = check_random_state(self.random_state)
+        specs = self._method_specs(unit_cost, int(rng.randint(2**31 - 1)))
+        rows = np.arange(data.n_samples)
+        if data.n_samples > MANY_ROWS:
+            classes = np.unique(data.y) if self._kind == "Classifier" else None
+            rows = draw_rows(data.y, ROWS_OF_PART, classes, rng)
+        part = data.take(rows)
+        views = [ViewKernels(None, None)]
+        if data.views is not None:
+            views = adjacent_views([*data.views], [len(c) for c in data.views.values()])
+        given = None if self.kernels is None else named_kernels(self.kernels)
+        is_stored = any(kernel.is_stored for kernel in (given or {}).values())
+        scaler = ColumnScaler(
+            None if data.views is None else [*data.views.values()],
+            unit=given is None,
+            scale=not is_stored,
+        )
+        search = MethodSearch(
+            part.X,
+            part.y,
+            part.weight,
+            part.folds or [],
             check_scoring(self, self.scoring),
-            self._preparation(positions),
+            scaler,
+            specs,
+            KernelSets(views, given),
+            unit_cost,
+            deadline,
             self.n_jobs,
             self.verbose,
-            np.arange(len(y)),
         )
-        if (weight <= 0).any():
-            # A weight of zero is equivalent to omitting the row.
-            data = data.subset(np.flatnonzero(weight > 0))
-        views, unit_cost = self._view_kernels(numbers, positions), self._unit_cost(y, weight)
-        schedule = self._schedule(views, unit_cost, int(rng.randint(2**31 - 1)))
-        return AutoSearch(data, schedule, self.rule, self.time_limit, deadline, is_classifier, rng)
+        # Many small fits, which would wait for the threads of BLAS.
+        with single_threaded_blas():
+            scores = search.run()
+            best = best_score(scores, self.rule)
+            model = search.fit(best.candidate, data.X, data.y, data.weight)
+        return Choice(
+            model,
+            np.arange(data.n_samples),
+            best.candidate.method,
+            best.mean,
+            search.calibration(best),
+            [score.as_row() for score in sorted(scores, key=_table_rank)],
+        )
 
     def _model_attributes(
         self, reader: ColumnEncoder, fitted: Pipeline, rows: Array
@@ -275,35 +357,6 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         if hasattr(reader, "feature_names_in_"):
             attributes["feature_names_in_"] = reader.feature_names_in_
         return attributes
-
-    def _schedule(self, views: list[ViewKernels], unit_cost: float, seed: int) -> CandidateSchedule:
-        settings = {"random_state": seed, **self._method_settings(unit_cost)}
-        given = None if self.kernels is None else single_kernels(self.kernels)
-        return CandidateSchedule(
-            method_specs(self.methods, self._kind, len(views) > 1, settings),
-            views,
-            given,
-            unit_cost,
-            is_time_limited=self.time_limit is not None,
-            every_view=self.every_view and given is None and len(views) > 1,
-        )
-
-    def _preparation(self, positions: Any) -> ColumnScaler:
-        if self.kernels is None:
-            return ColumnScaler(positions)
-        kernels = [kernel for each in single_kernels(self.kernels) for kernel in each.values()]
-        is_stored = any(kernel.is_stored for kernel in kernels)
-        return ColumnScaler(positions, unit=False, scale=not is_stored)
-
-    def _view_kernels(self, numbers: Any, positions: Any) -> list[ViewKernels]:
-        if positions is None:
-            return [ViewKernels(None, None)]
-        complete = [
-            is_sparse(numbers) or not np.isnan(numbers[:, columns]).all(axis=1).any()
-            for columns in positions
-        ]
-        widths = [len(columns) for columns in positions]
-        return adjacent_views([*map(str, self.views)], widths, complete)
 
     @property
     def leaderboard_(self) -> Any:
@@ -359,37 +412,37 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
 
 @settings
 class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
-    """Classifier that chooses scaling, kernels, cost and method by cross-validation.
+    """Classifier that chooses scaling, kernels, widths and costs.
 
-    Columns are scaled, strings become indicators and missing values are imputed inside the folds,
-    so that nothing is learned from held-out samples. Then single kernels, uniform averages and
-    methods that learn weights are compared on the same folds, cheap ones first; with several
-    `views` also methods whose weights differ between samples. ``leaderboard_`` contains the scores
-    of all candidates.
+    One table: SVMs with the squared loss are compared by their exact leave-one-out decisions, on
+    L1 Laplacian, RBF, additive and linear kernels of differently scaled columns, at several widths
+    and costs. All kernels whose Brier score is within two standard errors of the best form the
+    model, an average of one SVM for each (:class:`ExpertAverageClassifier`). There are no folds, so
+    the same samples give the same model.
 
-    Probabilities come from the held-out decisions of the best model, without another fit.
+    Several `views`: every view keeps its best kernel, and the model is a trusted vote
+    (:class:`TrustedVoteClassifier`), which can say which view to believe for each sample.
 
-    Attributes
-    ----------
-    calibration_ : Calibration or None
-        Map from decisions of the best model to probabilities; None if unknown.
-    classes_ : array of shape (n_classes,)
+    Strings become indicators, numbers with few values also, and missing values are imputed.
+    ``leaderboard_`` contains the scores of all candidates. With `methods`, `scoring` or a splitter
+    `cv`, candidates are compared by folds instead.
 
     Notes
     -----
-    Kernels of a view are linear and quadratic ones with mean diagonal one, and RBF kernels with
-    ``gamma`` from ``2^-5`` to ``2^3`` times the reciprocal of the median squared distance. Costs
-    are ``2^-3`` to ``2^9``. With more than 6,000 samples the search uses 4,000 of them, and the
-    best few candidates are evaluated on all.
+    Widths are ``2^-8`` to ``2^2`` times the reciprocal of the median distance, costs ``2^-6`` to
+    ``2^14``. With more than 600 samples, widths and costs are chosen on 600 of them, and the best
+    families of kernels are compared on all. With more than 5,000, families are compared on 2,500,
+    and the final SVMs have the hinge loss; with more than 30,000, there is one for each region
+    (:class:`RegionClassifier`).
 
-    Results depend on `random_state` alone, unless there is a `time_limit`.
+    Scales of columns are computed from all training samples; they do not depend on the targets.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
     >>> from lokl import AutoMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = AutoMKLClassifier(methods=["UniformMKL"], random_state=0).fit(X, y)
+    >>> model = AutoMKLClassifier().fit(X, y)
     >>> bool(model.best_score_ > 0.95)
     True
     >>> model.predict_proba(X).shape
@@ -466,28 +519,17 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
 
 @settings
 class AutoMKLRegressor(RegressorMixin, AutoMKL):
-    """Regressor that chooses scaling, kernels, cost and method by cross-validation.
+    """Regressor that chooses scaling, kernels, widths and costs.
 
-    As :class:`AutoMKLClassifier`, with the coefficient of determination as the score. Costs and the
-    width of the epsilon tube are multiples of the standard deviation of the targets, so that the
-    unit of the targets does not matter.
-
-    Notes
-    -----
-    Kernels of a view are linear and quadratic ones with mean diagonal one, and RBF kernels with
-    ``gamma`` from ``2^-5`` to ``2^3`` times the reciprocal of the median squared distance. With
-    more than 6,000 samples the search uses 4,000 of them, and the best few candidates are evaluated
-    on all.
-
-    Results depend on `random_state` alone, unless there is a `time_limit`.
+    As :class:`AutoMKLClassifier`, with the squared error as the loss and the coefficient of
+    determination as the score. The unit of the targets does not matter.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lokl import AutoMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
-    >>> model = AutoMKLRegressor(methods=["UniformMKL"], random_state=0)
-    >>> bool(model.fit(X, np.sin(X[:, 0])).best_score_ > 0.9)
+    >>> bool(AutoMKLRegressor().fit(X, np.sin(X[:, 0])).best_score_ > 0.9)
     True
     """
 

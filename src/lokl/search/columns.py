@@ -28,6 +28,10 @@ MAX_CATEGORIES = 100
 _MAX_DENSE_VALUES, _DENSE_SHARE = 2_000_000, 0.1
 # Skewness above which ranks are more useful than values; 2 for an exponential distribution.
 _MAX_SKEWNESS = 2.0
+# Numeric columns with at most this many values may be categories.
+_MAX_VALUES = 10
+# Mean distance of two standard normal numbers.
+_MEAN_NORMAL_DISTANCE = 2.0 / np.sqrt(np.pi)
 # Points of the piecewise linear function from a skewed column to normal scores.
 _N_KNOTS = 200
 # Rows from whose distances the unit of a view is computed.
@@ -260,32 +264,50 @@ class ColumnScaler(_ColumnTransformer):
     becomes the mean of its column. If a sample lacks all columns of one of several views, they stay
     missing.
 
+    Other scalings can be chosen for each view. "ranks" replaces all numbers by the normal scores of
+    their ranks. "categories" has one column for each value of a column with three to ten values,
+    which may be categories that were written as numbers. "ranks, categories" does both. Sparse
+    matrices are only scaled.
+
     Finally, every view is divided by the root of the median squared distance of its samples, so
     that ``RBF(1.0)`` has a sensible width.
 
     Parameters
     ----------
     views : list of arrays of int, optional
-        Columns of each view, which stand side by side in the result. None is one view of all
-        columns.
+        Columns of each view, which stand side by side in the result. None instead of an array, or
+        of the list, is one view of all columns, which no sample lacks.
     unit : bool, default=True
         Whether views are divided by their distances.
     scale : bool, default=True
         Whether columns are changed at all; row indices of stored matrices must not be.
+    scaling : str or list of str, default="auto"
+        "auto", "ranks", "categories" or "ranks, categories", for all views or for each.
 
     Attributes
     ----------
     centre_, scale_ : array of shape (n_features,)
     normal_scores_ : dict of int to (values, scores)
         Knots of the function from values to normal scores, for each skewed column.
+    ranks_ : dict of int to (values, scores)
+        The same for each column with more than ten values.
+    values_ : dict of int to (values, shares)
+        Values of each column with three to ten values, and their shares of the samples.
     units_ : list of float
         Divisor of each view.
     """
 
-    def __init__(self, views: Sequence[Any] | None = None, unit: bool = True, scale: bool = True):
+    def __init__(
+        self,
+        views: Sequence[Any] | None = None,
+        unit: bool = True,
+        scale: bool = True,
+        scaling: str | Sequence[str] = "auto",
+    ):
         self.views = views
         self.unit = unit
         self.scale = scale
+        self.scaling = scaling
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "ColumnScaler":
         """Learn scales.
@@ -302,6 +324,8 @@ class ColumnScaler(_ColumnTransformer):
             X, weight = X[weight > 0], weight[weight > 0]
         self.n_features_in_ = X.shape[1]
         self.normal_scores_: dict[int, tuple[Array, Array]] = {}
+        self.ranks_: dict[int, tuple[Array, Array]] = {}
+        self.values_: dict[int, tuple[Array, Array]] = {}
         self.centre_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.scale and is_sparse(X):
             self.scale_ = _scale_of_entries(X, weight)
@@ -330,6 +354,19 @@ class ColumnScaler(_ColumnTransformer):
             return blocks[0]
         return sparse.hstack(blocks, format="csr") if is_sparse(X) else np.hstack(blocks)
 
+    def view_slices(self) -> list[slice]:
+        """Return the columns of each view in the result of :meth:`transform`."""
+        check_is_fitted(self)
+        views = [None] if self.views is None else self.views
+        widths = []
+        for view, given in enumerate(views):
+            columns = range(self.n_features_in_) if given is None else given
+            scaling = self.scaling if isinstance(self.scaling, str) else self.scaling[view]
+            known = self.values_ if "categories" in scaling else {}
+            widths.append(sum(len(known[c][0]) if c in known else 1 for c in map(int, columns)))
+        ends = np.cumsum(widths).tolist()
+        return [slice(end - width, end) for width, end in zip(widths, ends, strict=True)]
+
     def _fit_columns(self, X: Array, weight: Array) -> None:
         present = ~np.isnan(X)
         W = np.where(present, weight[:, np.newaxis], 0.0)
@@ -356,28 +393,65 @@ class ColumnScaler(_ColumnTransformer):
         self.centre_ = np.where(constant, 0.0, low + span * mean)
         self.scale_ = np.where(constant, np.inf, scale)
         skewed = ~two_values & ~mostly_zero & ~constant & (skewness > _MAX_SKEWNESS)
-        for column in np.flatnonzero(skewed):
-            rows = present[:, column]
-            self.normal_scores_[int(column)] = _normal_scores(X[rows, column], weight[rows])
+        wanted = self._scalings()
+        for column in np.flatnonzero(~two_values & ~constant):
+            rows, j = present[:, column], int(column)
+            values, own = X[rows, column], weight[rows]
+            if skewed[column]:
+                self.normal_scores_[j] = _normal_scores(values, own)
+            if wanted == {"auto"}:
+                continue
+            distinct, codes = np.unique(values, return_inverse=True)
+            if len(distinct) > _MAX_VALUES:
+                self.ranks_[j] = _normal_scores(values, own)
+            else:
+                share = np.bincount(codes, weights=own)
+                self.values_[j] = distinct, share / share.sum()
+
+    def _scalings(self) -> set[str]:
+        """Return the scalings of all views."""
+        return {self.scaling} if isinstance(self.scaling, str) else set(self.scaling)
 
     def _view(self, X: Any, view: int) -> Any:
         """Return the scaled columns of one view."""
-        columns = None if self.views is None else np.asarray(self.views[view], dtype=np.intp)
+        given = None if self.views is None else self.views[view]
+        columns = None if given is None else np.asarray(given, dtype=np.intp)
         if is_sparse(X):
             factors = 1.0 / (self.scale_ * self.units_[view])
             scaled = (X @ sparse.diags_array(factors, format="csr")).tocsr()
             return scaled if columns is None else scaled[:, columns]
         chosen = np.arange(X.shape[1]) if columns is None else columns
         X = X[:, chosen]
+        scaling = self.scaling if isinstance(self.scaling, str) else self.scaling[view]
         missing = np.isnan(X)
-        scaled = (X - self.centre_[chosen]) / self.scale_[chosen]
-        for j, column in enumerate(chosen):
-            if column in self.normal_scores_:
-                scaled[:, j] = np.interp(X[:, j], *self.normal_scores_[column])
-        if missing.any():
-            lacks_view = missing.all(axis=1) if columns is not None else np.zeros(len(X), bool)
-            scaled = np.where(missing & ~lacks_view[:, np.newaxis], 0.0, scaled)
+        lacks_view = missing.all(axis=1) if columns is not None else np.zeros(len(X), bool)
+        blocks = [
+            self._scaled_column(X[:, j], int(column), scaling) for j, column in enumerate(chosen)
+        ]
+        scaled = np.column_stack(blocks) if blocks else X
+        scaled[lacks_view] = np.nan
         return scaled / self.units_[view]
+
+    def _scaled_column(self, values: Array, column: int, scaling: str) -> Array:
+        """Return the scaled columns, (n_samples, n_columns), of one column; 0 if missing."""
+        if "categories" in scaling and column in self.values_:
+            return _indicators_of_numbers(values, *self.values_[column])
+        knots = self.ranks_ if "ranks" in scaling else self.normal_scores_
+        if column in knots:
+            scaled = np.interp(values, *knots[column])
+        else:
+            scaled = (values - self.centre_[column]) / self.scale_[column]
+        return np.where(np.isnan(values), 0.0, scaled)[:, np.newaxis]
+
+
+def _indicators_of_numbers(values: Array, known: Array, share: Array) -> Array:
+    """Return one column for each known value, centred; 0 for missing values.
+
+    Two random samples have the same mean l_1 distance as in a standard normal column.
+    """
+    indicators = (values[:, np.newaxis] == known) - share
+    indicators[np.isnan(values)] = 0.0
+    return np.asarray(_MEAN_NORMAL_DISTANCE / (2.0 * (1.0 - share @ share)) * indicators)
 
 
 def _scale_of_entries(X: Any, weight: Array) -> Array:

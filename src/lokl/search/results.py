@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection._validation import (
@@ -28,6 +28,19 @@ from lokl.search.tasks import (
 RULES = ("best", "one_se")
 # With two values, each is at the boundary.
 _FEWEST_VALUES = 3
+
+
+class LeaderboardRow(NamedTuple):
+    """Held-out results of one candidate of AutoMKL."""
+
+    method: str
+    kernels: str
+    C: float | None
+    score: float  # mean held-out score
+    score_error: float  # its standard error
+    seconds: float  # time of the evaluation
+    n_samples: int  # number of samples that the score is of
+    error: str | None = None  # why it could not be fitted
 
 
 @dataclass(frozen=True, eq=False)

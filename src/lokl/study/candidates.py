@@ -3,7 +3,7 @@
 Every candidate chooses its settings inside the samples that it is trained on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,12 +28,9 @@ from lokl._arrays import Array
 from lokl._methods import METHODS, Method
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
-from lokl.base.targets import target_spread
-from lokl.search import KernelSearchCV
-from lokl.search.auto_search import CENTRED, Kernels, adjacent_views, draw_rows
-from lokl.search.calibration import calibrated
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import make_folds
+from lokl.search.method_search import draw_rows
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -59,15 +56,8 @@ _VOTE = next(method for method in METHODS if method.name == VOTE)
 
 # With more samples than the limit, settings are chosen on a random subset.
 TUNING_LIMIT, TUNING_ROWS = 4_000, 3_000
-# Powers of two of C, in units of the standard deviation of a regression target.
-_COSTS, _FEW_COSTS = (-3, -1, 1, 3, 5, 7), (-4, -1, 2, 5)
-# Powers of two of widths; see ColumnScaler for their unit.
-_WIDTHS, _FEW_WIDTHS, _SINGLE_VIEW_WIDTHS = (CENTRED, 0, 2), (CENTRED, 0), (-4, -2, 0, 2, 4)
-# Folds of the search, also for methods that learn more than an SVM and for baselines, and folds of
-# the probabilities if the search had a subset of the samples.
-_TUNING_FOLDS, _FEW_FOLDS, _CALIBRATION_FOLDS = 5, 3, 3
-# Settings of regressions, in units of the standard deviation of the target.
-_EPSILON, _TOLERANCE = 0.1, 1e-3
+# Folds of the search, also for methods that learn more than an SVM and for baselines.
+_TUNING_FOLDS, _FEW_FOLDS = 5, 3
 # Kernels that are listed by name.
 _FEW_KERNELS = 6
 _TREES = 300
@@ -120,7 +110,8 @@ class TableSamples:
         if len(self.y) <= TUNING_LIMIT:
             return np.arange(len(self.y))
         rng = np.random.RandomState(self.seed)
-        return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
+        classes = None if self.is_regression else np.unique(self.y)
+        return draw_rows(self.y, TUNING_ROWS, classes, rng)
 
     def folds(self, n_folds: int, seed: int | None = None) -> list[Fold]:
         """Divide samples at random into stratified folds that keep groups together.
@@ -214,107 +205,37 @@ class StudyCandidate:
     aliases: Set[str] = frozenset()
 
 
-def _fit_auto(samples: TableSamples) -> FittedCandidate:
-    """Fit AutoMKL, which chooses everything."""
-    auto = automatic_for(samples.columns, samples.is_regression, samples.seed, samples.time_limit)
-    model = Pipeline([("preparation", clone(samples.preparation)), ("model", auto)])
-    model.fit(samples.frame, samples.y, model__groups=samples.groups)
-    cost = auto.best_estimator_[-1].get_params(deep=False).get("C")
-    settings = f"{auto.best_method_}; {_describe(cost, auto.kernel_names_ or ())}"
-    return FittedCandidate(model, float(auto.best_score_), settings)
-
-
-def _fit_method(samples: TableSamples, method: Method, view: str | None = None) -> FittedCandidate:
-    """Fit a method with widths of kernels and C chosen by cross-validation.
+def _fit_auto(
+    samples: TableSamples, method: Method | None = None, view: str | None = None
+) -> FittedCandidate:
+    """Fit AutoMKL, which chooses everything, or a method with the best kernels and C.
 
     Parameters
     ----------
     samples : TableSamples
-    method : Method
+    method : Method, optional
+        The only method to try.
     view : str, optional
         The only view that is used; all of them if not given.
-
-    Returns
-    -------
-    fitted : FittedCandidate
-        If there are many samples, settings are chosen on some, and the model is fitted to all.
     """
-    preparation, X = samples.prepared()
     columns = samples.columns if view is None else {view: samples.columns[view]}
-    unit = target_spread(samples.y) if samples.is_regression else 1.0
-    settings: dict[str, Any] = {"random_state": samples.seed}
-    if samples.is_regression:
-        settings |= {"epsilon": _EPSILON * unit, "tol": _TOLERANCE * unit}
-    estimator = estimator_class(method.stem, samples.is_regression)(**settings)
-    # As arrays: every clone of the pipeline would copy a list number by number.
-    scale = ColumnScaler([np.array(indices) for indices in columns.values()])
-    pipeline = Pipeline([("scale", scale), ("model", estimator)])
-    # Methods that learn more than an SVM have fewer kernels, costs and folds to choose from.
-    simple = method.learns == "nothing"
-    kernels = _kernels_to_try(columns, simple, alone=view is not None)
-    costs = [unit * 2.0**power for power in (_COSTS if simple else _FEW_COSTS)]
-    rows = samples.tuning_rows()
-    part, is_part = samples.take(rows), len(rows) < len(X)
-    search_class: Any = KernelSearchCV
-    model = search = search_class(
-        pipeline,
-        {"model__kernels": kernels, "model__C": costs},
-        cv=part.folds(_TUNING_FOLDS if simple else _FEW_FOLDS),
-        refit=not is_part,
-        error_score="raise",
-        n_jobs=1,
-    ).fit(X[rows], part.y)
-    best = search.best_params_
-    if is_part:
-        model = pipeline.set_params(**best).fit(X, samples.y)
-        if not samples.is_regression and not hasattr(model, "predict_proba"):
-            model = calibrated(model, X, samples.y, cv=samples.folds(_CALIBRATION_FOLDS))
-    return FittedCandidate(
-        Pipeline([("preparation", preparation), ("model", model)]),
-        float(search.best_score_),
-        _describe(best["model__C"], best["model__kernels"]),
+    auto = automatic_for(
+        columns if len(samples.columns) > 1 else None,
+        samples.is_regression,
+        samples.seed,
+        samples.time_limit,
     )
-
-
-def _kernels_to_try(
-    columns: Mapping[str, Sequence[int]], simple: bool, *, alone: bool
-) -> list[Kernels]:
-    """Return sets of kernels to choose from.
-
-    Parameters
-    ----------
-    columns : mapping of str to sequence of int
-        Columns of each view.
-    simple : bool
-        Whether the method is only an SVM, so that there is time for more sets.
-    alone : bool
-        Whether one view of several is used alone, so that its best single kernel is wanted.
-
-    Returns
-    -------
-    sets : list of dict of str to Kernel
-    """
-    widths = [len(indices) for indices in columns.values()]
-    views = adjacent_views(list(columns), widths, [True] * len(widths))
-    first = views[0]
-    if alone:
-        return [*(first.rbf(power) for power in _SINGLE_VIEW_WIDTHS), first.linear()]
-    if len(views) == 1:
-        if not simple:
-            return [first.dictionary(CENTRED)]
-        fixed = {**first.linear(), **first.quadratic()}
-        return [{**fixed, **first.rbf(power)} for power in _SINGLE_VIEW_WIDTHS]
-    if not simple:
-        return [_merged(view.rbf(power) for view in views) for power in _FEW_WIDTHS]
-    mixes = [_merged(view.rbf(power) for view in views) for power in _WIDTHS]
-    linear = _merged(view.linear() for view in views)
-    both = _merged({**view.linear(), **view.rbf(0)} for view in views)
-    return [*mixes, linear, both]
-
-
-def _merged(parts: Iterable[Kernels]) -> Kernels:
-    """Return one set of kernels from the sets of several views."""
-    return {name: kernel for kernels in parts for name, kernel in kernels.items()}
+    if method is not None:
+        # Methods that learn more than an SVM take longer.
+        n_folds = _TUNING_FOLDS if method.learns == "nothing" else _FEW_FOLDS
+        auto.set_params(methods=[method.stem], cv=n_folds, n_jobs=1)
+    model = Pipeline([("preparation", clone(samples.preparation)), ("model", auto)])
+    model.fit(samples.frame, samples.y, model__groups=samples.groups)
+    cost = auto.best_estimator_[-1].get_params(deep=False).get("C")
+    settings = _describe(cost, auto.kernel_names_ or ())
+    if method is None:
+        settings = f"{auto.best_method_}; {settings}"
+    return FittedCandidate(model, float(auto.best_score_), settings)
 
 
 def _describe(cost: float | None, kernels: Any) -> str:
@@ -339,7 +260,7 @@ def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
     """
     columns = list(samples.preparation.views[view])
     present = samples.frame[columns].notna().any(axis=1).to_numpy()
-    fitted = _fit_method(samples.take(np.flatnonzero(present)), _UNIFORM, view)
+    fitted = _fit_auto(samples.take(np.flatnonzero(present)), _UNIFORM, view)
     fallback = _constant(samples)[0].fit(samples.frame, samples.y)
     # Expected score of the fallback; R squared of the mean is 0.
     prior_score = 0.0 if samples.is_regression else float(fallback.class_prior_.max())
@@ -551,7 +472,7 @@ def _tuned(method: Method) -> StudyCandidate:
     return StudyCandidate(
         name=MIX if simple else method.name,
         role=OURS,
-        fit=partial(_fit_method, method=method),
+        fit=partial(_fit_auto, method=method),
         complexity=0 if simple else 2 if method.can("localized") else 1,
         aliases=names_of(method),
     )

@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from lokl._arrays import Array
 from lokl.base.model import unwrap
 from lokl.explain import Explanation, explain
-from lokl.search.columns import ColumnScaler
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import (
     OURS,
@@ -146,17 +144,19 @@ def view_ablation(
     scores : dict of view to [with the view, without the view]
         Views are left out if nothing can be learned or scored without them.
     """
-    learner, _ = unwrap(model)
-    X, X_test = model[0].transform(train.frame), model[0].transform(test.frame)
+    learner, X = unwrap(model, train.frame)
+    _, X_test = unwrap(model, test.frame)
+    # The model scales views side by side.
+    ends = np.cumsum([len(columns) for columns in train.columns.values()]).tolist()
     scores = {}
-    for view in train.columns:
-        others = [columns for name, columns in train.columns.items() if name != view]
-        columns = np.concatenate(others)
-        smaller = _without_view(learner, others)
-        rows, tested = (~np.isnan(Z[:, columns]).all(axis=1) for Z in (X, X_test))
-        if smaller is None or not tested.any() or len(np.unique(train.y[rows])) < 2:
+    for (view, columns), end in zip(train.columns.items(), ends, strict=True):
+        own = range(end - len(columns), end)
+        kernels = {n: k for n, k in learner.kernels.items() if k.columns.start not in own}
+        others = np.setdiff1d(np.arange(ends[-1]), own)
+        rows, tested = (~np.isnan(Z[:, others]).all(axis=1) for Z in (X, X_test))
+        if not kernels or not tested.any() or len(np.unique(train.y[rows])) < 2:
             continue
-        smaller.fit(X[rows], train.y[rows])
+        smaller = clone(learner).set_params(kernels=kernels).fit(X[rows], train.y[rows])
         without = smaller.predict(X_test[tested])
         pair = [
             target.scores(test.y[tested], answers)["score"]
@@ -165,33 +165,6 @@ def view_ablation(
         if None not in pair:
             scores[view] = pair
     return scores
-
-
-def _without_view(learner: Any, others: list[list[int]]) -> Pipeline | None:
-    """Return an unfitted model of all views but one, or None if no kernel is left.
-
-    Parameters
-    ----------
-    learner : fitted estimator of lokl
-        Its settings, and its kernels of other views, are kept.
-    others : list of list of int
-        Columns of the other views. The scaler puts them side by side.
-
-    Returns
-    -------
-    model : Pipeline or None
-        Takes prepared samples.
-    """
-    moved = {column: k for k, column in enumerate(chain(*others))}
-    kernels = {}
-    for name, kernel in learner.kernels.items():
-        # Columns of a view are consecutive, and a kernel has one view.
-        first, last = kernel.columns.start, kernel.columns.stop - 1
-        if first in moved:
-            kernels[name] = kernel.kernel.on(slice(moved[first], moved[last] + 1))
-    model = clone(learner).set_params(kernels=kernels)
-    scale = ColumnScaler([np.array(columns) for columns in others])
-    return Pipeline([("scale", scale), ("model", model)]) if kernels else None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def learn(
     """
     preparation, y = preparation_for(table), target_of(table)
     if method is None:
-        auto = automatic_for(places_in(preparation), table.is_regression, seed, time_limit)
+        places = places_in(preparation) if len(table.views) > 1 else None
+        auto = automatic_for(places, table.is_regression, seed, time_limit)
         auto.set_params(n_jobs=n_jobs)
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
@@ -94,7 +95,7 @@ def groups_of(table: Table) -> Any:
 
 
 def automatic_for(
-    places: Mapping[str, Sequence[int]],
+    places: Mapping[str, Sequence[int]] | None,
     is_regression: bool,
     seed: int,
     time_limit: float | None = None,
@@ -104,7 +105,7 @@ def automatic_for(
     Parameters
     ----------
     places : mapping of str to sequence of int
-        Encoded columns of each view.
+        Encoded columns of each view; None for one view of all columns.
     is_regression : bool
     seed : int
     time_limit : float, optional
@@ -117,8 +118,7 @@ def automatic_for(
     """
     kind: Any = AutoMKLRegressor if is_regression else AutoMKLClassifier
     return kind(
-        dict(places) if len(places) > 1 else None,
-        every_view=True,
+        None if places is None else dict(places),
         time_limit=time_limit,
         random_state=seed,
     )

@@ -1,0 +1,466 @@
+"""Families of kernels, compared by exact leave-one-out decisions with the squared loss.
+
+A family is one form of kernel on one scaling of the columns of one view. One factorisation of a
+Gram matrix gives the leave-one-out decisions at all costs, so that a family is compared at several
+widths and costs without folds and without random numbers.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lokl._arrays import Array, evenly_spaced, is_sparse
+from lokl._deadline import Deadline
+from lokl._threads import run_calls, single_threaded_blas, threads_for
+from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
+from lokl.solvers.machines import Fold
+from lokl.solvers.squared import squared_path
+
+logger = logging.getLogger("lokl")
+
+# Samples on which widths and costs are chosen, and on which families are compared.
+WIDTH_ROWS, EXACT_ROWS = 600, 5_000
+# Powers of two of costs, and of widths in units of the reciprocal of the median distance.
+COSTS = tuple(2.0**power for power in range(-6, 15, 2))
+_WIDTHS, _ADDITIVE_WIDTHS = (-8, -6, -4, -2, 0, 2), (-2, 0, 2)
+# Costs and powers of widths next to the best ones, for many samples.
+_NEAR_COSTS, _NARROWER = (0.25, 1.0, 4.0), 2
+# Families within so many standard errors of the best are equally good; with few samples, more are
+# compared on all samples.
+SAME, CLOSE = 2.0, 4.0
+# Families that are compared on all samples at most.
+_MOST_FAMILIES = 8
+# Columns of an additive kernel at most; with more it is nearly linear.
+_MOST_ADDITIVE = 200
+# Samples above which fewer families and widths are compared on all of them.
+_MANY_ROWS = 2_000
+# Factor that turns small differences of values into large ones of their sines.
+_SCATTER = 997.0
+# Least share of a class in probabilities.
+_LEAST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCoding:
+    """Targets as columns of numbers, and the loss and score of decisions.
+
+    Attributes
+    ----------
+    targets : array of shape (n_samples, n_tasks)
+        1 and -1 for classes (one column for two classes), otherwise the numeric targets.
+    codes : array of int of shape (n_samples,), or None
+        Index of the class; None for regression.
+    """
+
+    targets: Array
+    codes: Array | None
+
+    @classmethod
+    def of(cls, y: Array, classes: Array | None) -> "TargetCoding":
+        """Return the coding of labels, or of numeric targets if `classes` is None."""
+        if classes is None:
+            return cls(np.asarray(y, dtype=float).reshape(len(y), -1), None)
+        codes = np.searchsorted(classes, y)
+        targets = np.where(codes[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
+        return cls(targets[:, 1:] if len(classes) == 2 else targets, codes)
+
+    def take(self, rows: Array) -> "TargetCoding":
+        """Return the coding of some samples."""
+        return TargetCoding(self.targets[rows], None if self.codes is None else self.codes[rows])
+
+    def losses(self, decision: Array) -> Array:
+        """Return the Brier score or the squared error of each sample, (n_samples,)."""
+        if self.codes is None:
+            return np.asarray(((decision - self.targets) ** 2).sum(axis=1))
+        P = class_shares(decision)
+        error = P - (self.codes[:, np.newaxis] == np.arange(P.shape[1]))
+        return np.asarray((error**2).sum(axis=1))
+
+    def scores(self, decision: Array) -> Array:
+        """Return whether each sample is classified correctly, or its share of R squared."""
+        if self.codes is not None:
+            return np.asarray(class_shares(decision).argmax(axis=1) == self.codes, dtype=float)
+        spread = ((self.targets - self.targets.mean(axis=0)) ** 2).mean(axis=0)
+        error = (decision - self.targets) ** 2 / np.where(spread > 0, spread, 1.0)
+        return np.asarray(1.0 - error.mean(axis=1))
+
+
+def class_shares(decision: Array) -> Array:
+    """Return decisions about indicators as probabilities, (n_samples, n_classes)."""
+    if decision.shape[1] == 1:
+        decision = np.column_stack([-decision[:, 0], decision[:, 0]])
+    P = np.clip(0.5 * (1.0 + decision), _LEAST, None)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Scaled columns of one view.
+
+    Attributes
+    ----------
+    view : str or None
+        None for all columns.
+    columns : array of int or None
+        Encoded columns; None for all.
+    scaling : str
+        As in :class:`ColumnScaler`.
+    """
+
+    view: str | None
+    columns: Array | None
+    scaling: str
+
+
+# Takes samples with their weights; returns a function from powers of the width to kernels.
+KernelMaker = Callable[[Any, Array], Callable[[float], Kernel]]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFamily:
+    """One form of kernel on one block.
+
+    Attributes
+    ----------
+    block : Block
+    form : str
+    powers : tuple of float
+        Powers of two of the widths to compare.
+    make : KernelMaker
+    """
+
+    block: Block
+    form: str
+    powers: tuple[float, ...]
+    make: KernelMaker
+
+
+def _scaled_width(kind: Callable[..., Kernel]) -> KernelMaker:
+    """Return a maker of kernels with a width relative to the median distance."""
+
+    def make(X: Array, weight: Array) -> Callable[[float], Kernel]:
+        gamma = kind("median").bind(X, weight).gamma
+        return lambda power: kind(gamma * 2.0**power)
+
+    return make
+
+
+def _linear(X: Array, weight: Array) -> Callable[[float], Kernel]:
+    return lambda power: Linear().normalized("mean_diag")
+
+
+def _additive(X: Array, weight: Array) -> Callable[[float], Kernel]:
+    return lambda power: AdditiveLaplacian(2.0**power)
+
+
+def families_of(block: Block, n_columns: int, sparse: bool) -> list[KernelFamily]:
+    """Return the families of a block, the most promising first."""
+    families = [
+        KernelFamily(block, "laplacian", _WIDTHS, _scaled_width(Laplacian)),
+        KernelFamily(block, "rbf", _WIDTHS, _scaled_width(RBF)),
+        KernelFamily(block, "linear", (0.0,), _linear),
+    ]
+    if 1 < n_columns <= _MOST_ADDITIVE and not sparse:
+        families.append(KernelFamily(block, "additive", _ADDITIVE_WIDTHS, _additive))
+    return families
+
+
+def given_families(block: Block, kernels: Mapping[str, Kernel]) -> list[KernelFamily]:
+    """Return one family for each kernel of a user."""
+
+    def unchanged(kernel: Kernel) -> KernelMaker:
+        return lambda X, weight: lambda power: kernel
+
+    return [KernelFamily(block, name, (0.0,), unchanged(k)) for name, k in kernels.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyScore:
+    """The best member of a family.
+
+    Attributes
+    ----------
+    family : KernelFamily
+    kernel : Kernel
+        Of samples of the block.
+    power : float
+    cost : float
+    decision : array of shape (n_samples, n_tasks)
+        Held-out decisions.
+    losses : array of shape (n_samples,)
+    loss : float
+        Their weighted mean.
+    seconds : float
+        Of the whole family.
+    """
+
+    family: KernelFamily
+    kernel: Kernel
+    power: float
+    cost: float
+    decision: Array
+    losses: Array
+    loss: float
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        block, form = self.family.block, self.family.form
+        width = "" if len(self.family.powers) == 1 else f"(2^{self.power:g})"
+        scaling = "" if block.scaling == "auto" else f", {block.scaling}"
+        view = "" if block.view is None else f"{block.view}: "
+        return f"{view}{form}{width}{scaling}"
+
+
+def equally_good(
+    scores: Sequence[FamilyScore], weight: Array, n_errors: float
+) -> list[FamilyScore]:
+    """Return the families whose loss is within some standard errors of the best, best first.
+
+    The standard error is that of the mean of the paired differences over samples.
+
+    Parameters
+    ----------
+    scores : sequence of FamilyScore
+        Of the same samples.
+    weight : array of shape (n_samples,)
+    n_errors : float
+    """
+    ranked = sorted(scores, key=lambda score: score.loss)
+    total = weight.sum()
+    near = []
+    for score in ranked:
+        difference = score.losses - ranked[0].losses
+        mean = float(weight @ difference / total)
+        variance = float(weight @ (difference - mean) ** 2 / total)
+        if mean <= n_errors * np.sqrt(variance / total):
+            near.append(score)
+    return near
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyData:
+    """Samples on which families are compared.
+
+    Attributes
+    ----------
+    blocks : dict of Block to {array, CSR matrix}
+        Scaled samples of each block.
+    coding : TargetCoding
+    weight : array of shape (n_samples,)
+    folds : list of (train, test), or None
+        None for exact leave-one-out.
+    """
+
+    blocks: Mapping[Block, Any]
+    coding: TargetCoding
+    weight: Array
+    folds: list[Fold] | None
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.weight)
+
+    def take(self, rows: Array) -> "FamilyData":
+        """Return some of the samples."""
+        folds = self.folds
+        if folds is not None:
+            position = np.full(self.n_samples, -1)
+            position[rows] = np.arange(len(rows))
+            kept = [tuple(position[r][position[r] >= 0] for r in fold) for fold in folds]
+            folds = [(train, test) for train, test in kept if len(train) and len(test)]
+        blocks = {block: X[rows] for block, X in self.blocks.items()}
+        return FamilyData(blocks, self.coding.take(rows), self.weight[rows], folds)
+
+    def held_out(self, K: Array, costs: Sequence[float]) -> Array:
+        """Return held-out decisions at all costs, (n_costs, n_samples, n_tasks).
+
+        Samples that are in no test fold get the decision of the solution on all samples.
+        """
+        Y, weight = self.coding.targets, self.weight
+        if self.folds is None:
+            return squared_path(K, Y, costs, weight).loo
+        decisions = np.zeros((len(costs), *Y.shape))
+        count = np.zeros(len(Y))
+        for train, test in self.folds:
+            if not (weight[train] > 0).any():
+                continue
+            path = squared_path(K[np.ix_(train, train)], Y[train], costs, weight[train])
+            decisions[:, test] += np.matmul(K[np.ix_(test, train)], path.coef)
+            decisions[:, test] += path.intercept[:, np.newaxis]
+            count[test] += 1
+        return np.asarray(decisions / np.maximum(count, 1)[:, np.newaxis])
+
+    def evaluate(
+        self, family: KernelFamily, kernels: Sequence[tuple[float, Kernel]], costs: Sequence[float]
+    ) -> FamilyScore | None:
+        """Return the best of some kernels and costs; None without a finite one.
+
+        Samples that lack the view get the mean target.
+        """
+        started = time.monotonic()
+        X, weight = self.blocks[family.block], self.weight
+        part = self
+        present = has_view(X)
+        if not present.all():
+            part = self.take(np.flatnonzero(present))
+        best: tuple[float, float, float, Kernel, Array] | None = None
+        samples = part.blocks[family.block]
+        for power, kernel in kernels:
+            K = kernel.bind(samples, part.weight)(samples)
+            if not np.isfinite(K).all():
+                continue
+            decisions = part.held_out(K, costs)
+            means = [np.average(part.coding.losses(d), weights=part.weight) for d in decisions]
+            index = int(np.argmin(means))
+            if best is None or means[index] < best[0]:
+                best = float(means[index]), power, costs[index], kernel, decisions[index]
+        if best is None:
+            return None
+        _, power, cost, kernel, found = best
+        decision = found
+        if part is not self:
+            mean = np.average(self.coding.targets, axis=0, weights=weight)
+            decision = np.repeat(mean[np.newaxis], self.n_samples, axis=0)
+            decision[present] = found
+        losses = self.coding.losses(decision)
+        return FamilyScore(
+            family,
+            kernel,
+            power,
+            cost,
+            decision,
+            losses,
+            float(np.average(losses, weights=weight)),
+            time.monotonic() - started,
+        )
+
+
+def has_view(X: Any) -> Array:
+    """Return which samples have a view, (n_samples,)."""
+    if is_sparse(X) or not X.shape[1]:
+        return np.ones(X.shape[0], dtype=bool)
+    return np.asarray(~np.isnan(X[:, 0]))
+
+
+@dataclass(eq=False)
+class FamilySearch:
+    """Comparison of families: widths and costs on some samples, the best families on all.
+
+    Attributes
+    ----------
+    data : FamilyData
+    families : sequence of KernelFamily
+        The most promising first; with a time limit, the last ones may be left out.
+    deadline : Deadline
+    n_jobs : int or None
+        Number of threads.
+    each_view : bool
+        Whether only families of the same view are compared with each other.
+    """
+
+    data: FamilyData
+    families: Sequence[KernelFamily]
+    deadline: Deadline
+    n_jobs: int | None = None
+    each_view: bool = False
+
+    def run(self) -> tuple[FamilyData, list[FamilyScore]]:
+        """Return the samples on which families were compared last, and their scores.
+
+        These are all samples, unless the deadline has passed before.
+        """
+        part = self.data
+        if part.n_samples > WIDTH_ROWS:
+            part = part.take(spread_rows(part.coding, WIDTH_ROWS))
+        scores = self._evaluate(self.families, partial(self._at_all_widths, part))
+        if part is self.data or not scores or self.deadline.passed:
+            return part, scores
+        most = _MOST_FAMILIES if self.data.n_samples <= _MANY_ROWS else _MOST_FAMILIES // 2
+        groups = self.by_view(scores)
+        close = {
+            score.family: score
+            for group in groups
+            for score in equally_good(group, part.weight, CLOSE)[: max(2, most // len(groups))]
+        }
+        return self.data, self._evaluate([*close], partial(self._near, part, close))
+
+    def by_view(self, scores: Sequence[FamilyScore]) -> list[list[FamilyScore]]:
+        """Return the scores that are compared with each other."""
+        if not self.each_view:
+            return [[*scores]]
+        groups: dict[str | None, list[FamilyScore]] = {}
+        for score in scores:
+            groups.setdefault(score.family.block.view, []).append(score)
+        return [*groups.values()]
+
+    def _evaluate(
+        self,
+        families: Sequence[KernelFamily],
+        evaluate: Callable[[KernelFamily], FamilyScore | None],
+    ) -> list[FamilyScore]:
+        """Return the scores of families until the deadline, at least of the first of each view."""
+        views = [family.block.view for family in families]
+        first = {views.index(view) for view in views}
+
+        def unless_late(index: int) -> FamilyScore | None:
+            with np.errstate(all="ignore"):
+                late = index not in first and self.deadline.passed
+                return None if late else evaluate(families[index])
+
+        with single_threaded_blas():
+            calls = [partial(unless_late, index) for index in range(len(families))]
+            results = run_calls(calls, threads_for(self.n_jobs))
+        scores = [score for score in results if score is not None]
+        for score in scores:
+            logger.debug("%s, C=%g: %.5g", score.name, score.cost, score.loss)
+        return scores
+
+    def _at_all_widths(self, data: FamilyData, family: KernelFamily) -> FamilyScore | None:
+        kernel_at = self._kernels(data, family)
+        return data.evaluate(family, [(p, kernel_at(p)) for p in family.powers], COSTS)
+
+    def _near(
+        self, part: FamilyData, on_part: Mapping[KernelFamily, FamilyScore], family: KernelFamily
+    ) -> FamilyScore | None:
+        """Evaluate a family on all samples, near its best width and cost on some."""
+        score = on_part[family]
+        kernels = [(score.power, score.kernel)]
+        # More samples can resolve a narrower kernel.
+        if len(family.powers) > len(_ADDITIVE_WIDTHS) and self.data.n_samples <= _MANY_ROWS:
+            power = score.power + _NARROWER
+            kernels.append((power, self._kernels(part, family)(power)))
+        return self.data.evaluate(family, kernels, [score.cost * f for f in _NEAR_COSTS])
+
+    @staticmethod
+    def _kernels(data: FamilyData, family: KernelFamily) -> Callable[[float], Kernel]:
+        X = data.blocks[family.block]
+        present = has_view(X)
+        return family.make(X[present], data.weight[present])
+
+
+def spread_rows(coding: TargetCoding, count: int) -> Array:
+    """Return about `count` rows, evenly spaced in each class, at least two of each."""
+    n_samples = len(coding.targets)
+    if coding.codes is None:
+        return evenly_spaced(n_samples, count)
+    rows = []
+    for code in np.unique(coding.codes):
+        members = np.flatnonzero(coding.codes == code)
+        rows.append(members[evenly_spaced(len(members), max(2, len(members) * count // n_samples))])
+    return np.sort(np.concatenate(rows))
+
+
+def content_order(X: Any) -> Array:
+    """Return an order of samples that depends on their values only, not on rows or columns."""
+    if is_sparse(X):
+        scattered = X.copy()
+        scattered.data = np.sin(_SCATTER * scattered.data)
+        return np.argsort(np.asarray(scattered.sum(axis=1)).ravel(), kind="stable")
+    return np.argsort(np.sin(_SCATTER * np.nan_to_num(X)).sum(axis=1), kind="stable")

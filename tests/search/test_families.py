@@ -1,0 +1,164 @@
+"""Families of kernels: held-out decisions, equally good families, parts of many samples."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import LeaveOneOut
+
+from lokl._deadline import Deadline
+from lokl.kernels import RBF, Polynomial
+from lokl.search import families
+from lokl.search.columns import ColumnScaler
+from lokl.search.families import (
+    COSTS,
+    Block,
+    FamilyData,
+    FamilyScore,
+    FamilySearch,
+    TargetCoding,
+    class_shares,
+    content_order,
+    equally_good,
+    families_of,
+    given_families,
+    spread_rows,
+)
+
+BLOCK = Block(None, None, "auto")
+
+
+def family_data(X, y, weight=None, folds=None, classes=True):
+    coding = TargetCoding.of(y, np.unique(y) if classes else None)
+    weight = np.ones(len(y)) if weight is None else weight
+    return FamilyData({BLOCK: X}, coding, weight, folds)
+
+
+def samples(n=40, n_classes=3, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.arange(n) % n_classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_leave_one_out_is_a_fold_for_each_sample(n_classes):
+    X, y = samples(24, n_classes)
+    weight = np.random.RandomState(1).uniform(0.5, 2.0, len(y))
+    K, costs = RBF(0.3)(X), [0.1, 1.0, 30.0]
+    exact = family_data(X, y, weight).held_out(K, costs)
+    refits = family_data(X, y, weight, list(LeaveOneOut().split(X))).held_out(K, costs)
+    np.testing.assert_allclose(exact, refits, atol=1e-8)
+
+
+def test_classes_without_training_samples_in_a_fold_are_not_predicted():
+    X, y = samples(12)
+    folds = [(np.flatnonzero(y != 0), np.flatnonzero(y == 0))]
+    decision = family_data(X, y, None, folds).held_out(RBF(0.3)(X), [1.0])
+    assert (decision[0, y == 0].argmax(axis=1) != 0).all()
+
+
+def test_losses_are_brier_scores_and_squared_errors():
+    y = np.array([0, 1, 1])
+    coding = TargetCoding.of(y, np.unique(y))
+    np.testing.assert_array_equal(coding.targets[:, 0], [-1.0, 1.0, 1.0])
+    decision = np.array([[-1.0], [0.0], [1.0]])
+    np.testing.assert_allclose(class_shares(decision).sum(axis=1), 1.0)
+    np.testing.assert_allclose(coding.losses(decision), [0.0, 0.5, 0.0], atol=1e-5)
+    numbers = TargetCoding.of(np.array([1.0, 2.0]), None)
+    np.testing.assert_allclose(numbers.losses(np.array([[0.0], [2.5]])), [1.0, 0.25])
+
+
+@given(seed=st.integers(0, 2**16), n_errors=st.floats(0.0, 4.0))
+def test_equally_good_families_contain_the_best_and_grow_with_the_margin(seed, n_errors):
+    rng = np.random.RandomState(seed)
+    weight = rng.uniform(0.1, 2.0, 30)
+    losses = rng.uniform(size=(6, 30)) + 0.2 * np.arange(6)[:, np.newaxis]
+    scores = [
+        FamilyScore(None, None, 0.0, 1.0, None, loss, float(weight @ loss / weight.sum()), 0)
+        for loss in losses
+    ]
+    near = equally_good(scores, weight, n_errors)
+    assert near[0] is min(scores, key=lambda score: score.loss)
+    assert [score.loss for score in near] == sorted(score.loss for score in near)
+    assert set(map(id, near)) <= set(map(id, equally_good(scores, weight, n_errors + 1.0)))
+    assert len(equally_good(scores, weight, 1e6)) == len(scores)
+
+
+def test_a_repeated_sample_counts_like_a_weight_of_two():
+    losses = np.random.RandomState(0).uniform(size=(2, 10))
+    weight = np.array([2.0, *np.ones(9)])
+    twice = np.repeat(np.arange(10), weight.astype(int))
+
+    def near(losses, weight):
+        scores = [
+            FamilyScore(None, None, 0.0, 1.0, None, loss, float(weight @ loss / weight.sum()), 0)
+            for loss in losses
+        ]
+        return [len(equally_good(scores, weight, k)) for k in np.linspace(0, 4, 30)]
+
+    assert near(losses, weight) == near(losses[:, twice], np.ones(11))
+
+
+@given(seed=st.integers(0, 2**16))
+def test_an_order_by_content_does_not_depend_on_rows_or_columns(seed):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(30, 4))
+    rows, columns = rng.permutation(30), rng.permutation(4)
+    moved = X[rows][:, columns]
+    np.testing.assert_array_equal(rows[content_order(moved)], content_order(X))
+    np.testing.assert_array_equal(content_order(sparse.csr_array(X)), content_order(X))
+
+
+@given(seed=st.integers(0, 2**16), count=st.integers(4, 40))
+def test_spread_rows_have_all_classes_in_proportion(seed, count):
+    rng = np.random.RandomState(seed)
+    y = rng.choice(4, size=60, p=[0.6, 0.2, 0.15, 0.05])
+    rows = spread_rows(TargetCoding.of(y, np.unique(y)), count)
+    assert len(np.unique(rows)) == len(rows)
+    for label, total in zip(*np.unique(y, return_counts=True), strict=True):
+        kept = int((y[rows] == label).sum())
+        assert min(total, 2) <= kept <= max(2, total * count / len(y))
+
+
+def test_many_samples_are_compared_on_all_near_the_best_of_some(monkeypatch):
+    monkeypatch.setattr(families, "WIDTH_ROWS", 60)
+    X, y = load_wine(return_X_y=True)
+    data = family_data(ColumnScaler(unit=False).fit_transform(X), y)
+    _, scores = FamilySearch(data, families_of(BLOCK, 13, False), Deadline(None)).run()
+    assert all(len(score.losses) == len(y) for score in scores)
+    assert min(score.loss for score in scores) < 0.1
+
+
+def test_samples_without_the_view_get_the_mean_target():
+    X, y = samples(30)
+    X[:10] = np.nan
+    data = family_data(X, y)
+    (family,) = given_families(BLOCK, {"k": RBF(0.3)})
+    score = data.evaluate(family, [(0.0, RBF(0.3))], COSTS)
+    mean = data.coding.targets.mean(axis=0)
+    np.testing.assert_allclose(score.decision[:10], np.repeat(mean[np.newaxis], 10, axis=0))
+    assert np.isfinite(score.loss)
+
+
+def test_a_kernel_without_finite_values_has_no_score():
+    X, y = samples(20)
+    data = family_data(1e60 * X, y)
+    overflows = given_families(BLOCK, {"k": Polynomial(9)})
+    assert FamilySearch(data, overflows, Deadline(None)).run() == (data, [])
+
+
+def test_columns_of_few_values_become_indicators():
+    X, _ = load_iris(return_X_y=True)
+    X = np.column_stack([X[:148], np.arange(148) % 4])
+    scaler = ColumnScaler([None, np.array([4])], unit=False, scaling=["ranks", "categories"])
+    scaled = scaler.fit_transform(X)
+    whole, last = scaler.view_slices()
+    assert (whole, last) == (slice(0, 5), slice(5, 9))
+    indicators = scaled[:, last]
+    assert len(np.unique(indicators, axis=0)) == 4
+    np.testing.assert_allclose(indicators.mean(axis=0), 0.0, atol=1e-12)
+    # A new value is none of the known ones.
+    X[0, 4] = 17.0
+    assert len(np.unique(scaler.transform(X)[:1, last])) == 1
