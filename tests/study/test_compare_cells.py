@@ -9,7 +9,13 @@ from compare_cases import experiment_of, read, write_tables
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r2_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    log_loss,
+    r2_score,
+    roc_auc_score,
+)
 
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import make_folds
@@ -101,6 +107,8 @@ def test_a_record_of_ours_agrees_with_itself(paths):
     assert record["score"] == accuracy_score(truth, record["predictions"])
     assert record["balanced accuracy"] == balanced_accuracy_score(truth, record["predictions"])
     assert record["log loss"] == pytest.approx(log_loss(truth, chances), rel=1e-4)
+    area = roc_auc_score(truth, chances, multi_class="ovr")
+    assert record["AUROC"] == pytest.approx(area, rel=1e-4)
     present = np.array(record["presence"])
     lacking = experiment.samples.take(experiment.splits[1][1]).frame[["d", "e"]].isna().all(axis=1)
     np.testing.assert_array_equal(present, np.column_stack([np.ones(len(lacking), bool), ~lacking]))

@@ -22,6 +22,8 @@ class LeaderboardEntry:
         Time of one fit.
     support : float or None
         Share of the training samples that are support samples.
+    auroc : float or None
+        Area under the ROC curve, averaged over the classes.
     chosen, baseline : bool
     note : str
     behind : Interval or None
@@ -32,6 +34,7 @@ class LeaderboardEntry:
     score: Interval | None
     seconds: float
     support: float | None = None
+    auroc: float | None = None
     chosen: bool = False
     baseline: bool = False
     note: str = ""

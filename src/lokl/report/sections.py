@@ -130,7 +130,7 @@ def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] 
     -------
     section : dict or None
         "score" and "ahead" (gain against the chosen model, None without comparisons) are a Column
-        each, "supported" is whether some model has support samples.
+        each, "ranked" and "supported" are whether some model has an AUROC or support samples.
     """
     rows, scale = report.leaderboard, formatter.scale
     if not rows:
@@ -140,6 +140,7 @@ def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] 
     return {
         "score": Column([row.score for row in rows], scale, near_best=True, **options),
         "ahead": ahead if ahead.values else None,
+        "ranked": any(row.auroc is not None for row in rows),
         "supported": any(row.support is not None for row in rows),
     }
 

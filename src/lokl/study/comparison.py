@@ -82,6 +82,7 @@ class StudyOutputs:
                     "role": row.role,
                     **_interval_values("score", row.score),
                     "seconds": row.seconds,
+                    "AUROC": row.auroc,
                     "support": row.support,
                     "error": row.note or None,
                 }

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score, log_loss, mean_absolute_error, r2_score
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -112,11 +118,20 @@ class PredictionTarget:
             scores["balanced accuracy"] = float(balanced_accuracy_score(truth, predictions))
         if probabilities is not None:
             scores["log loss"] = float(log_loss(truth, probabilities, labels=self.classes))
+            scores["AUROC"] = self._auroc(truth, probabilities)
         if self.positive is not None:
             positive = truth.astype(str) == self.positive
             for name, rows in (("sensitivity", positive), ("specificity", ~positive)):
                 scores[name] = float(right[rows].mean()) if rows.any() else None
         return scores
+
+    def _auroc(self, truth: Array, probabilities: Array) -> float | None:
+        """Return the mean area under the ROC curve of each class; None if a class is absent."""
+        if len(np.unique(truth)) < len(self.classes):
+            return None
+        if len(self.classes) == 2:
+            return float(roc_auc_score(truth == self.classes[1], probabilities[:, 1]))
+        return float(roc_auc_score(truth, probabilities, multi_class="ovr", labels=self.classes))
 
 
 def view_ablation(

@@ -138,12 +138,12 @@ class Results:
         errors = [record["error"] for record in records if record["error"] is not None]
         failed = bool(errors) or not records
         scores = np.array([] if failed else [record["score"] for record in records])
-        supports: list[Any] = [record.get("support") for record in records]
         return CandidateResult(
             name,
             None if failed else self._score_interval(scores),
             0.0 if failed else float(np.mean([record["seconds"] for record in records])),
-            None if failed or None in supports else float(np.mean(supports)),
+            None if failed else _mean(records, "support"),
+            None if failed else _mean(records, "AUROC"),
             baseline=role == BASELINE,
             note=f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else "",
             role=role,
@@ -305,7 +305,16 @@ class Results:
         return [self.table.ids[row] for row in order]
 
 
-_EXTRA_SCORES = ("balanced accuracy", "log loss", "sensitivity", "specificity", "absolute error")
+_EXTRA_SCORES = (
+    *("balanced accuracy", "log loss", "AUROC", "sensitivity", "specificity"),
+    "absolute error",
+)
+
+
+def _mean(records: Sequence[Record], name: str) -> float | None:
+    """Return the mean of a value of all records, None if one of them lacks it."""
+    values: list[Any] = [record.get(name) for record in records]
+    return None if None in values else float(np.mean(values))
 
 
 def results_csv(results: Results) -> str:
