@@ -29,6 +29,7 @@ from lokl.search.families import (
     equally_good,
     families_of,
     given_families,
+    solving_seconds,
     spread_rows,
 )
 from lokl.search.results import LeaderboardRow
@@ -40,6 +41,8 @@ from lokl.solvers.machines import Fold
 REGION_ROWS = 30_000
 # Samples, folds and costs by which the cost of the final SVMs is chosen.
 _COST_ROWS, _COST_FOLDS, _COSTS = 5_000, 3, tuple(2.0**power for power in range(-3, 10, 3))
+# Share of the time for the comparison of families, and solutions of a vote for each view.
+_SEARCH_SHARE, _FITS_OF_A_VOTE = 0.6, 3
 # Kernels of the final SVMs at most.
 _MOST_KERNELS = 3
 # Expected time of regions for each sample.
@@ -174,7 +177,9 @@ class ExpertSearch:
             data.take(order).folds,
         )
         families = [*self._families(samples)]
-        search = FamilySearch(family_data, families, self.deadline, self.n_jobs, self._is_vote)
+        left = self.deadline.remaining()
+        deadline = Deadline(None if math.isinf(left) else _SEARCH_SHARE * left)
+        search = FamilySearch(family_data, families, deadline, self.n_jobs, self._is_vote)
         family_data, scores = search.run()
         if not scores:
             raise ValueError("no kernel has finite values on these samples; scale the columns")
@@ -242,8 +247,11 @@ class ExpertSearch:
             All families, and those of the final model.
         """
         decision = np.mean([score.decision for score in chosen], axis=0)
-        fit = self._fit_many if self.data.n_samples > EXACT_ROWS else self._fit_exactly
-        model, rows, method = fit(chosen)
+        if self.data.n_samples > EXACT_ROWS:
+            model, rows, method = self._fit_many(chosen)
+        else:
+            seconds = solving_seconds(scores, data.n_samples, self.data.n_samples)
+            model, rows, method = self._fit_exactly(chosen, seconds)
         table = [_row("one kernel", [score], data) for score in scores]
         final = _row(method, chosen, data)
         table.append(final)
@@ -271,8 +279,10 @@ class ExpertSearch:
         known = estimator.get_params(deep=False)
         return estimator.set_params(**{k: v for k, v in self.settings.items() if k in known})
 
-    def _fit_exactly(self, chosen: Sequence[FamilyScore]) -> tuple[Pipeline, Array, str]:
-        """Fit SVMs with the squared loss."""
+    def _fit_exactly(
+        self, chosen: Sequence[FamilyScore], seconds: float
+    ) -> tuple[Pipeline, Array, str]:
+        """Fit SVMs with the squared loss; one takes about so many seconds."""
         is_vote = self._is_vote
         method = "trusted vote" if is_vote else "expert average"
         if is_vote:
@@ -282,9 +292,8 @@ class ExpertSearch:
         else:
             factors = [score.cost for score in chosen]
             estimator = self._estimator("ExpertAverage", loss="squared", cost_factors=factors)
-        n_machines = len(chosen) * (3 if is_vote else 1)
-        seconds = n_machines * max(score.seconds for score in chosen) / len(_COSTS)
-        rows = self._affordable_rows(seconds)
+        n_solved = len(chosen) * (_FITS_OF_A_VOTE if is_vote else 1)
+        rows = self._affordable_rows(n_solved * seconds)
         model = self._model(chosen, estimator)
         return self._fit_pipeline(model, rows), rows, method
 

@@ -37,6 +37,8 @@ SAME, CLOSE = 2.0, 4.0
 _MOST_FAMILIES = 8
 # Columns of an additive kernel at most; with more it is nearly linear.
 _MOST_ADDITIVE = 200
+# Time of all costs by one eigendecomposition, in units of a solution by Cholesky factorisation.
+_OF_A_PATH = 6
 # Samples above which fewer families and widths are compared on all of them.
 _MANY_ROWS = 2_000
 # Factor that turns small differences of values into large ones of their sines.
@@ -197,6 +199,8 @@ class FamilyScore:
         Their weighted mean.
     seconds : float
         Of the whole family.
+    n_solutions : int
+        The same in units of solutions at one cost.
     """
 
     family: KernelFamily
@@ -207,6 +211,7 @@ class FamilyScore:
     losses: Array
     loss: float
     seconds: float
+    n_solutions: int = 1
 
     @property
     def name(self) -> str:
@@ -339,7 +344,14 @@ class FamilyData:
             losses,
             float(np.average(losses, weights=weight)),
             time.monotonic() - started,
+            len(kernels) * (len(costs) if len(costs) <= len(_NEAR_COSTS) else _OF_A_PATH),
         )
+
+
+def solving_seconds(scores: Sequence[FamilyScore], n_samples: int, n_all: int) -> float:
+    """Return the expected time of a solution for `n_all` samples by that for `n_samples`."""
+    seconds = float(np.median([score.seconds / score.n_solutions for score in scores]))
+    return max(seconds, 1e-4) * (n_all / n_samples) ** 3
 
 
 def has_view(X: Any) -> Array:
@@ -380,16 +392,26 @@ class FamilySearch:
         if part.n_samples > WIDTH_ROWS:
             part = part.take(spread_rows(part.coding, WIDTH_ROWS))
         scores = self._evaluate(self.families, partial(self._at_all_widths, part))
-        if part is self.data or not scores or self.deadline.passed:
-            return part, scores
-        most = _MOST_FAMILIES if self.data.n_samples <= _MANY_ROWS else _MOST_FAMILIES // 2
         groups = self.by_view(scores)
+        most = self._affordable(scores, part) // len(groups) if scores else 0
+        if part is self.data or not most:
+            return part, scores
         close = {
             score.family: score
             for group in groups
-            for score in equally_good(group, part.weight, CLOSE)[: max(2, most // len(groups))]
+            for score in equally_good(group, part.weight, CLOSE)[:most]
         }
         return self.data, self._evaluate([*close], partial(self._near, part, close))
+
+    def _affordable(self, scores: Sequence[FamilyScore], part: FamilyData) -> int:
+        """Return how many families can be compared on all samples before the deadline."""
+        most = _MOST_FAMILIES if self.data.n_samples <= _MANY_ROWS else _MOST_FAMILIES // 2
+        n_views = len(self.by_view(scores))
+        n_solved = len(_NEAR_COSTS) * (2 if self.data.n_samples <= _MANY_ROWS else 1)
+        seconds = n_solved * solving_seconds(scores, part.n_samples, self.data.n_samples)
+        left = max(self.deadline.remaining(), 0.0)
+        most = max(most, 2 * n_views)
+        return most if left >= most * seconds else int(left / seconds)
 
     def by_view(self, scores: Sequence[FamilyScore]) -> list[list[FamilyScore]]:
         """Return the scores that are compared with each other."""
