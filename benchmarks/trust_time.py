@@ -8,9 +8,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import Options, Report, load_set, main, race, ratio
 from lokl import TrustedVoteClassifier, UniformMKLClassifier
-from lokl.kernels import RBF, per_view
+from lokl.kernels import Laplacian, per_view
 
-C, MOST = 10.0, 10.0
+C, MOST = 10.0, 5.0
 VOTE, MIX = "trusted vote", "uniform mix"
 # Optional parts of a vote.
 PARTS: dict[str, dict[str, Any]] = {
@@ -22,12 +22,12 @@ PARTS: dict[str, dict[str, Any]] = {
 def run(options: Options, report: Report) -> None:
     found = load_set("mfeat")
     X, y = StandardScaler().fit_transform(found.data), found.target
-    kernels = per_view(RBF("scale"), found.views)
+    kernels = per_view(Laplacian("median"), found.views)
     models = {
         MIX: UniformMKLClassifier(kernels, C),
-        VOTE: TrustedVoteClassifier(kernels, C, random_state=0),
+        VOTE: TrustedVoteClassifier(kernels, C, loss="squared"),
         **{
-            name: TrustedVoteClassifier(kernels, C, random_state=0, **settings)
+            name: TrustedVoteClassifier(kernels, C, loss="squared", **settings)
             for name, settings in PARTS.items()
         },
     }

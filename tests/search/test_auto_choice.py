@@ -256,6 +256,9 @@ def test_several_views_have_a_trusted_vote():
     model = AutoMKLClassifier(views).fit(data, labels)
     assert model.best_method_ == "trusted vote"
     assert [name.split(":")[0] for name in model.kernel_names_] == list(views)
+    # Kernels that decay with distance, for which samples can be unfamiliar.
+    forms = {name.split(": ")[1].split("(")[0] for name in model.leaderboard_.kernels[1:]}
+    assert forms == {"laplacian", "rbf"}
     assert model.trust(data).shape == (200, 3)
     assert model.disagreement(data).shape == (200,)
     named = AutoMKLClassifier(views, methods=["TrustedVote"], cv=3, random_state=0)

@@ -18,8 +18,11 @@ from lokl.search.families import (
     FamilyData,
     FamilyScore,
     FamilySearch,
+    KernelFamily,
     TargetCoding,
+    best_expert,
     class_shares,
+    common_cost,
     content_order,
     equally_good,
     families_of,
@@ -34,6 +37,12 @@ def family_data(X, y, weight=None, folds=None, classes=True):
     coding = TargetCoding.of(y, np.unique(y) if classes else None)
     weight = np.ones(len(y)) if weight is None else weight
     return FamilyData({BLOCK: X}, coding, weight, folds)
+
+
+def score_of(loss, weight, form="rbf", path=(0.0,)):
+    total = float(weight @ loss / weight.sum())
+    family = KernelFamily(BLOCK, form, (0.0,), None)
+    return FamilyScore(family, None, 0.0, 1.0, None, loss, total, 0.0, np.array(path))
 
 
 def samples(n=40, n_classes=3, seed=0):
@@ -75,15 +84,29 @@ def test_equally_good_families_contain_the_best_and_grow_with_the_margin(seed, n
     rng = np.random.RandomState(seed)
     weight = rng.uniform(0.1, 2.0, 30)
     losses = rng.uniform(size=(6, 30)) + 0.2 * np.arange(6)[:, np.newaxis]
-    scores = [
-        FamilyScore(None, None, 0.0, 1.0, None, loss, float(weight @ loss / weight.sum()), 0)
-        for loss in losses
-    ]
+    scores = [score_of(loss, weight) for loss in losses]
     near = equally_good(scores, weight, n_errors)
     assert near[0] is min(scores, key=lambda score: score.loss)
     assert [score.loss for score in near] == sorted(score.loss for score in near)
     assert set(map(id, near)) <= set(map(id, equally_good(scores, weight, n_errors + 1.0)))
     assert len(equally_good(scores, weight, 1e6)) == len(scores)
+
+
+def test_an_expert_is_laplacian_unless_another_kernel_is_clearly_better():
+    rng, weight = np.random.RandomState(0), np.ones(50)
+    losses = rng.uniform(size=50)
+    best = score_of(losses, weight)
+    near = score_of(losses + rng.normal(0.01, 0.1, 50), weight, "laplacian")
+    far = score_of(losses + 0.2, weight, "laplacian")
+    assert best_expert([best, near], weight, 4.0) is near
+    assert best_expert([best, far], weight, 4.0) is best
+    assert best_expert([best, near], weight, 0.0) is min([best, near], key=lambda s: s.loss)
+
+
+def test_the_common_cost_has_the_least_mean_loss():
+    paths = np.random.RandomState(0).uniform(size=(3, len(COSTS)))
+    scores = [score_of(np.ones(2), np.ones(2), path=path) for path in paths]
+    assert common_cost(scores) == COSTS[paths.sum(axis=0).argmin()]
 
 
 def test_a_repeated_sample_counts_like_a_weight_of_two():
@@ -92,10 +115,7 @@ def test_a_repeated_sample_counts_like_a_weight_of_two():
     twice = np.repeat(np.arange(10), weight.astype(int))
 
     def near(losses, weight):
-        scores = [
-            FamilyScore(None, None, 0.0, 1.0, None, loss, float(weight @ loss / weight.sum()), 0)
-            for loss in losses
-        ]
+        scores = [score_of(loss, weight) for loss in losses]
         return [len(equally_good(scores, weight, k)) for k in np.linspace(0, 4, 30)]
 
     assert near(losses, weight) == near(losses[:, twice], np.ones(11))

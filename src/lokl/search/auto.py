@@ -420,8 +420,11 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     model, an average of one SVM for each (:class:`ExpertAverageClassifier`). There are no folds, so
     the same samples give the same model.
 
-    Several `views`: every view keeps its best kernel, and the model is a trusted vote
-    (:class:`TrustedVoteClassifier`), which can say which view to believe for each sample.
+    Several `views`: the model is a trusted vote (:class:`TrustedVoteClassifier`), which can say
+    which view to believe for each sample. Every view has one kernel, an L1 Laplacian, or an RBF if
+    its Brier score is lower by more than two standard errors. Both decay with distance, so that
+    samples unlike all training samples are recognised. All views have the cost at which their mean
+    Brier score is lowest.
 
     Strings become indicators, numbers with few values also, and missing values are imputed.
     ``leaderboard_`` contains the scores of all candidates. With `methods`, `scoring` or a splitter

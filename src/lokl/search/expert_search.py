@@ -25,8 +25,11 @@ from lokl.search.families import (
     FamilySearch,
     KernelFamily,
     TargetCoding,
+    best_expert,
+    common_cost,
     content_order,
     equally_good,
+    expert_families,
     families_of,
     given_families,
     solving_seconds,
@@ -185,7 +188,8 @@ class ExpertSearch:
             raise ValueError("no kernel has finite values on these samples; scale the columns")
         groups = search.by_view(scores)
         if self._is_vote:
-            chosen = [min(group, key=lambda score: score.loss) for group in groups]
+            n_errors = SAME if self._votes_on_classes and self.rule != "best" else 0.0
+            chosen = [best_expert(group, family_data.weight, n_errors) for group in groups]
         else:
             chosen = equally_good(scores, family_data.weight, SAME)
             chosen = chosen[:1] if self.rule == "best" else chosen
@@ -195,6 +199,10 @@ class ExpertSearch:
     def _is_vote(self) -> bool:
         """Whether the final model is a trusted vote."""
         return self.kernels is None and self.every_view and len(self._views) > 1
+
+    @property
+    def _votes_on_classes(self) -> bool:
+        return self._is_vote and self.classes is not None
 
     @property
     def _views(self) -> Mapping[str, Array]:
@@ -214,7 +222,11 @@ class ExpertSearch:
             is_complete = is_sparse(X) or not np.isnan(X[:, columns]).all(axis=1).any()
             if self.every_view or is_complete or len(views) == 1:
                 # Explanations of a vote find columns of views at their places.
-                yield from _scalings(X, view, columns, categories=not self._is_vote)
+                if self._votes_on_classes:
+                    # Ranks are bounded: noise far outside the training samples would be familiar.
+                    yield Block(view, columns, "auto")
+                else:
+                    yield from _scalings(X, view, columns, categories=not self._is_vote)
 
     def _scaler(self, blocks: Sequence[Block]) -> ColumnScaler:
         is_stored = any(kernel.is_stored for kernel in (self.kernels or {}).values())
@@ -229,7 +241,12 @@ class ExpertSearch:
         if self.kernels is not None:
             yield from given_families(next(iter(samples)), self.kernels)
             return
-        families = [families_of(block, X.shape[1], is_sparse(X)) for block, X in samples.items()]
+        families = [
+            expert_families(block)
+            if self._votes_on_classes
+            else families_of(block, X.shape[1], is_sparse(X))
+            for block, X in samples.items()
+        ]
         # The most promising forms of all blocks first.
         for index in range(max(map(len, families))):
             yield from (own[index] for own in families if index < len(own))
@@ -287,8 +304,7 @@ class ExpertSearch:
         method = "trusted vote" if is_vote else "expert average"
         if is_vote:
             # One cost for all: kernels of views have the same mean diagonal.
-            cost = float(np.exp(np.mean(np.log([score.cost for score in chosen]))))
-            estimator = self._estimator("TrustedVote", loss="squared", C=cost)
+            estimator = self._estimator("TrustedVote", loss="squared", C=common_cost(chosen))
         else:
             factors = [score.cost for score in chosen]
             estimator = self._estimator("ExpertAverage", loss="squared", cost_factors=factors)

@@ -8,7 +8,7 @@ widths and costs without folds and without random numbers.
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,8 @@ WIDTH_ROWS, EXACT_ROWS = 600, 5_000
 # Powers of two of costs, and of widths in units of the reciprocal of the median distance.
 COSTS = tuple(2.0**power for power in range(-6, 15, 2))
 _WIDTHS, _ADDITIVE_WIDTHS = (-8, -6, -4, -2, 0, 2), (-2, 0, 2)
+# Values of wider kernels are all nearly equal: no sample would be unfamiliar to them.
+_EXPERT_WIDTHS = (-2, 0, 2)
 # Costs and powers of widths next to the best ones, for many samples.
 _NEAR_COSTS, _NARROWER = (0.25, 1.0, 4.0), 2
 # Families within so many standard errors of the best are equally good; with few samples, more are
@@ -172,6 +174,15 @@ def families_of(block: Block, n_columns: int, sparse: bool) -> list[KernelFamily
     return families
 
 
+def expert_families(block: Block) -> list[KernelFamily]:
+    """Return the families for an expert of a vote on classes: kernels that decay with distance."""
+    kinds = {"laplacian": Laplacian, "rbf": RBF}
+    return [
+        KernelFamily(block, form, _EXPERT_WIDTHS, _scaled_width(kind))
+        for form, kind in kinds.items()
+    ]
+
+
 def given_families(block: Block, kernels: Mapping[str, Kernel]) -> list[KernelFamily]:
     """Return one family for each kernel of a user."""
 
@@ -199,6 +210,8 @@ class FamilyScore:
         Their weighted mean.
     seconds : float
         Of the whole family.
+    path : array of shape (n_costs,)
+        Weighted mean losses of the kernel at all costs, on samples that have the view.
     n_solutions : int
         The same in units of solutions at one cost.
     """
@@ -211,6 +224,7 @@ class FamilyScore:
     losses: Array
     loss: float
     seconds: float
+    path: Array
     n_solutions: int = 1
 
     @property
@@ -247,6 +261,19 @@ def equally_good(
         if mean <= n_errors * np.sqrt(variance / total):
             near.append(score)
     return near
+
+
+def best_expert(
+    scores: Sequence[FamilyScore], weight: Array, n_errors: float = SAME
+) -> FamilyScore:
+    """Return the Laplacian kernel if it is as good as the best of a view, otherwise the best."""
+    near = equally_good(scores, weight, n_errors)
+    return next((score for score in near if score.family.form == "laplacian"), near[0])
+
+
+def common_cost(scores: Sequence[FamilyScore]) -> float:
+    """Return the cost at which the mean loss of some families is lowest."""
+    return COSTS[int(np.argmin(np.mean([score.path for score in scores], axis=0)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,20 +342,21 @@ class FamilyData:
         present = has_view(X)
         if not present.all():
             part = self.take(np.flatnonzero(present))
-        best: tuple[float, float, float, Kernel, Array] | None = None
+        best: tuple[float, float, float, Kernel, Array, Array] | None = None
         samples = part.blocks[family.block]
         for power, kernel in kernels:
             K = kernel.bind(samples, part.weight)(samples)
             if not np.isfinite(K).all():
                 continue
             decisions = part.held_out(K, costs)
-            means = [np.average(part.coding.losses(d), weights=part.weight) for d in decisions]
+            each = [part.coding.losses(decision) for decision in decisions]
+            means = np.average(each, axis=1, weights=part.weight)
             index = int(np.argmin(means))
             if best is None or means[index] < best[0]:
-                best = float(means[index]), power, costs[index], kernel, decisions[index]
+                best = float(means[index]), power, costs[index], kernel, decisions[index], means
         if best is None:
             return None
-        _, power, cost, kernel, found = best
+        _, power, cost, kernel, found, means = best
         decision = found
         if part is not self:
             mean = np.average(self.coding.targets, axis=0, weights=weight)
@@ -344,6 +372,7 @@ class FamilyData:
             losses,
             float(np.average(losses, weights=weight)),
             time.monotonic() - started,
+            means,
             len(kernels) * (len(costs) if len(costs) <= len(_NEAR_COSTS) else _OF_A_PATH),
         )
 
@@ -458,7 +487,9 @@ class FamilySearch:
         if len(family.powers) > len(_ADDITIVE_WIDTHS) and self.data.n_samples <= _MANY_ROWS:
             power = score.power + _NARROWER
             kernels.append((power, self._kernels(part, family)(power)))
-        return self.data.evaluate(family, kernels, [score.cost * f for f in _NEAR_COSTS])
+        found = self.data.evaluate(family, kernels, [score.cost * f for f in _NEAR_COSTS])
+        # The path at all costs is known on some samples only.
+        return None if found is None else replace(found, path=score.path)
 
     @staticmethod
     def _kernels(data: FamilyData, family: KernelFamily) -> Callable[[float], Kernel]:

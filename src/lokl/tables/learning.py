@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from lokl import methods
 from lokl._methods import METHODS, Method
-from lokl.kernels import RBF, per_view, standard
+from lokl.kernels import RBF, Kernel, Laplacian, per_view, standard
 from lokl.search import calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
 from lokl.search.columns import ColumnScaler
@@ -61,7 +61,9 @@ def learn(
     # The kernels set their own widths, and gates expect columns of unit variance.
     scale = ColumnScaler(list(views.values()), unit=False)
     X = scale.fit_transform(X)
-    kernels = per_view(RBF(), views) if len(views) > 1 else standard()
+    is_vote = kind is methods.TrustedVoteClassifier
+    kernel: Kernel = Laplacian("median") if is_vote else RBF()
+    kernels = per_view(kernel, views) if len(views) > 1 else standard()
     model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs).fit(X, y)
     if not table.is_regression and not hasattr(model, "predict_proba"):
         model = calibrated(model, X, y, groups=groups_of(table))
