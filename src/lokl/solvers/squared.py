@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import get_lapack_funcs
 
 from lokl._arrays import Array, column, evenly_spaced, is_sparse, slices
@@ -217,7 +218,8 @@ class _Centred:
     def of(cls, K: Array, weight: Array) -> "_Centred":
         scale = np.sqrt(weight)
         unit = scale / np.linalg.norm(scale)
-        matrix = np.array(K, dtype=np.float64, order="F")
+        # The transpose of a symmetric matrix, whose rows are contiguous already.
+        matrix = np.array(K.T, dtype=np.float64, order="F")
         if (weight != 1.0).any():
             matrix *= scale
             matrix *= scale[:, np.newaxis]
@@ -226,10 +228,10 @@ class _Centred:
         means = matrix @ unit
         # H (matrix) H as one update of rank two.
         half = means - 0.5 * float(unit @ means) * unit
-        matrix -= np.outer(unit, half)
-        matrix -= np.outer(half, unit)
+        matrix = dger(-1.0, unit, half, a=matrix, overwrite_a=1)
+        matrix = dger(-1.0, half, unit, a=matrix, overwrite_a=1)
         shift = 2.0 * float(np.linalg.norm(matrix)) or 1.0
-        matrix += np.outer(unit, shift * unit)
+        matrix = dger(shift, unit, unit, a=matrix, overwrite_a=1)
         return cls(K, matrix, scale, unit, means, shift, rounding)
 
     def solve(self, right: Array, costs: Array, left_out: bool) -> tuple[Array, Array]:
