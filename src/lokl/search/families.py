@@ -213,7 +213,7 @@ class FamilyScore:
     path : array of shape (n_costs,)
         Weighted mean losses of the kernel at all costs, on samples that have the view.
     n_solutions : int
-        The same in units of solutions at one cost.
+        Solutions at one cost that take as long.
     """
 
     family: KernelFamily
