@@ -362,7 +362,7 @@ class ExpertSearch:
         search = search_class(
             model,
             {"model__C": [unit * cost for cost in _COSTS]},
-            cv=_COST_FOLDS,
+            cv=data.take(part).folds or _COST_FOLDS,
             refit=False,
             adaptive=True,
             time_limit=None if math.isinf(left) else max(0.3 * left, 1e-3),
