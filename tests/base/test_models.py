@@ -16,7 +16,7 @@ from lokl.base.model import GatedMachine, Model
 from lokl.gram import InnerProducts
 from lokl.kernels import RBF
 from lokl.kernels import samples as presence
-from lokl.methods.ldmkl import Vote
+from lokl.methods.single_kernel import ExpertVote
 from lokl.methods.trusted_vote.model import TrustedVote
 
 NAMES = [name for method in METHODS for name in method.classes]
@@ -123,7 +123,7 @@ def test_kinds_of_models_follow_the_list_of_methods():
     for method in METHODS:
         X, y = data(method.classifier)
         model = getattr(lokl, method.classifier)(two_views(), random_state=0).fit(X, y)._model
-        assert isinstance(model, (Vote, TrustedVote) if method.can("vote") else GatedMachine)
+        assert isinstance(model, (ExpertVote, TrustedVote) if method.can("vote") else GatedMachine)
 
 
 @given(seed=st.integers(0, 1000), n=st.integers(1, 9), as_csr=st.booleans())
