@@ -114,7 +114,7 @@ def test_missing_values_are_looked_for_once(name, ask, monkeypatch):
 def test_an_expert_and_its_regressor_share_the_layout_of_new_samples(name):
     X, y = data(name, n=120, missing=True)
     model = getattr(lokl, name)(two_views()).fit(X, y)._model
-    assert isinstance(model, Vote)
+    assert isinstance(model, ExpertVote)
     for expert, regressor in zip(model.experts, model.success.regressors, strict=True):
         assert expert.expansion.shares_layout_with(regressor)
 
