@@ -5,7 +5,7 @@ the same numbers; the training samples decide which is fastest.
 
 L1 distances are squared distances under another inner product, the *overlap*: the sum of the
 smaller of two absolute values over the columns in which both samples are on the same side of an
-origin. ``|x - z|_1 = |x|_1 + |z|_1 - 2 overlap(x, z)``, so L1 norms take the place of squared
+origin. ``|x - z|_1 = |x|_1 + |z|_1 - 2 overlap(x, z)``, so L1 norms replace squared
 norms, and nothing else changes. Each column becomes one column for each side on which there are
 samples, so that no entry is negative. The overlap is then a sum of minima, and zeros do not count.
 """
@@ -220,7 +220,7 @@ class Panels(Layout):
     """
 
     halves = True
-    # Whether overlaps take the place of inner products.
+    # Whether overlaps replace inner products.
     overlap: ClassVar[bool] = False
 
     @cached_property

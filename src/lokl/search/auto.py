@@ -426,7 +426,7 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     samples unlike all training samples are recognised. All views have the cost at which their mean
     Brier score is lowest.
 
-    Strings become indicators, numbers with few values also, and missing values are imputed.
+    Strings become indicators, and so may numbers with few values. Missing values are imputed.
     ``leaderboard_`` contains the scores of all candidates. With `methods`, `scoring` or a splitter
     `cv`, candidates are compared by folds instead.
 

@@ -37,7 +37,7 @@ from lokl.search.families import (
 )
 from lokl.search.results import LeaderboardRow
 from lokl.search.search import KernelSearchCV
-from lokl.solvers.machines import Fold
+from lokl.solvers.machines import Fold, restrict_folds
 
 # With more samples, the final SVMs have the hinge or epsilon-insensitive loss, and with even more,
 # one model for each region.
@@ -82,12 +82,7 @@ class AutoData:
 
     def take(self, rows: Array) -> "AutoData":
         """Return some of the samples, in the same folds; folds that become empty are dropped."""
-        folds = self.folds
-        if folds is not None:
-            position = np.full(self.n_samples, -1)
-            position[rows] = np.arange(len(rows))
-            parts = [tuple(position[r][position[r] >= 0] for r in fold) for fold in folds]
-            folds = [(train, test) for train, test in parts if len(train) and len(test)]
+        folds = None if self.folds is None else restrict_folds(rows, self.folds)
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], weight=weight, folds=folds)
 
@@ -158,7 +153,7 @@ class ExpertSearch:
     def run(self) -> Choice:
         """Return the chosen model, fitted to all samples that the deadline allows."""
         data = self.data
-        # Parts of the samples do not depend on the order in which they were given.
+        # Subsets are chosen by the contents of samples, so their order does not matter.
         order = content_order(data.X)
         coding = TargetCoding.of(data.y, self.classes)
         if len(order) > EXACT_ROWS:

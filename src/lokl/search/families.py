@@ -18,7 +18,7 @@ from lokl._arrays import Array, evenly_spaced, is_sparse
 from lokl._deadline import Deadline
 from lokl._threads import run_calls, single_threaded_blas, threads_for
 from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
-from lokl.solvers.machines import Fold
+from lokl.solvers.machines import Fold, restrict_folds
 from lokl.solvers.squared import squared_path
 
 logger = logging.getLogger("lokl")
@@ -301,12 +301,7 @@ class FamilyData:
 
     def take(self, rows: Array) -> "FamilyData":
         """Return some of the samples."""
-        folds = self.folds
-        if folds is not None:
-            position = np.full(self.n_samples, -1)
-            position[rows] = np.arange(len(rows))
-            kept = [tuple(position[r][position[r] >= 0] for r in fold) for fold in folds]
-            folds = [(train, test) for train, test in kept if len(train) and len(test)]
+        folds = None if self.folds is None else restrict_folds(rows, self.folds)
         blocks = {block: X[rows] for block, X in self.blocks.items()}
         return FamilyData(blocks, self.coding.take(rows), self.weight[rows], folds)
 
@@ -415,7 +410,7 @@ class FamilySearch:
     def run(self) -> tuple[FamilyData, list[FamilyScore]]:
         """Return the samples on which families were compared last, and their scores.
 
-        These are all samples, unless the deadline has passed before.
+        If the deadline allows, these are all samples.
         """
         part = self.data
         if part.n_samples > WIDTH_ROWS:

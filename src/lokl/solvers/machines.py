@@ -255,6 +255,15 @@ def mean_decisions(decisions: Iterable[tuple[Array, Array]], n_samples: int, n_t
     return total / np.maximum(times, 1)
 
 
+def restrict_folds(rows: Array, folds: Iterable[Fold]) -> list[Fold]:
+    """Restrict folds of all samples to some of them; folds with an empty side are dropped."""
+    inside = [
+        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
+        for train, test in folds
+    ]
+    return [(train, test) for train, test in inside if len(train) and len(test)]
+
+
 def check_fold(train: Array, left_out: Array) -> None:
     """Raise ValueError if a fold leaves samples out and has none to train on."""
     if len(left_out) and not len(train):

@@ -36,7 +36,13 @@ from lokl.methods.trusted_vote.model import (
     TrustedVote,
 )
 from lokl.solvers import Solver
-from lokl.solvers.machines import Fold, folds_for, held_out_decisions, held_out_solutions
+from lokl.solvers.machines import (
+    Fold,
+    folds_for,
+    held_out_decisions,
+    held_out_solutions,
+    restrict_folds,
+)
 from lokl.solvers.squared import bordered_inverse, leave_one_out
 
 # Weighted fraction of training samples that count as less than fully familiar.
@@ -295,7 +301,7 @@ class _TrustedVote(KernelEstimator):
         if left_out is not None:
             decision = left_out
         elif folds:
-            inside = _restrict_folds(rows, folds)
+            inside = restrict_folds(rows, folds)
             decision = held_out_decisions(solver, gram, single.problems, inside, solution)
         n_neighbors = self.n_neighbors if self.novelty or self.local_temperature else 0
         # Neighbours are those of the kernel itself, even if low-rank features replace it.
@@ -416,15 +422,6 @@ def _held_out_pass(
                 neighbours.index[some] = nearest.index
                 neighbours.similarity[some] = nearest.similarity
     return contribution, neighbours
-
-
-def _restrict_folds(rows: Array, folds: Sequence[Fold]) -> list[Fold]:
-    """Restrict folds of all samples to some of them; folds with an empty side are dropped."""
-    inside = [
-        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
-        for train, test in folds
-    ]
-    return [(train, test) for train, test in inside if len(train) and len(test)]
 
 
 @settings
