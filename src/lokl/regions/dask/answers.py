@@ -103,8 +103,9 @@ def _call_on_blocks(model: Any, method: str, X: Any, client: Any) -> Any:
     else:
         node = graph.shared(model)
         if size > _LARGE_MODEL_BYTES:
-            # On every worker, so that it is not lost together with one of them.
-            node = cluster.client.scatter(model, broadcast=True, hash=False)
+            # Sent once instead of with every graph. Workers pass it on to each other when they need
+            # it; Dask's memory manager removes copies that no task waits for.
+            node = cluster.client.scatter(model, hash=False)
         results = [graph.task(_call_on_block)(node, method, empty, part) for part in blocks.parts]
     shape = (np.nan, *empty.shape[1:])
     parts = [array.from_delayed(result, shape, meta=empty) for result in results]
