@@ -98,7 +98,8 @@ def test_a_start_that_returns_to_zero_leaves_no_support(epsilon):
     dual = solver.solve(gram, constant, start)
     assert np.any(start)
     assert not dual.coef.any()
-    assert dual.intercept == 1.0
+    # Sums of kernel values leave rounding errors, which differ between processors.
+    assert dual.intercept == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("counts", [(16, 14), (21, 9), (7, 3)])
