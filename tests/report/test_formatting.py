@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from study_cases import like_a_study
 
 import lokl.report
+from lokl.explain.reliability import mean_interval, reliability
 from lokl.report import Interval, LeaderboardEntry, Report
 from lokl.report.figures import Axis, ramp
 from lokl.report.formatting import (
@@ -24,7 +25,6 @@ from lokl.report.formatting import (
     short,
     significant,
 )
-from lokl.report.reliability import mean_interval, reliability
 from lokl.report.sections import rank_by_interest, verdict
 from lokl.search import expected_calibration_error
 

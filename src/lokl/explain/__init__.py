@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lokl.explain.explanation import ViewContribution as ViewContribution
     from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
     from lokl.explain.linear_weights import feature_weights as feature_weights
+    from lokl.explain.reliability import RiskCoverage as RiskCoverage
+    from lokl.explain.reliability import risk_coverage as risk_coverage
     from lokl.explain.results import SummaryTable as SummaryTable
     from lokl.explain.similarity import KernelAlignment as KernelAlignment
     from lokl.explain.similarity import kernel_alignment as kernel_alignment

@@ -15,10 +15,10 @@ from lokl._arrays import Array
 from lokl._exports import need
 from lokl._files import replace_file
 from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation, class_codes
+from lokl.explain.reliability import reliability
 from lokl.report import figures, formatting, sections
 from lokl.report.content import Report, SampleMap
 from lokl.report.formatting import Formatter
-from lokl.report.reliability import reliability
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
 _SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")

@@ -10,6 +10,7 @@ import numpy as np
 from lokl._arrays import Array, evenly_spaced
 from lokl._text import shorten_list
 from lokl.explain.explanation import DISAGREE, Explanation, plain_value
+from lokl.explain.reliability import Reliability, mean_interval
 from lokl.explain.results import Interval
 from lokl.report import figures
 from lokl.report.content import LeaderboardEntry, Report, SampleMap
@@ -21,7 +22,6 @@ from lokl.report.formatting import (
     format_percent,
     format_probability,
 )
-from lokl.report.reliability import Reliability, mean_interval
 
 # Values farther from the best than this many times the median are not drawn to scale.
 _FAR = 4.0

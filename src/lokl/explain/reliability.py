@@ -1,16 +1,17 @@
 """Reliability of predictions: calibration, confusion, risk against coverage, missing views."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest, sem
 from sklearn.metrics import confusion_matrix
+from sklearn.utils import check_consistent_length
 
 from lokl._arrays import Array, evenly_spaced
 from lokl.explain.explanation import Explanation
 from lokl.explain.results import Interval
-from lokl.search import expected_calibration_error
+from lokl.search.calibration import expected_calibration_error
 
 # Bins of the calibration curve, bars of the histogram, points of the risk curve.
 _BINS, _BARS, _POINTS = 10, 20, 80
@@ -137,10 +138,59 @@ def reliability(explanation: Explanation) -> Reliability | None:
         confidence, ranking = explanation.predicted_probability[known], "by their probability"
         bars, _ = np.histogram(np.clip(confidence, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
         error = expected_calibration_error(truth, explanation.probabilities[known], classes=codes)
-        more |= {"calibration": _calibration(confidence, right), "error": error}
+        more |= {"calibration": calibration_bins(confidence, right), "error": error}
         more["stated"] = (bars / len(right)).tolist()
     risk, patterns = _risk(~right, confidence), _patterns(presence, right)
     return Reliability(len(right), mean_interval(right), ranking, *risk, patterns, **more)
+
+
+class RiskCoverage(NamedTuple):
+    """Risk of the most confident predictions.
+
+    Attributes
+    ----------
+    coverage : array of shape (n_samples,)
+        Share of the samples whose predictions are used, ``1 / n_samples`` to 1.
+    risk : array of shape (n_samples,)
+        Their mean loss.
+    """
+
+    coverage: Array
+    risk: Array
+
+
+def risk_coverage(loss: Any, confidence: Any) -> RiskCoverage:
+    """Return the risk of the most confident predictions, at every coverage.
+
+    A model that abstains from its least confident predictions has a coverage below 1. If the
+    confidence is useful, the risk decreases with the coverage.
+
+    Parameters
+    ----------
+    loss : array-like of shape (n_samples,)
+        Loss of each prediction: whether it is wrong, or its absolute error.
+    confidence : array-like of shape (n_samples,)
+        Any score that ranks predictions, such as the probability of the predicted class.
+
+    Returns
+    -------
+    curve : RiskCoverage
+        Arrays ``coverage`` and ``risk``.
+
+    Examples
+    --------
+    >>> from lokl.explain import risk_coverage
+    >>> wrong, probability = [False, True, False, False], [0.9, 0.6, 0.8, 0.7]
+    >>> risk_coverage(wrong, probability).risk.tolist()
+    [0.0, 0.0, 0.0, 0.25]
+    """
+    loss, confidence = np.asarray(loss), np.asarray(confidence, dtype=float)
+    check_consistent_length(loss, confidence)
+    if not np.isfinite(confidence).all():
+        raise ValueError("confidence must be finite; leave out samples without a confidence")
+    ranked = loss[np.argsort(-confidence, kind="stable")]
+    count = np.arange(1, len(loss) + 1)
+    return RiskCoverage(count / len(loss), np.cumsum(ranked) / count)
 
 
 def _risk(
@@ -164,11 +214,11 @@ def _risk(
         return [], []
     n, ranked = len(loss), loss[np.argsort(-confidence, kind="stable")]
     risk = [(share, mean_interval(ranked[: max(1, round(share * n))])) for share in _COVERAGES]
-    means = np.cumsum(ranked) / np.arange(1, n + 1)
-    return risk, [((k + 1) / n, float(means[k])) for k in evenly_spaced(n, _POINTS).tolist()]
+    points = np.column_stack(risk_coverage(loss, confidence))
+    return risk, [(float(x), float(y)) for x, y in points[evenly_spaced(n, _POINTS)]]
 
 
-def _calibration(stated: Array, right: Array) -> list[CalibrationBin]:
+def calibration_bins(stated: Array, right: Array) -> list[CalibrationBin]:
     """Group samples by probability, in the bins of the expected calibration error."""
     code = np.minimum((stated * _BINS).astype(int), _BINS - 1)
     bins = []
