@@ -1,6 +1,7 @@
 """Tables as text: aligned columns for terminals, and CSV."""
 
 import csv
+import difflib
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,6 +16,25 @@ def shorten_list(names: Sequence[Any], most: int = 5) -> str:
     """Return the first names, and the number of the others."""
     shown = ", ".join(map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def suggestion(name: str, known: Iterable[Any]) -> str:
+    """Return "; did you mean ...?" with the known names that resemble a name, or nothing.
+
+    Upper case, spaces and punctuation do not count.
+    """
+    plain = {plain_name(str(one)): str(one) for one in known}
+    wanted = plain_name(name)
+    close = difflib.get_close_matches(wanted, plain, n=2, cutoff=0.7)
+    if not close:
+        # The beginning of a longer name.
+        close = [one for one in plain if len(wanted) > 2 and one.startswith(wanted)][:2]
+    return f"; did you mean {' or '.join(plain[one] for one in close)}?" if close else ""
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case, without spaces and punctuation."""
+    return "".join(character for character in name.lower() if character.isalnum())
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -107,7 +107,22 @@ BAD = {
         "gone.csv",
     ),
 }
+WORDS = "id,lab,word\n" + "".join(f"P{k},{k * k},{'xyz'[k % 3]}\n" for k in range(30))
+# Misspelt names, and what is suggested instead.
+MISSPELT = {
+    "file": (["wrods.csv", "--target", "word"], "wrods.csv|words.csv"),
+    "data set": (["iriss"], "iriss|iris"),
+    "target": (["words.csv", "--target", "wrod"], "wrod|word|--target"),
+    "ids": (["words.csv", "--target", "word", "--on", "idd"], "idd|id?|--on"),
+    "groups": (["words.csv", "--target", "word", "--groups", "lap"], "lap|lab|--groups"),
+    "ids as target": (["words.csv", "--target", "id", "--on", "id"], "--target id|--on id"),
+    "class": (["iris", "--positive", "versicolour"], "versicolour|versicolor"),
+    "task": (["iris", "--task", "clasification"], "classification"),
+    "kind": (["words.csv", "--target", "word", "--kind", "lab=numerik"], "numerik|numeric"),
+    "column of a kind": (["words.csv", "--target", "word", "--kind", "labb=numeric"], "labb|lab?"),
+}
 ONLY_COMPARE = {
+    "misspelt candidate": ({}, ["iris", "--methods", "UNIFROM"], "'UNIFROM'|UNIFORM"),
     "too few samples": (
         {"t.csv": "a,y\n1,x\n5,z\n2,x\n7,z\n"},
         ["t.csv", "--target", "y"],
@@ -146,6 +161,22 @@ def check_refused(tmp_path, monkeypatch, command, case):
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_line(tmp_path, monkeypatch, command, name):
     check_refused(tmp_path, monkeypatch, command, BAD[name])
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+@pytest.mark.parametrize("name", MISSPELT)
+def test_names_that_resemble_a_wrong_one_are_suggested(tmp_path, monkeypatch, command, name):
+    """Also if the output cannot be written: input is checked first."""
+    arguments, told = MISSPELT[name]
+    case = {"words.csv": WORDS, "out": ""}, [*arguments, "-o", "out/below"], told
+    check_refused(tmp_path, monkeypatch, command, case)
+
+
+def test_a_misspelt_method_is_told_before_tables_are_read(tmp_path):
+    done = run("fit", tmp_path / "no.csv", "--method", "uniformm")
+    assert done.exit_code == 2
+    assert "UNIFORM" in done.stderr
+    assert "no.csv" not in done.stderr
 
 
 @pytest.mark.parametrize("name", ONLY_COMPARE)
@@ -194,10 +225,14 @@ def test_places_that_cannot_be_written_are_told_before_the_work(tmp_path, comman
     if command == "explain":
         lokl.save(lokl.UniformMKLClassifier().fit([[0.0], [1.0]], [0, 1]), tmp_path / "m.lokl")
         arguments = [tmp_path / "m.lokl", paths["left"]]
-    done = run(command, *arguments, "-o", place)
-    assert done.exit_code == 2, done.output
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"lokl: {tmp_path / 'file'}")
+    missing = tmp_path / "no" / "below"
+    for output in (place, missing, place.parent if command == "compare" else tmp_path):
+        done = run(command, *arguments, "-o", output)
+        assert done.exit_code == 2, done.output
+        assert not missing.parent.exists()
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"lokl: {tmp_path}")
+        assert "folder" in line
 
 
 def lokl_process(*arguments, **settings):

@@ -138,6 +138,29 @@ def test_a_folder_of_other_settings_is_refused(done, options, words):
     assert words in line
 
 
+def test_a_comparison_with_other_settings_can_be_overwritten(tmp_path):
+    paths, out = write_tables(tmp_path), tmp_path / "run"
+    first = [*asked(paths), *QUICK, "--methods", "uniform mix,majority", "-o", out]
+    other = [*first[:-4], "--methods", "majority", "-o", out]
+    for arguments in (first, other):
+        done = run("compare", *arguments, *(["--overwrite"] if arguments is other else []))
+        assert done.exit_code == 0, done.output
+        (out / "notes.txt").touch()
+    # Only files of comparisons are replaced.
+    assert (out / "notes.txt").exists()
+    assert not (out / "model.lokl").exists()
+    assert set(pd.read_csv(out / "results.csv")["candidate"]) == {"majority class"}
+    # With the same settings there is nothing to replace.
+    cells = (out / "cells.jsonl").read_bytes()
+    assert run("compare", *other, "--overwrite").exit_code == 0
+    assert (out / "cells.jsonl").read_bytes() == cells
+    (out / "config.toml").write_text("damaged")
+    line = error(run("compare", *other))
+    assert "--overwrite" in line
+    assert "--output" in line
+    assert run("compare", *other, "--overwrite").exit_code == 0
+
+
 def test_a_folder_of_other_files_is_refused(done, tmp_path):
     _, paths, _ = done
     (tmp_path / "thesis.txt").touch()

@@ -32,7 +32,11 @@ def file(tmp_path):
 
 
 def test_a_missing_file(tmp_path):
-    check_error([tmp_path / "nowhere.csv"], tmp_path / "nowhere.csv", "lokl datasets list")
+    check_error([tmp_path / "nowhere.csv"], tmp_path / "nowhere.csv", "path")
+    (tmp_path / "blood.csv").touch()
+    check_error([tmp_path / "bloood.csv"], "bloood.csv", "did you mean blood.csv")
+    check_error([tmp_path / "none" / "blood.csv"], "blood.csv", "no folder", tmp_path / "none")
+    check_error(["digts_view"], "digts_view", "lokl datasets list")
 
 
 def test_a_name_that_is_nearly_that_of_a_data_set():

@@ -14,6 +14,7 @@ from lokl.cli.options import (
     FITTING,
     JOBS,
     TABLES,
+    flag,
     one_line_errors,
     option,
     output_path,
@@ -41,10 +42,17 @@ _LISTED = 4
     repeats=option(int, "Repeats of the cross-validation; 2 if not given."),
     **FITTING,
     output=output_path("Folder for all files; `run`, or that of config.toml, if not given."),
+    overwrite=flag("--overwrite", "Replace a comparison with other settings in OUTPUT."),
     as_json=AS_JSON,
 )
 def compare(
-    *, jobs: int, time_limit: float | None, output: Path | None, as_json: bool, **given: Any
+    *,
+    jobs: int,
+    time_limit: float | None,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Cross-validate models and baselines, and show the value of each view.
 
@@ -57,7 +65,7 @@ def compare(
         from lokl.study import Comparison
 
         settings, folder, _ = read_settings(**given)
-        comparison = Comparison(settings, output or folder or Path("run"))
+        comparison = Comparison(settings, output or folder or Path("run"), overwrite=overwrite)
         outputs = _run_comparison(comparison, jobs, time_limit)
     if as_json:
         print_json(outputs.to_dict())

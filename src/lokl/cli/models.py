@@ -59,10 +59,14 @@ def fit(
     with one_line_errors():
         from lokl._files import check_writable
         from lokl.persistence import info, save
+        from lokl.tables.learning import learn, method_named
 
-        check_writable(output)
+        if method is not None:
+            # Before any file is read.
+            method_named(method)
         settings, _, chosen = read_settings(**given)
         table = settings.read()
+        check_writable(output)
         print_notes(table.notes)
         if chosen is not None and method is None:
             from lokl.study.candidates import fit_candidate
@@ -72,8 +76,6 @@ def fit(
                 print_notes([f"{note}: --jobs has no effect"])
             model = fit_candidate(table, chosen, settings.seed, time_limit)
         else:
-            from lokl.tables.learning import learn
-
             # -1 is the default of the model, which its file omits.
             n_jobs, cost = None if jobs == -1 else jobs, 1.0 if cost is None else cost
             options: Any = {"time_limit": time_limit, "n_jobs": n_jobs}
@@ -193,12 +195,14 @@ def explain_sample(model: Any, table: Any, name: str) -> Any:
     -------
     explanation : SampleExplanation
     """
+    from lokl._text import suggestion
     from lokl.explain import explain, nearest_samples
     from lokl.explain.explanation import Neighbour
     from lokl.tables import TableError
 
     if name not in table.ids:
-        raise TableError(f"no sample {name!r}; the first are {', '.join(table.ids[:3])}")
+        hint = suggestion(name, table.ids) or f"; the first are {', '.join(table.ids[:3])}"
+        raise TableError(f"no sample {name!r}{hint}")
     row = table.ids.index(name)
     near = nearest_samples(model, table.frame, row, _NEIGHBOURS)
     rows = [k for k, _ in near]

@@ -205,7 +205,8 @@ def resumable(run: Any, unit: str, *errors: type[Exception]) -> Iterator[None]:
         why, code = "interrupted", 130
     except OSError as reason:
         why, code = f"cannot write to {run.folder}: {reason.strerror or reason}", 1
-    kept = f"{len(run.records)} {unit} are in {run.folder}"
+    # A comparison reads its records when it opens the folder.
+    kept = f"{len(getattr(run, 'records', ()))} {unit} are in {run.folder}"
     stop(f"{why}; {kept}, and the same command resumes from them", code)
 
 

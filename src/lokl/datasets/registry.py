@@ -1,11 +1,12 @@
 """Registry of the data sets that are available by name."""
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+
+from lokl._text import suggestion
 
 ALIASES = {"adult": "a9a", "gisette": "gisette_scale"}
 
@@ -89,10 +90,9 @@ def info(name: str) -> DatasetInfo:
     """
     record = RECORDS.get(ALIASES.get(name, name))
     if record is None:
-        close = difflib.get_close_matches(str(name), [*RECORDS, *ALIASES], n=3)
-        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        hint = suggestion(str(name), [*RECORDS, *ALIASES])
         raise ValueError(
-            f"unknown data set {name!r}; {hint}lokl.datasets.available() and "
+            f"unknown data set {name!r}{hint or ';'} lokl.datasets.available() and "
             "`lokl datasets list` show all names"
         )
     return record

@@ -26,6 +26,7 @@ from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
 from lokl._methods import METHODS, Method
+from lokl._text import plain_name, suggestion
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.search.columns import ColumnScaler
@@ -39,7 +40,6 @@ from lokl.tables.learning import (
     groups_of,
     names_of,
     places_in,
-    plain_name,
     preparation_for,
     target_of,
 )
@@ -494,7 +494,8 @@ def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[S
             return [_tuned(method)]
     known = dict.fromkeys([*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES])
     known |= dict.fromkeys(method.name for method in METHODS)
-    raise TableError(f"unknown candidate {name!r}; choose among {', '.join(known)}")
+    hint = suggestion(name, known) or f"; choose among {', '.join(known)}"
+    raise TableError(f"unknown candidate {name!r}{hint}")
 
 
 def fit_candidate(table: Table, name: str, seed: int, time_limit: float | None = None) -> Any:

@@ -37,6 +37,7 @@ from lokl.tables.learning import groups_of, target_of
 # Files in the folder of a comparison, besides its settings.
 CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
 MODEL, REPORT = "model.lokl", "report.html"
+FILES = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
 
 
 class CellRecords(Records):
@@ -117,7 +118,9 @@ class Comparison:
     settings : Settings
     folder : Path
         For records and results. A comparison with the same settings that is there is resumed. Other
-        files or other settings raise a `TableError`.
+        files raise a `TableError`, and so do other settings unless they are overwritten.
+    overwrite : bool, default=False
+        Whether a comparison with other settings in the folder is replaced by this one.
 
     Attributes
     ----------
@@ -125,41 +128,65 @@ class Comparison:
     experiment : Experiment
         Samples, splits and candidates that all cells share.
     records : CellRecords
-        Records of finished and failed cells.
+        Records of finished and failed cells, once the folder is open.
     """
 
-    def __init__(self, settings: Settings, folder: Path):
+    records: CellRecords
+
+    def __init__(self, settings: Settings, folder: Path, *, overwrite: bool = False):
         # Fail early if a library is missing that is needed after minutes of work.
         for module in ("skops.io", "jinja2"):
             need(module, "lokl compare")
         self.settings = settings
         self.folder = folder
-        self._check_folder()
-        check_writable(folder / CONFIG)
+        self._overwrite = overwrite
+        # The input first: a wrong column is reported whatever the folder contains.
         self.table: Table = settings.read()
         candidates = candidates_for(self.table, settings.methods)
         self._check_sizes()
         self.experiment = Experiment(self.table, candidates, settings)
-        self.records = CellRecords(self.folder / CELLS)
+        self._check_folder()
 
-    def _check_folder(self) -> None:
-        """Raise unless the folder is new, empty, or contains this comparison."""
-        config = self.folder / CONFIG
-        if not config.exists():
-            if self.folder.is_dir() and any(self.folder.iterdir()):
+    def _check_folder(self) -> bool:
+        """Return whether the folder contains another comparison, which may be overwritten.
+
+        Raise unless the folder is new, empty, contains this comparison, or one to overwrite.
+        """
+        folder, config = self.folder, self.folder / CONFIG
+        if folder.exists() and not folder.is_dir():
+            raise TableError(f"{folder} is a file; name a folder with --output")
+        if not folder.exists():
+            check_writable(folder)
+        elif config.exists():
+            difference = self._difference_from(config)
+            if difference and not self._overwrite:
                 raise TableError(
-                    f"{self.folder} contains other files; name a new folder with --output"
+                    f"{folder} contains {difference}; add --overwrite to replace it, or name "
+                    "another folder with --output"
                 )
-            return
-        there = load_settings(str(config)).identity
+            check_writable(config)
+            return bool(difference)
+        elif any(folder.iterdir()):
+            raise TableError(f"{folder} contains other files; name a new folder with --output")
+        else:
+            check_writable(config)
+        return False
+
+    def _difference_from(self, config: Path) -> str:
+        """Return how the comparison of a settings file differs from this one, if it does."""
+        state = "a finished" if (self.folder / REPORT).exists() else "an unfinished"
+        try:
+            there = load_settings(str(config)).identity
+        except TableError as reason:
+            return f"{state} comparison whose settings cannot be read ({reason})"
         for name, value in self.settings.stored().identity.items():
             if there.get(name) != value:
                 shown = [shortened(repr(one), 60) for one in (there.get(name), value)]
-                raise TableError(
-                    f"{self.folder} contains a comparison with other settings ({name}: {shown[0]} "
-                    f"there, {shown[1]} here); name another folder with --output, or remove this "
-                    "one"
+                return (
+                    f"{state} comparison with other settings ({name}: {shown[0]} there, {shown[1]} "
+                    "here)"
                 )
+        return ""
 
     def _check_sizes(self) -> None:
         """Raise if there are too few samples, groups, folds or repeats to compare anything."""
@@ -196,12 +223,13 @@ class Comparison:
         """Keep other runs out of the folder; a run without any record leaves nothing behind."""
         config = self.folder / CONFIG
         with open_run_folder(self.folder):
+            # Checked again: a run that has just ended may have written here.
+            if config.exists() and self._check_folder():
+                for name in (*FILES, CELLS):
+                    (self.folder / name).unlink(missing_ok=True)
             new = not config.exists()
             if new:
                 replace_file(config, self.settings.stored().to_toml(self.folder).encode())
-            else:
-                # Again: a run that has just ended may have written here.
-                self._check_folder()
             self.records = CellRecords(self.folder / CELLS)
             try:
                 yield
@@ -264,8 +292,7 @@ class Comparison:
         replace_file(folder / RESULTS, results_csv(results).encode())
         replace_file(folder / CONFIG, self.settings.stored(stored).to_toml(folder).encode())
         write(study_report(results, self.settings, found, model, folder), folder / REPORT)
-        names = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
-        files = {name: folder / name for name in names if (folder / name).exists()}
+        files = {name: folder / name for name in FILES if (folder / name).exists()}
         return StudyOutputs(results, found, files)
 
     def _final_model(self, name: str) -> Any:

@@ -127,6 +127,7 @@ def _write_tables(
     for view, columns in views.items():
         table = pandas.DataFrame(X[:, columns], index=ids).round(4).dropna(how="all")
         tables[view] = table.rename(columns=lambda k, view=view: f"{view}{k + 1}")
+    folder.mkdir(parents=True, exist_ok=True)
     for stem, table in tables.items():
         replace_file(folder / f"{stem}.csv", table.to_csv(lineterminator="\n").encode())
     truth, *files = (str(folder / f"{stem}.csv") for stem in tables)

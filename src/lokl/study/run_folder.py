@@ -25,6 +25,7 @@ import joblib
 
 from lokl._deadline import Deadline
 from lokl._exports import need
+from lokl._files import missing_folder
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 
@@ -98,7 +99,7 @@ def _lock(stream: FileIO, *, wait: bool) -> None:
 
 @contextmanager
 def open_run_folder(folder: Path, *, lock: bool = True) -> Iterator[None]:
-    """Create a folder if necessary and keep other runs out of it.
+    """Create a folder if necessary, but no folder above it, and keep other runs out of it.
 
     A folder that was created here and is empty in the end is removed.
 
@@ -117,7 +118,9 @@ def open_run_folder(folder: Path, *, lock: bool = True) -> Iterator[None]:
     """
     created = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.absolute().parent.is_dir():
+            raise missing_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as reason:

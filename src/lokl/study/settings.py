@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from lokl import __version__
+from lokl._text import suggestion
 from lokl.tables import Table, TableError, read_table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -206,7 +207,8 @@ def load_settings(path: str) -> StoredSettings:
     for section, names in _SECTIONS.items():
         unknown = [name for name in content.get(section, {}) if name not in names]
         if unknown:
-            raise TableError(f"{path}: unknown setting {unknown[0]} in [{section}]")
+            hint = suggestion(unknown[0], names)
+            raise TableError(f"{path}: unknown setting {unknown[0]} in [{section}]{hint}")
         values.update(content.get(section, {}))
     if not values.get("files"):
         raise TableError(f"{path} names no files: write files = [...] under [data]")

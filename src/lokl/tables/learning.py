@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from lokl import methods
 from lokl._methods import METHODS, Method
+from lokl._text import plain_name, suggestion
 from lokl.kernels import RBF, Kernel, Laplacian, per_view, standard
 from lokl.search import calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
@@ -141,11 +142,7 @@ def estimator_class(method: str, is_regression: bool) -> Any:
     TableError
         The method is unknown, or has no regressor.
     """
-    wanted = plain_name(method)
-    spec = next((spec for spec in METHODS if wanted in names_of(spec)), None)
-    if spec is None:
-        known = ", ".join(spec.name for spec in METHODS)
-        raise TableError(f"unknown method {method!r}; use one of {known}")
+    spec = method_named(method)
     if not is_regression:
         return getattr(methods, spec.classifier)
     if spec.regressor is None:
@@ -154,11 +151,16 @@ def estimator_class(method: str, is_regression: bool) -> Any:
     return getattr(methods, spec.regressor)
 
 
+def method_named(name: str) -> Method:
+    """Return the method with a name, or raise a `TableError` that suggests one."""
+    spec = next((spec for spec in METHODS if plain_name(name) in names_of(spec)), None)
+    if spec is None:
+        known = [spec.name for spec in METHODS]
+        hint = suggestion(name, known) or f"; use one of {', '.join(known)}"
+        raise TableError(f"unknown method {name!r}{hint}")
+    return spec
+
+
 def names_of(method: Method) -> set[str]:
     """Return all names of a method, in the form of :func:`plain_name`."""
     return {plain_name(name) for name in (method.name, method.stem, *method.classes)}
-
-
-def plain_name(name: str) -> str:
-    """Return a name in lower case, without spaces and punctuation."""
-    return "".join(character for character in name.lower() if character.isalnum())

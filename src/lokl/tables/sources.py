@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lokl._frames import need_pandas
-from lokl._text import shorten_list
+from lokl._text import shorten_list, suggestion
 from lokl.datasets import load
 from lokl.datasets.readers import (
     as_numbers,
@@ -72,8 +72,9 @@ class TableSource:
     def require(self, column: str, option: str) -> str:
         """Return the name of a column, or raise `TableError` if the column does not exist."""
         if column not in self.frame.columns:
-            has = shorten_list(self.frame.columns)
-            raise TableError(f"{self.label} has no column {column}; it has {has} (see {option})")
+            known = self.frame.columns
+            hint = suggestion(column, known) or f"; it has {shorten_list(known)}"
+            raise TableError(f"{self.label} has no column {column}{hint} (see {option})")
         return column
 
 
@@ -131,12 +132,21 @@ def _data_set(name: str) -> TableSource:
     try:
         bunch = load(name)
     except ValueError as reason:
-        raise TableError(f"there is no file {name}; {reason}") from reason
+        raise TableError(f"there is no file {name}{_file_hint(name) or f'; {reason}'}") from reason
     frame = dense_frame(name, bunch.data, bunch.get("feature_names"))
     columns, target, labels = list(frame.columns), bunch.target, bunch.get("target_names")
     frame["target"] = target if labels is None else np.asarray(labels)[target]
     views = {view: columns[part] for view, part in bunch.get("views", {}).items()}
     return TableSource(name, name, frame, target="target", views=views)
+
+
+def _file_hint(name: str) -> str:
+    """Return a suggestion of a file in the same folder; nothing if it may be another data set."""
+    path = Path(name).expanduser()
+    if not path.parent.is_dir():
+        return f"; there is no folder {path.parent}"
+    hint = suggestion(path.name, (other.name for other in path.parent.iterdir()))
+    return hint or ("; check its path" if len(path.parts) > 1 or path.suffix else "")
 
 
 def read_column(source: TableSource, column: str, kind: str | None = None) -> tuple[str, Any]:
@@ -155,7 +165,8 @@ def read_column(source: TableSource, column: str, kind: str | None = None) -> tu
     """
     values = source.frame[column]
     if kind is not None and kind not in KINDS:
-        raise TableError(f"column {column}: unknown kind {kind!r}; use one of {', '.join(KINDS)}")
+        hint = suggestion(kind, KINDS) or f"; use one of {', '.join(KINDS)}"
+        raise TableError(f"column {column}: unknown kind {kind!r}{hint}")
     numbers, words = as_numbers(values)
     if kind is None:
         share = 1 - len(words) / max(values.notna().sum(), 1)

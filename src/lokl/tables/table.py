@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lokl._frames import need_pandas
-from lokl._text import shorten_list
+from lokl._text import shorten_list, suggestion
 from lokl.search.columns import MAX_CATEGORIES
 from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
 from lokl.tables.preparation import REGRESSION, TablePreparation
@@ -143,6 +143,11 @@ def read_table(
     TableError
         One line that names the file, the row and the column, and a remedy.
     """
+    if target is not None and target == on:
+        raise TableError(
+            f"--target {target} and --on {on} name the same column; --on has the ids, --target "
+            "the values to predict"
+        )
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = _read_files(sources, options)
     own_target = read[0].target if len(read) == 1 else None
@@ -356,9 +361,8 @@ def _join_features(
         sizes[table.label] = TableSize(rows, columns, float(frame.isna().to_numpy().mean()))
     unknown = [column for column in kinds if column not in inferred]
     if unknown:
-        raise TableError(
-            f"no column {unknown[0]}, whose kind is given; there are {shorten_list(list(inferred))}"
-        )
+        hint = suggestion(unknown[0], inferred) or f"; there are {shorten_list(list(inferred))}"
+        raise TableError(f"no column {unknown[0]}, whose kind is given{hint} (see --kind)")
     if patterns and len(tables) > 1:
         raise TableError("--view divides one file, but each of several files is a view already")
     views = {name: list(frame.columns) for name, frame in frames.items()}
@@ -521,7 +525,8 @@ def _infer_task(name: str, values: Any, task: str | None) -> str:
             "rows; a model needs two different values"
         )
     if task not in (None, *TASKS):
-        raise TableError(f"unknown task {task!r}; use one of {', '.join(TASKS)}")
+        hint = suggestion(task, TASKS) or f"; use one of {', '.join(TASKS)}"
+        raise TableError(f"unknown task {task!r}{hint}")
     numeric = values.dtype.kind in "iuf"
     if task == REGRESSION and not numeric:
         raise TableError(
@@ -544,10 +549,8 @@ def _one_versus_rest(values: Any, positive: str | None) -> Any:
     """Return a target of two classes: `positive` and "not" that one; two classes stay."""
     names = set(values.map(str))
     if positive is not None and positive not in names:
-        has = shorten_list(sorted(names), 8)
-        raise TableError(
-            f"--positive {positive}: target {values.name} has no such class; it has {has}"
-        )
+        hint = suggestion(positive, names) or f"; it has {shorten_list(sorted(names), 8)}"
+        raise TableError(f"--positive {positive}: target {values.name} has no such class{hint}")
     return values if len(names) == 2 else _merged(values, positive)
 
 
