@@ -1,5 +1,7 @@
 """Families of kernels: held-out decisions, equally good families, parts of many samples."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import LeaveOneOut
 
+from lokl import AutoMKLClassifier
 from lokl._deadline import Deadline
 from lokl.kernels import RBF, Polynomial
 from lokl.search import families
@@ -27,6 +30,7 @@ from lokl.search.families import (
     equally_good,
     families_of,
     given_families,
+    of_one_loss,
     spread_rows,
 )
 
@@ -140,6 +144,42 @@ def test_spread_rows_have_all_classes_in_proportion(seed, count):
     for label, total in zip(*np.unique(y, return_counts=True), strict=True):
         kept = int((y[rows] == label).sum())
         assert min(total, 2) <= kept <= max(2, total * count / len(y))
+
+
+def scales(n, seed=0):
+    """Return weights and distances on both sides of a balance, and where it tips; 0 is rare."""
+    X = np.random.RandomState(seed).randint(1, 6, size=(n, 4)).astype(float)
+    return X, np.sign(X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]).astype(int)
+
+
+@pytest.mark.parametrize("width_rows", [600, 200])
+def test_a_class_between_two_others_is_separated_by_the_squared_hinge(width_rows, monkeypatch):
+    monkeypatch.setattr(families, "WIDTH_ROWS", width_rows)
+    model = AutoMKLClassifier().fit(*scales(400))
+    assert model.best_estimator_[-1].loss == "squared_hinge"
+    assert model.best_score_ > 0.96
+    X, y = scales(400, seed=1)
+    assert model.score(X, y) > 0.96
+    assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == y).mean() > 0.96
+
+
+def test_noisy_classes_keep_the_squared_loss():
+    X, y = scales(150)
+    noisy = np.random.RandomState(0).permutation(y)
+    assert AutoMKLClassifier().fit(X, noisy).best_estimator_[-1].loss == "squared"
+
+
+def test_the_squared_hinge_must_be_better_than_all_squared_losses():
+    rng, weight = np.random.RandomState(0), np.ones(50)
+    losses = rng.uniform(size=50)
+    squared = [score_of(losses, weight), score_of(losses + 0.1, weight)]
+
+    def hinge(gain):
+        return replace(score_of(losses - gain, weight), svm_loss="squared_hinge")
+
+    slightly, much = hinge(rng.normal(0.01, 0.1, 50)), hinge(0.2)
+    assert of_one_loss([*squared, slightly], weight) == squared
+    assert of_one_loss([*squared, slightly, much], weight) == [slightly, much]
 
 
 def test_many_samples_are_compared_on_all_near_the_best_of_some(monkeypatch):

@@ -18,6 +18,7 @@ from lokl.solvers import (
     solve_svr,
     squared,
     squared_hinge,
+    squared_hinge_path,
     squared_loss,
     squared_path,
     squared_path_features,
@@ -130,6 +131,47 @@ def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
     assert np.float32 in kinds
     np.testing.assert_allclose(path.coef, exact.coef, atol=1e-7 * np.abs(exact.coef).max())
     np.testing.assert_allclose(path.loo, exact.loo, atol=1e-2)
+
+
+def hinge_case(seed, n=30):
+    """Return a kernel matrix, labels of three classes against the rest, and weights."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.where(np.arange(3) == rng.randint(3, size=n)[:, np.newaxis], 1.0, -1.0)
+    return RBF(0.5)(X), y, rng.choice([0.0, 1.0, 2.0], size=n)
+
+
+@given(seed=st.integers(0, 2**16))
+def test_squared_hinge_at_several_costs_equals_the_exact_solver(seed):
+    K, Y, weight = hinge_case(seed)
+    path = squared_hinge_path(K, Y, COSTS, weight)
+    for index, cost in enumerate(COSTS):
+        for task, y in enumerate(Y.T):
+            if not np.isfinite(path.coef[index, :, task]).all():
+                continue
+            exact = solve_svc(K, None, y, cost * weight, loss="squared_hinge", tol=1e-9)
+            atol = 1e-5 * np.abs(exact.coef).max()
+            np.testing.assert_allclose(path.coef[index, :, task], exact.coef, atol=atol)
+            np.testing.assert_allclose(path.intercept[index, task], exact.intercept, atol=1e-5)
+
+
+def test_leave_one_out_of_the_squared_hinge_equals_refits_with_the_same_support():
+    K, Y, _ = hinge_case(0)
+    path, n_equal = squared_hinge_path(K, Y[:, 0], [3.0]), 0
+    support = path.coef[0, :, 0] != 0
+    for j in range(len(K)):
+        without = np.where(np.arange(len(K)) == j, 0.0, 1.0)
+        refit = squared_hinge_path(K, Y[:, 0], [3.0], without)
+        if ((refit.coef[0, :, 0] != 0) == (support & (without > 0))).all():
+            n_equal += 1
+            decision = K[j] @ refit.coef[0] + refit.intercept[0]
+            np.testing.assert_allclose(path.loo[0, j], decision, atol=1e-8)
+    assert n_equal > len(K) / 2
+
+
+def test_one_class_has_no_squared_hinge_solution():
+    path = squared_hinge_path(np.eye(3), np.ones(3), [1.0])
+    assert np.isnan(path.coef).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -131,8 +131,8 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         "auto",
         anything('"auto", or list of str and estimators'),
         'Methods to try: names such as "UniformMKL", "SimpleMKL" or "TrustedVote", and estimators. '
-        '"auto" averages SVMs with the squared loss on the best kernels, and with several views '
-        "fits a trusted vote of one expert for each view.",
+        '"auto" averages SVMs with the squared loss or the squared hinge on the best kernels, and '
+        "with several views fits a trusted vote of one expert for each view.",
     )
     views_policy: str = setting(
         "all",
@@ -418,7 +418,9 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     L1 Laplacian, RBF, additive and linear kernels of differently scaled columns, at several widths
     and costs. All kernels whose Brier score is within two standard errors of the best form the
     model, an average of one SVM for each (:class:`ExpertAverageClassifier`). There are no folds, so
-    the same samples give the same model.
+    the same samples give the same model. The best kernels are also tried with the squared hinge, by
+    approximate leave-one-out decisions, and it is used if its Brier score is lower by more than
+    four standard errors, as for a class between two others.
 
     Several `views`: the model is a trusted vote (:class:`TrustedVoteClassifier`), which can say
     which view to believe for each sample. Every view has one kernel, an L1 Laplacian, or an RBF if

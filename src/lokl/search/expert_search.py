@@ -32,6 +32,7 @@ from lokl.search.families import (
     expert_families,
     families_of,
     given_families,
+    of_one_loss,
     solving_seconds,
     spread_rows,
 )
@@ -186,7 +187,7 @@ class ExpertSearch:
             n_errors = SAME if self._votes_on_classes and self.rule != "best" else 0.0
             chosen = [best_expert(group, family_data.weight, n_errors) for group in groups]
         else:
-            chosen = equally_good(scores, family_data.weight, SAME)
+            chosen = equally_good(of_one_loss(scores, family_data.weight), family_data.weight, SAME)
             chosen = chosen[:1] if self.rule == "best" else chosen
         return self._fit(family_data, scores, chosen)
 
@@ -302,7 +303,8 @@ class ExpertSearch:
             estimator = self._estimator("TrustedVote", loss="squared", C=common_cost(chosen))
         else:
             factors = [score.cost for score in chosen]
-            estimator = self._estimator("ExpertAverage", loss="squared", cost_factors=factors)
+            loss = chosen[0].svm_loss
+            estimator = self._estimator("ExpertAverage", loss=loss, cost_factors=factors)
         n_solved = len(chosen) * (_FITS_OF_A_VOTE if is_vote else 1)
         rows = self._affordable_rows(n_solved * seconds)
         model = self._model(chosen, estimator)
@@ -417,7 +419,7 @@ def _row(method: str, scores: Sequence[FamilyScore], data: FamilyData) -> Leader
     error = float(np.sqrt(data.weight @ (values - mean) ** 2) / total)
     return LeaderboardRow(
         method,
-        "; ".join(score.name for score in scores),
+        "; ".join(score.description for score in scores),
         scores[0].cost if len(scores) == 1 else None,
         mean,
         error,

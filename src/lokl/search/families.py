@@ -1,13 +1,18 @@
-"""Families of kernels, compared by exact leave-one-out decisions with the squared loss.
+"""Families of kernels, compared by leave-one-out decisions with the squared loss.
 
 A family is one form of kernel on one scaling of the columns of one view. One factorisation of a
-Gram matrix gives the leave-one-out decisions at all costs, so that a family is compared at several
-widths and costs without folds and without random numbers.
+Gram matrix gives the exact leave-one-out decisions at all costs, so that a family is compared at
+several widths and costs without folds and without random numbers.
+
+The squared loss also penalises decisions that are correct by more than the margin, so that classes
+between two others are not separated from both. The squared hinge does not. Its solution is the one
+of the squared loss on the samples inside the margin, which takes several factorisations for each
+cost. So it is tried on the best kernels only, and used if it is much better.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,7 +24,7 @@ from lokl._deadline import Deadline
 from lokl._threads import run_calls, single_threaded_blas, threads_for
 from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
 from lokl.solvers.machines import Fold, restrict_folds
-from lokl.solvers.squared import squared_path
+from lokl.solvers.squared import squared_hinge_path, squared_path
 
 logger = logging.getLogger("lokl")
 
@@ -31,16 +36,21 @@ _WIDTHS, _ADDITIVE_WIDTHS = (-8, -6, -4, -2, 0, 2), (-2, 0, 2)
 # Values of wider kernels are all nearly equal: no sample would be unfamiliar to them.
 _EXPERT_WIDTHS = (-2, 0, 2)
 # Costs and powers of widths next to the best ones, for many samples.
-_NEAR_COSTS, _NARROWER = (0.25, 1.0, 4.0), 2
+_NEAR_COSTS, _NEAR_HINGE_COSTS, _NARROWER = (0.25, 1.0, 4.0), (1.0, 4.0), 2
 # Families within so many standard errors of the best are equally good; with few samples, more are
 # compared on all samples.
 SAME, CLOSE = 2.0, 4.0
+# Costs of the first trial of the squared hinge, in units of the best with the squared loss, the
+# power of a wide kernel, and the lowest cost of a full comparison.
+_TRIAL_COSTS, _WIDE, _LEAST_HINGE_COST = (1.0, 16.0, 256.0), -4, 1.0
 # Families that are compared on all samples at most.
 _MOST_FAMILIES = 8
 # Columns of an additive kernel at most; with more it is nearly linear.
 _MOST_ADDITIVE = 200
 # Time of all costs by one eigendecomposition, in units of a solution by Cholesky factorisation.
 _OF_A_PATH = 6
+# Factorisations for one solution with the squared hinge.
+_STEPS_OF_A_HINGE = 3
 # Samples above which fewer families and widths are compared on all of them.
 _MANY_ROWS = 2_000
 # Factor that turns small differences of values into large ones of their sines.
@@ -214,6 +224,7 @@ class FamilyScore:
         Weighted mean losses of the kernel at all costs, on samples that have the view.
     n_solutions : int
         Solutions at one cost that take as long.
+    svm_loss : {"squared", "squared_hinge"}
     """
 
     family: KernelFamily
@@ -226,6 +237,17 @@ class FamilyScore:
     seconds: float
     path: Array
     n_solutions: int = 1
+    svm_loss: str = "squared"
+
+    @property
+    def description(self) -> str:
+        """Name of the kernel, and the loss if it is not the squared one."""
+        return self.name + (", squared hinge" if self.has_margin else "")
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether decisions beyond the margin have no loss."""
+        return self.svm_loss == "squared_hinge"
 
     @property
     def name(self) -> str:
@@ -261,6 +283,17 @@ def equally_good(
         if mean <= n_errors * np.sqrt(variance / total):
             near.append(score)
     return near
+
+
+def of_one_loss(
+    scores: Sequence[FamilyScore], weight: Array, n_errors: float = CLOSE
+) -> list[FamilyScore]:
+    """Return the families with the squared hinge if it is clearly better, otherwise the others."""
+    squared = [score for score in scores if not score.has_margin]
+    near = equally_good(scores, weight, n_errors)
+    if all(score.has_margin for score in near):
+        return [score for score in scores if score.has_margin]
+    return squared
 
 
 def best_expert(
@@ -305,27 +338,32 @@ class FamilyData:
         blocks = {block: X[rows] for block, X in self.blocks.items()}
         return FamilyData(blocks, self.coding.take(rows), self.weight[rows], folds)
 
-    def held_out(self, K: Array, costs: Sequence[float]) -> Array:
+    def held_out(self, K: Array, costs: Sequence[float], svm_loss: str = "squared") -> Array:
         """Return held-out decisions at all costs, (n_costs, n_samples, n_tasks).
 
-        Samples that are in no test fold get the decision of the solution on all samples.
+        They are 0 for samples that are in no test fold.
         """
         Y, weight = self.coding.targets, self.weight
+        solve = squared_path if svm_loss == "squared" else squared_hinge_path
         if self.folds is None:
-            return squared_path(K, Y, costs, weight).loo
+            return solve(K, Y, costs, weight).loo
         decisions = np.zeros((len(costs), *Y.shape))
         count = np.zeros(len(Y))
         for train, test in self.folds:
             if not (weight[train] > 0).any():
                 continue
-            path = squared_path(K[np.ix_(train, train)], Y[train], costs, weight[train])
+            path = solve(K[np.ix_(train, train)], Y[train], costs, weight[train])
             decisions[:, test] += np.matmul(K[np.ix_(test, train)], path.coef)
             decisions[:, test] += path.intercept[:, np.newaxis]
             count[test] += 1
         return np.asarray(decisions / np.maximum(count, 1)[:, np.newaxis])
 
     def evaluate(
-        self, family: KernelFamily, kernels: Sequence[tuple[float, Kernel]], costs: Sequence[float]
+        self,
+        family: KernelFamily,
+        kernels: Sequence[tuple[float, Kernel]],
+        costs: Sequence[float],
+        svm_loss: str = "squared",
     ) -> FamilyScore | None:
         """Return the best of some kernels and costs; None without a finite one.
 
@@ -343,10 +381,12 @@ class FamilyData:
             K = kernel.bind(samples, part.weight)(samples)
             if not np.isfinite(K).all():
                 continue
-            decisions = part.held_out(K, costs)
+            decisions = part.held_out(K, costs, svm_loss)
             each = [part.coding.losses(decision) for decision in decisions]
             means = np.average(each, axis=1, weights=part.weight)
-            index = int(np.argmin(means))
+            if np.isnan(means).all():
+                continue
+            index = int(np.nanargmin(means))
             if best is None or means[index] < best[0]:
                 best = float(means[index]), power, costs[index], kernel, decisions[index], means
         if best is None:
@@ -358,6 +398,11 @@ class FamilyData:
             decision = np.repeat(mean[np.newaxis], self.n_samples, axis=0)
             decision[present] = found
         losses = self.coding.losses(decision)
+        n_solutions = len(kernels) * len(costs)
+        if svm_loss == "squared_hinge":
+            n_solutions *= _STEPS_OF_A_HINGE * decision.shape[1]
+        elif len(costs) > len(_NEAR_COSTS):
+            n_solutions = _OF_A_PATH * len(kernels)
         return FamilyScore(
             family,
             kernel,
@@ -368,7 +413,8 @@ class FamilyData:
             float(np.average(losses, weights=weight)),
             time.monotonic() - started,
             means,
-            len(kernels) * (len(costs) if len(costs) <= len(_NEAR_COSTS) else _OF_A_PATH),
+            n_solutions,
+            svm_loss,
         )
 
 
@@ -415,17 +461,52 @@ class FamilySearch:
         part = self.data
         if part.n_samples > WIDTH_ROWS:
             part = part.take(spread_rows(part.coding, WIDTH_ROWS))
-        scores = self._evaluate(self.families, partial(self._at_all_widths, part))
+        views = [family.block.view for family in self.families]
+        scores = self._evaluate(
+            [partial(self._at_all_widths, part, family) for family in self.families],
+            required={views.index(view) for view in views},
+        )
+        scores += self._with_squared_hinge(part, scores)
         groups = self.by_view(scores)
         most = self._affordable(scores, part) // len(groups) if scores else 0
         if part is self.data or not most:
             return part, scores
-        close = {
-            score.family: score
-            for group in groups
-            for score in equally_good(group, part.weight, CLOSE)[:most]
-        }
-        return self.data, self._evaluate([*close], partial(self._near, part, close))
+        close = [s for group in groups for s in equally_good(group, part.weight, CLOSE)[:most]]
+        calls = [partial(self._near, part, score) for score in close]
+        views = [score.family.block.view for score in close]
+        return self.data, self._evaluate(calls, required={views.index(view) for view in views})
+
+    def _with_squared_hinge(
+        self, data: FamilyData, scores: Sequence[FamilyScore]
+    ) -> list[FamilyScore]:
+        """Return scores of the best families with the squared hinge, as far as it is better."""
+        if data.coding.codes is None or self.each_view or not scores:
+            return []
+        near = equally_good(scores, data.weight, SAME)
+        # Wide RBF kernels approximate polynomials of every degree.
+        smooth = [score for score in scores if score.family.form == "rbf"]
+        tried = list(dict.fromkeys([near[0], *sorted(smooth, key=lambda s: s.loss)[:1]]))
+        trials = self._evaluate([partial(self._trial, data, score) for score in tried])
+        if not of_one_loss([*trials, near[0]], data.weight, SAME)[0].has_margin:
+            return []
+        found = self._evaluate([self._with_hinge(data, score.family) for score in tried])
+        if not of_one_loss([*found, near[0]], data.weight)[0].has_margin:
+            return found
+        others = [score.family for score in near if score not in tried]
+        return found + self._evaluate([self._with_hinge(data, family) for family in others])
+
+    def _with_hinge(
+        self, data: FamilyData, family: KernelFamily
+    ) -> Callable[[], FamilyScore | None]:
+        return partial(self._at_all_widths, data, family, "squared_hinge")
+
+    def _trial(self, data: FamilyData, score: FamilyScore) -> FamilyScore | None:
+        """Evaluate a family with the squared hinge, at its best width and at a wide one."""
+        kernels = [(score.power, score.kernel)]
+        if _WIDE in score.family.powers:
+            kernels.append((_WIDE, self._kernels(data, score.family)(_WIDE)))
+        costs = [min(score.cost * factor, COSTS[-1]) for factor in _TRIAL_COSTS]
+        return data.evaluate(score.family, kernels, costs, "squared_hinge")
 
     def _affordable(self, scores: Sequence[FamilyScore], part: FamilyData) -> int:
         """Return how many families can be compared on all samples before the deadline."""
@@ -447,44 +528,45 @@ class FamilySearch:
         return [*groups.values()]
 
     def _evaluate(
-        self,
-        families: Sequence[KernelFamily],
-        evaluate: Callable[[KernelFamily], FamilyScore | None],
+        self, calls: Sequence[Callable[[], FamilyScore | None]], required: Collection[int] = ()
     ) -> list[FamilyScore]:
-        """Return the scores of families until the deadline, at least of the first of each view."""
-        views = [family.block.view for family in families]
-        first = {views.index(view) for view in views}
+        """Return the scores of families until the deadline, those of required calls always."""
 
         def unless_late(index: int) -> FamilyScore | None:
             with np.errstate(all="ignore"):
-                late = index not in first and self.deadline.passed
-                return None if late else evaluate(families[index])
+                late = index not in required and self.deadline.passed
+                return None if late else calls[index]()
 
         with single_threaded_blas():
-            calls = [partial(unless_late, index) for index in range(len(families))]
-            results = run_calls(calls, threads_for(self.n_jobs))
+            timed = [partial(unless_late, index) for index in range(len(calls))]
+            results = run_calls(timed, threads_for(self.n_jobs))
         scores = [score for score in results if score is not None]
         for score in scores:
-            logger.debug("%s, C=%g: %.5g", score.name, score.cost, score.loss)
+            logger.debug("%s, C=%g: %.5g", score.description, score.cost, score.loss)
         return scores
 
-    def _at_all_widths(self, data: FamilyData, family: KernelFamily) -> FamilyScore | None:
-        kernel_at = self._kernels(data, family)
-        return data.evaluate(family, [(p, kernel_at(p)) for p in family.powers], COSTS)
-
-    def _near(
-        self, part: FamilyData, on_part: Mapping[KernelFamily, FamilyScore], family: KernelFamily
+    def _at_all_widths(
+        self, data: FamilyData, family: KernelFamily, svm_loss: str = "squared"
     ) -> FamilyScore | None:
+        kernel_at = self._kernels(data, family)
+        is_hinge = svm_loss == "squared_hinge"
+        costs = [cost for cost in COSTS if cost >= _LEAST_HINGE_COST] if is_hinge else COSTS
+        return data.evaluate(family, [(p, kernel_at(p)) for p in family.powers], costs, svm_loss)
+
+    def _near(self, part: FamilyData, on_part: FamilyScore) -> FamilyScore | None:
         """Evaluate a family on all samples, near its best width and cost on some."""
-        score = on_part[family]
-        kernels = [(score.power, score.kernel)]
+        family, power = on_part.family, on_part.power
+        kernels = [(power, on_part.kernel)]
+        factors: Sequence[float] = _NEAR_COSTS
+        if on_part.has_margin:
+            factors = _NEAR_HINGE_COSTS
         # More samples can resolve a narrower kernel.
-        if len(family.powers) > len(_ADDITIVE_WIDTHS) and self.data.n_samples <= _MANY_ROWS:
-            power = score.power + _NARROWER
-            kernels.append((power, self._kernels(part, family)(power)))
-        found = self.data.evaluate(family, kernels, [score.cost * f for f in _NEAR_COSTS])
+        elif len(family.powers) > len(_ADDITIVE_WIDTHS) and self.data.n_samples <= _MANY_ROWS:
+            kernels.append((power + _NARROWER, self._kernels(part, family)(power + _NARROWER)))
+        costs = [on_part.cost * factor for factor in factors]
+        found = self.data.evaluate(family, kernels, costs, on_part.svm_loss)
         # The path at all costs is known on some samples only.
-        return None if found is None else replace(found, path=score.path)
+        return None if found is None else replace(found, path=on_part.path)
 
     @staticmethod
     def _kernels(data: FamilyData, family: KernelFamily) -> Callable[[float], Kernel]:

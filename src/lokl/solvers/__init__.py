@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lokl.solvers.solve import solve_svr as solve_svr
     from lokl.solvers.squared import Squared as Squared
     from lokl.solvers.squared import SquaredPath as SquaredPath
+    from lokl.solvers.squared import squared_hinge_path as squared_hinge_path
     from lokl.solvers.squared import squared_path as squared_path
     from lokl.solvers.squared import squared_path_features as squared_path_features
 

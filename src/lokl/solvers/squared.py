@@ -40,6 +40,8 @@ _ROUNDING = 16.0
 _BLOCK = 1024
 # Most features for which a matrix of their products is stored.
 _MOST_FEATURES = 5000
+# Most Newton steps of the squared hinge.
+_HINGE_STEPS = 25
 # Most steps of conjugate gradients by default; most landmarks of their preconditioner, the samples
 # for each, and the part of the diagonal that is added to the landmarks' matrix.
 _MOST_STEPS, _LANDMARKS, _SAMPLES_PER_LANDMARK, _JITTER = 1000, 1000, 8, 1e-6
@@ -99,6 +101,77 @@ def squared_path(
     (array([[1.]]), array([-1.,  1.,  3.]))
     """
     return _path_on_stored(K, *_checked(Y, costs, weight))
+
+
+def squared_hinge_path(
+    K: Array, Y: Array, costs: Array | Sequence[float], weight: Array | None = None
+) -> SquaredPath:
+    """Return the solutions with the squared hinge on one Gram matrix at several costs.
+
+    Newton steps: the solution with the squared loss on the samples with ``y f(x) < 1`` gives the
+    next such samples, until they do not change. The leave-one-out decisions are exact for the
+    squared loss on these samples, and approximate for the squared hinge, because leaving out a
+    sample may change them.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+    Y : array of shape (n_samples,) or (n_samples, n_targets)
+        1 and -1.
+    costs : sequence of float
+        Each solution starts from the one before; ascending costs need the fewest steps.
+    weight : array of shape (n_samples,), optional
+
+    Returns
+    -------
+    SquaredPath
+        NaN where the steps do not converge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import squared_hinge_path
+    >>> x = np.array([-9.0, -1.0, 1.0, 9.0])
+    >>> path = squared_hinge_path(np.outer(x, x), np.sign(x), [1e6])
+    >>> path.coef[0, :, 0].round(3), path.loo[0, :, 0].round(3)
+    (array([ 0. , -0.5,  0.5,  0. ]), array([-9., -9.,  9.,  9.]))
+    """
+    Y, costs, weight = _checked(Y, costs, weight)
+    path = SquaredPath(
+        costs,
+        np.full((len(costs), *Y.shape), np.nan),
+        np.full((len(costs), Y.shape[1]), np.nan),
+        np.full((len(costs), *Y.shape), np.nan),
+    )
+    for task, y in enumerate(Y.T):
+        active = weight > 0
+        for index, cost in enumerate(costs):
+            solution, active = _squared_hinge(K, y, cost, weight, active)
+            if solution is None:
+                active = weight > 0
+                continue
+            path.coef[index, :, task] = solution.coef[0, :, 0]
+            path.intercept[index, task] = solution.intercept[0, 0]
+            path.loo[index, :, task] = solution.loo[0, :, 0]
+    return path
+
+
+def _squared_hinge(
+    K: Array, y: Array, cost: float, weight: Array, active: Array
+) -> tuple[SquaredPath | None, Array]:
+    """Return the solution for one target, None without convergence, and its active samples."""
+    costs, targets = np.array([cost]), y[:, np.newaxis]
+    for _ in range(_HINGE_STEPS):
+        if len(np.unique(y[active])) < 2:
+            break
+        path = _path_on_stored(K, targets, costs, np.where(active, weight, 0.0))
+        slack = path.coef[0, :, 0] / np.where(active, cost * weight, 1.0)
+        margin = y * np.where(active, y - slack, path.loo[0, :, 0])
+        violating = (margin < 1.0) & (weight > 0)
+        if (violating == active).all():
+            return path, active
+        active = violating
+    return None, active
 
 
 def _path_on_stored(
