@@ -42,10 +42,11 @@ check: $(STAMP)test  ## run the quick tests, in about three minutes
 fuzz: $(STAMP)test  ## look for new failing cases for MINUTES (10)
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(ARGS)
 
-lint: $(STAMP)lint  ## check style, spelling and the direction of imports
+lint: $(STAMP)lint  ## check style, spelling, workflows and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
+	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/lint-imports
 
 types: $(STAMP)lint  ## check types

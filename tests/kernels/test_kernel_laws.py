@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 import lokl.kernels
-from lokl.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
+from lokl.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Matern, Polynomial
 
 every_kernel = pytest.mark.parametrize("case", CASES, ids=repr)
 seeds = st.integers(0, 2**16)
@@ -71,8 +71,10 @@ def test_sparse_equals_dense(case, seed, n):
     X, Z = samples(case.kind, n, seed), samples(case.kind, 3, seed + 1)
     bound = case.kernel.bind(sparse.csr_matrix(case.train))
     S = sparse.csr_matrix(X)
-    assert_allclose(bound(S), case.bound(X), rtol=1e-9, atol=1e-12)
-    assert_allclose(bound(S, sparse.csr_matrix(Z)), case.bound(X, Z), rtol=1e-9, atol=1e-12)
+    # A distance of equal samples is the root of a rounding error.
+    atol = 1e-7 if isinstance(case.kernel, Matern) else 1e-12
+    assert_allclose(bound(S), case.bound(X), rtol=1e-9, atol=atol)
+    assert_allclose(bound(S, sparse.csr_matrix(Z)), case.bound(X, Z), rtol=1e-9, atol=atol)
     assert_allclose(bound.diag(S), case.bound.diag(X), rtol=1e-9, atol=1e-12)
 
 

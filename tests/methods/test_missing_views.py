@@ -208,7 +208,7 @@ def test_a_partly_missing_view_names_sample_view_and_column(when):
 
 
 def test_a_partly_missing_view_names_the_column_of_a_frame():
-    partly = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    partly = pd.DataFrame(X, columns=["a", "b", "c", "d"], copy=True)
     partly.loc[7, "b"] = np.nan
     with pytest.raises(ValueError, match=r"sample 7 .* column 'b'; impute it"):
         UniformMKLClassifier(KERNELS).fit(partly, labels(X))
