@@ -18,6 +18,37 @@ STICKS_OUT = """
   .filter(([, room]) => room < 4)
 """
 
+# Of every axis above a column: its labels that overlap, and the dots of the column that do not lie
+# where the labels say, in pixels.
+AXES = """
+(() => {
+  const middle = (box) => (box.left + box.right) / 2;
+  const number = (text) => Number(text.replace("−", "-"));
+  const overlaps = [], off = [];
+  let dots = 0;
+  for (const head of document.querySelectorAll("th.strip")) {
+    const labels = [...head.querySelectorAll("b")]
+      .map((own) => [number(own.textContent), own.getBoundingClientRect()]);
+    if (!labels.length || !head.getClientRects().length) continue;
+    labels.forEach(([value, box], k) => {
+      if (k && box.left < labels[k - 1][1].right + 2) overlaps.push(value);
+    });
+    const [first, last] = [labels[0], labels[labels.length - 1]];
+    const per = (middle(last[1]) - middle(first[1])) / (last[0] - first[0]);
+    for (const row of head.closest("table").tBodies[0].rows) {
+      const cell = row.cells[head.cellIndex], dot = cell.querySelector(".at");
+      if (!dot || !cell.getClientRects().length) continue;
+      dots++;
+      const value = head.dataset.factor * Number(row.cells[head.cellIndex - 1].dataset.value);
+      const place = middle(dot.getBoundingClientRect()) - middle(first[1]);
+      const wrong = place - per * (value - first[0]);
+      if (Math.abs(wrong) > 1) off.push([row.cells[0].textContent.trim(), value, wrong]);
+    }
+  }
+  return [dots, overlaps, off];
+})()
+"""
+
 # The lowest contrast of all words, and who has it.
 CONTRAST = """
 (() => {

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser
-from looks import CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
+from looks import AXES, CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
 from report_cases import examples, explanation, report
 from study_cases import like_a_study
 
@@ -52,6 +52,34 @@ def test_every_kind_of_report_is_shown_without_complaint(browser, name, width):
     assert browser.see("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["study", "two-classes", "ten-views", "fitted", "regression"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_dots_lie_under_their_ticks(browser, name, width):
+    content = examples()[name]()
+    browser.open(render(content), width=width)
+    for choice in range(browser.count("input[name=score]") or 1):
+        if choice:
+            browser.click(f"input[name=score][value='{choice}']")
+        dots, overlaps, off = browser.see(AXES)
+        assert dots >= len(content.views)
+        assert overlaps == []
+        assert off == []
+
+
+def test_a_score_is_chosen_without_scripts(browser, study):
+    browser.open(study, scripts=False)
+    shown = visible(".board")
+    assert browser.see(shown) == 1
+    browser.click("input[name=score][value='3']")
+    assert browser.see(shown) == 1
+    assert browser.see(visible("[data-score='3']")) == 1
+    assert browser.text("[data-score='3'] caption").startswith(
+        "log loss, held out; lower is better"
+    )
+    first = "[data-score='3'] tbody tr th"
+    assert browser.text(first).startswith("trusted vote")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_words_can_be_read(browser, study, dark):
     browser.open(study, dark=dark)
@@ -69,7 +97,7 @@ def test_a_page_without_scripts_shows_everything_but_its_buttons(browser, study)
     browser.open(study, scripts=False)
     # The debugging protocol still looks; the page itself does nothing.
     assert browser.see("document.querySelectorAll('svg, table').length") == with_scripts
-    assert browser.see(visible("button, input")) == 0
+    assert browser.see(visible("button, input:not([name=score])")) == 0
     assert browser.see("document.getElementById('where-map').getBoundingClientRect().height") > 200
     assert browser.see("document.getElementById('trust-map').getBoundingClientRect().height") > 200
     assert "probability" in browser.text("#card-prediction")
@@ -78,7 +106,7 @@ def test_a_page_without_scripts_shows_everything_but_its_buttons(browser, study)
 def test_tables_are_sorted_by_a_click_and_by_a_key(browser, study):
     browser.open(study)
     first = "#leaderboard tbody tr th"
-    head = "#leaderboard thead th:nth-child(4)"
+    head = "#leaderboard thead th:nth-child(5)"
     browser.click(f"{head} button")
     assert browser.text(first).startswith("trusted vote")
     browser.click(f"{head} button")
@@ -189,13 +217,23 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
     is_quiet(browser)
 
 
+def test_the_confusion_matrix_is_large(browser, study):
+    browser.open(study, width=1200)
+    _, _, width, height = browser.box("#confusion td.right")
+    assert min(width, height) >= 60
+    # The leaderboard has the only interval of the accuracy.
+    assert " to " not in browser.text("#believe p")
+    # Dots of the calibration are samples of their own, which no line joins.
+    assert browser.count("#calibration polyline") == 0
+    assert browser.count("#calibration circle") == browser.count("#bins tbody tr")
+
+
 def test_a_step_of_the_calibration_selects_its_samples(browser, study):
     found = like_a_study().explanation
     sure = found.probabilities.max(axis=1)
     browser.open(study)
-    browser.see('document.querySelectorAll("details").forEach((own) => { own.open = true; })')
-    browser.click('button[data-select="from=0.7&to=0.8"]')
-    check_selected(browser, np.flatnonzero((sure >= 0.7) & (sure < 0.8)), "stated 70 to 80 %")
+    browser.click("#bins tr:nth-child(2) button")
+    check_selected(browser, np.flatnonzero((sure >= 0.8) & (sure < 0.9)), "stated 80 to 90 %")
 
 
 def test_a_box_around_symbols_selects_them(browser, study):
@@ -345,7 +383,7 @@ def test_tables_are_saved_as_files(browser, tmp_path, button):
     assert len(table) == rows[button] + 1
     assert len({len(row) for row in table}) == 1
     if button == "leaderboard":
-        assert table[1][:3] == ["trusted vote, 3 views", "0.953", "92.1 to 98.0"]
+        assert table[1][:3] == ["trusted vote, 3 views", "0.953", "92 to 98"]
     elif button == "views":
         assert table[1][0] == 'mrna "a", b'
     else:

@@ -90,7 +90,7 @@ def test_everything_is_on_the_page():
     words = Reader(render(content)).words
     for row in content.leaderboard:
         assert row.name in words
-    for told in (content.verdict, content.findings[0].code, content.command, "95.0 91.0 to 98.0"):
+    for told in (content.verdict, content.findings[0].code, content.command, "95 91 to 98"):
         assert told in words
 
 
@@ -213,7 +213,7 @@ def test_weights_that_are_equal_for_all_samples_have_no_map():
 def test_intervals_of_shares_end_at_a_hundred():
     content = like_a_study()
     board = [replace(content.leaderboard[0], score=Interval(0.97, 0.9, 1.04))]
-    assert "97.0 90.0 to 100.0" in Reader(render(replace(content, leaderboard=board))).words
+    assert "97 90 to 100" in Reader(render(replace(content, leaderboard=board))).words
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path):

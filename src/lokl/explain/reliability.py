@@ -1,6 +1,7 @@
 """Reliability of predictions: calibration, confusion, risk against coverage, missing views."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from lokl.explain.explanation import Explanation
 from lokl.explain.results import Interval
 from lokl.search.calibration import expected_calibration_error
 
-# Bins of the calibration curve, bars of the histogram, points of the risk curve.
-_BINS, _BARS, _POINTS = 10, 20, 80
+# Steps of probability, least number of samples in a bin of them, points of the risk curve.
+_STEPS, _LEAST, _POINTS = 20, 20, 80
 _COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.5)
 # Two-sided 95 % quantile of the normal distribution.
 _QUANTILE = 1.959964
@@ -94,8 +95,6 @@ class Reliability:
         Empty for regression and for models without probabilities.
     error : float or None
         Expected calibration error.
-    stated : list of float
-        Histogram of the probabilities of the predicted classes, as shares.
     confusion : array of shape (n_classes, n_classes)
         True classes in rows, predicted classes in columns; empty for regression.
     """
@@ -108,7 +107,6 @@ class Reliability:
     patterns: list[tuple[list[int], int, Interval]]
     calibration: list[CalibrationBin] = field(default_factory=list)
     error: float | None = None
-    stated: list[float] = field(default_factory=list)
     confusion: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
 
     @property
@@ -136,10 +134,8 @@ def reliability(explanation: Explanation) -> Reliability | None:
     ranking = "by the size of their decision"
     if explanation.probabilities is not None:
         confidence, ranking = explanation.predicted_probability[known], "by their probability"
-        bars, _ = np.histogram(np.clip(confidence, 0.0, 1.0), bins=_BARS, range=(0.0, 1.0))
         error = expected_calibration_error(truth, explanation.probabilities[known], classes=codes)
         more |= {"calibration": calibration_bins(confidence, right), "error": error}
-        more["stated"] = (bars / len(right)).tolist()
     risk, patterns = _risk(~right, confidence), _patterns(presence, right)
     return Reliability(len(right), mean_interval(right), ranking, *risk, patterns, **more)
 
@@ -219,13 +215,35 @@ def _risk(
 
 
 def calibration_bins(stated: Array, right: Array) -> list[CalibrationBin]:
-    """Group samples by probability, in the bins of the expected calibration error."""
-    code = np.minimum((stated * _BINS).astype(int), _BINS - 1)
+    """Group samples by probability; neighbouring steps are joined until a bin has 20 samples.
+
+    Parameters
+    ----------
+    stated : array of shape (n_samples,)
+        Probability of each predicted class.
+    right : bool array of shape (n_samples,)
+
+    Returns
+    -------
+    bins : list of CalibrationBin
+        From low to high probabilities. There are fewer than 20 samples in a bin only if it is the
+        only one.
+    """
+    code = np.minimum((stated * _STEPS).astype(int), _STEPS - 1)
+    counts, edges, n_samples = np.bincount(code, minlength=_STEPS), [_STEPS], 0
+    for step in reversed(range(_STEPS)):
+        n_samples += int(counts[step])
+        if n_samples >= _LEAST:
+            edges.append(step)
+            n_samples = 0
+    if n_samples:
+        # Samples that are left over join the lowest bin.
+        edges[max(len(edges) - 1, 1) :] = [int(code.min())]
     bins = []
-    for k in np.unique(code).tolist():
-        rows = code == k
+    for low, high in pairwise(sorted(edges)):
+        rows = (code >= low) & (code < high)
         share, mean = mean_interval(right[rows]), float(stated[rows].mean())
-        bins.append(CalibrationBin(k / _BINS, (k + 1) / _BINS, mean, share, int(rows.sum())))
+        bins.append(CalibrationBin(low / _STEPS, high / _STEPS, mean, share, int(rows.sum())))
     return bins
 
 

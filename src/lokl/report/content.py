@@ -1,5 +1,6 @@
 """Content of a report as plain data, independent of how it is drawn."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,23 +23,23 @@ class LeaderboardEntry:
         Time of one fit.
     support : float or None
         Share of the training samples that are support samples.
-    auroc : float or None
-        Area under the ROC curve, averaged over the classes.
     chosen, baseline : bool
     note : str
     behind : Interval or None
         Loss against the chosen model, paired by fold; negative if this model is better.
+    other_scores : dict of str to Interval
+        Other scores by name, such as "balanced accuracy", "AUROC", "log loss" or "sensitivity".
     """
 
     name: str
     score: Interval | None
     seconds: float
     support: float | None = None
-    auroc: float | None = None
     chosen: bool = False
     baseline: bool = False
     note: str = ""
     behind: Interval | None = None
+    other_scores: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def ahead(self) -> Interval | None:

@@ -18,6 +18,8 @@ from lokl.report.formatting import fixed
 
 # Shades of trust, colours of views, and steps of colour for values of a regression.
 LEVELS, COLOURS, STEPS = 10, 8, 8
+# Scores of the leaderboard that can be chosen.
+BOARDS = 12
 # Samples that are drawn at most.
 MOST_ROWS, MOST_SYMBOLS = 400, 1500
 # Outlines of symbols around the origin, one for each class in turn; the last one is for unknown
@@ -44,8 +46,6 @@ _RAMP = ("00224e", "35456c", "666970", "948e77", "c8b866", "fee838")
 _MAP_TALL, _TALLEST_ROW, _LINE = 480.0, 14.0, 15.0
 # Size of the map of samples, and room at its sides for half a symbol.
 MAP_WIDTH, _LOW, _HIGH, _ROOM = 480, 240.0, 420.0, 12.0
-# Width of the axis of a column of values.
-STRIP_WIDTH = 106
 
 
 def symbol(code: int) -> int:
@@ -68,8 +68,10 @@ class Axis:
     factor: float = 1.0
 
     @classmethod
-    def over(cls, values: Iterable[float], factor: float = 1.0, *, whole: bool = False) -> "Axis":
-        """Return an axis with at most five ticks that contains all values.
+    def over(
+        cls, values: Iterable[float], factor: float = 1.0, *, whole: bool = False, parts: int = 4
+    ) -> "Axis":
+        """Return an axis with about `parts` ticks that contains all values.
 
         Parameters
         ----------
@@ -78,13 +80,15 @@ class Axis:
         factor : float
         whole : bool
             Whether the axis ends at ticks.
+        parts : int
+            Number of steps, or one more if it ends at ticks.
         """
         known = [v for v in values if isfinite(v)] or [0.0, 1.0]
         low, high = min(known), max(known)
         if high - low <= 1e-9 * max(abs(low), abs(high)):
             margin = abs(low) / 2 or 0.5
             low, high = low - margin, high + margin
-        step = _round_up((high - low) / 4)
+        step = _round_up((high - low) / parts)
         if whole:
             low = min(low, step * floor(low / step + 1e-9))
             high = max(high, step * ceil(high / step - 1e-9))
@@ -117,9 +121,12 @@ def ramp(count: int) -> list[str]:
     return [f"#{bytes(rgb).hex()}" for rgb in mixed.T]
 
 
-def class_styles(n_classes: int) -> str:
-    """Return the CSS rules for the colours of classes, or of steps of a regression."""
-    return "".join(
+def styles(n_classes: int) -> str:
+    """Return CSS rules: colours of classes or steps of a regression, and the chosen board."""
+    boards = "".join(
+        f'#better:has(input[value="{k}"]:checked) .board[data-score="{k}"],' for k in range(BOARDS)
+    )
+    return f"{boards}.board:only-of-type{{display:block}}" + "".join(
         f"svg .c{k},.key.c{k}{{fill:{c}}}.swatch.c{k}{{background:{c}}}"
         for k, c in enumerate(ramp(n_classes or STEPS))
     )

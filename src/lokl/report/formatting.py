@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
-from math import floor, isfinite, log10
+from math import floor, inf, isfinite, log10
 from typing import Any
 
 import numpy as np
@@ -86,16 +86,46 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
+# Scores that are shares of samples, and scores of which lower values are better.
+_SHARES = ("accuracy", "sensitivity", "specificity", "precision", "recall")
+_LOSSES = ("loss", "error", "Brier")
+# Samples from which on a percentage has a decimal.
+_MANY = 200
+
+
 @dataclass(frozen=True)
 class Scale:
-    """Scores as percentages, or as they are, with decimals chosen by their intervals.
+    """Values as percentages, or as they are, with decimals chosen by their intervals.
 
     Attributes
     ----------
     percent : bool
+    whole : bool
+        Whether percentages have no decimals, because there are few samples.
+    low, high : float
+        Bounds of the values: intervals end there.
+    is_loss : bool
+        Whether lower values are better.
     """
 
     percent: bool = True
+    whole: bool = False
+    low: float = -inf
+    high: float = inf
+    is_loss: bool = False
+
+    @classmethod
+    def of_score(cls, name: str, *, percent: bool | None = None, n_samples: int = _MANY) -> "Scale":
+        """Return the scale of a score; by its name, it may be a share of samples, or a loss."""
+        is_loss = any(word in name for word in _LOSSES)
+        percent = any(word in name for word in _SHARES) if percent is None else percent
+        low = 0.0 if percent or is_loss or name == "AUROC" else -inf
+        return cls(percent, n_samples < _MANY, low, inf if is_loss else 1.0, is_loss)
+
+    @property
+    def differences(self) -> "Scale":
+        """Scale of differences between values."""
+        return Scale(self.percent, self.whole)
 
     @property
     def factor(self) -> float:
@@ -105,18 +135,21 @@ class Scale:
     def unit(self) -> str:
         return " %" if self.percent else ""
 
+    def bounded(self, value: Interval | None) -> Interval | None:
+        """Return a value whose interval ends at the bounds; None without a value."""
+        if value is None or not isfinite(value.mean):
+            return None
+        return Interval(value.mean, *np.clip(value[1:], self.low, self.high).tolist())
+
     def places(self, values: Iterable[Interval | None]) -> int:
         """Return the number of decimals that values of one column share."""
+        if self.percent:
+            return 0 if self.whole else 1
         known = [value for value in values if value is not None and isfinite(value.mean)]
         reaches = sorted(value.reach for value in known if value.reach > 0)
         if reaches:
-            middle = self.factor * reaches[len(reaches) // 2]
-            if not self.percent:
-                return decimals(middle)
-            return 0 if middle >= 10 else 1 if middle >= 0.05 else 2
-        if self.percent or not known:
-            return 1
-        return decimals(max(abs(value.mean) for value in known) / 30)
+            return decimals(reaches[len(reaches) // 2])
+        return decimals(max(abs(value.mean) for value in known) / 30) if known else 1
 
     def mean(self, value: Interval | None, places: int | None = None) -> str:
         """Return the mean alone; empty without a value."""
@@ -126,16 +159,18 @@ class Scale:
         return fixed(self.factor * value.mean, places)
 
     def limits(self, value: Interval | None, places: int | None = None) -> str:
-        """Return both limits of the interval; empty without an interval."""
+        """Return both limits of the interval; empty if they do not differ from the mean."""
+        value = self.bounded(value)
         if value is None or not isfinite(value.reach):
             return ""
         places = self.places([value]) if places is None else places
-        return " to ".join(fixed(self.factor * end, places) for end in (value.low, value.high))
+        shown = [fixed(self.factor * end, places) for end in value]
+        return "" if len(set(shown)) == 1 else f"{shown[1]} to {shown[2]}"
 
     def with_limits(self, value: Interval | None) -> str:
         """Return the mean with its unit and its 95 % interval."""
         limits = self.limits(value)
-        return self.mean(value) + self.unit + (f" ({limits}, 95 % interval)" if limits else "")
+        return self.mean(value) + self.unit + (f" ({limits})" if limits else "")
 
 
 @dataclass(frozen=True)
@@ -150,27 +185,33 @@ class Formatter:
         Scale of scores.
     value_places, contribution_places : int
         Decimals of targets and of contributions.
+    n_samples : int
+        Number of samples, for the decimals of percentages.
     """
 
     names: Mapping[Any, str]
     scale: Scale
     value_places: int = 2
     contribution_places: int = 2
+    n_samples: int = _MANY
 
     @classmethod
     def of(cls, report: Report) -> "Formatter":
         """Choose decimals by the spread of the values."""
-        scale = Scale(bool(report.classes) if report.percent is None else report.percent)
         explanation = report.explanation
+        n_samples = _MANY if explanation is None else len(explanation)
+        percent = bool(report.classes) if report.percent is None else report.percent
+        scale = Scale.of_score(report.score_name, percent=percent, n_samples=n_samples)
         if explanation is None or not len(explanation):
             return cls({}, scale)
         sizes = np.abs(explanation.contributions[np.isfinite(explanation.contributions)])
-        contribution = decimals(float(sizes.mean()) if sizes.size else 1.0)
+        places = {"contribution_places": decimals(float(sizes.mean()) if sizes.size else 1.0)}
         if explanation.classes is None:
-            spread = float(explanation.predictions.std())
-            return cls({}, scale, decimals(spread / 10), contribution)
-        names = dict(zip(explanation.classes.tolist(), report.classes, strict=True))
-        return cls(names, scale, contribution_places=contribution)
+            names, spread = {}, float(explanation.predictions.std())
+            places["value_places"] = decimals(spread / 10)
+        else:
+            names = dict(zip(explanation.classes.tolist(), report.classes, strict=True))
+        return cls(names, scale, n_samples=n_samples, **places)
 
     def outcome(self, value: Any) -> str:
         """Return the name of a class, or a target; empty if it is unknown."""

@@ -43,11 +43,12 @@ class Column:
     values : iterable of Interval or None
     scale : Scale
     near_best : bool
-        Whether a few values far below the others may lie outside, so as not to squeeze the rest.
-    bounds : (float, float)
-        Ends of intervals outside are moved to them.
+        Whether a few values far worse than the others may lie outside, so as not to squeeze the
+        rest.
     mark : float
         Position of a thin line on the axis to compare values with; NaN for none.
+    parts : int
+        Ticks are at most one more.
     """
 
     def __init__(
@@ -56,23 +57,18 @@ class Column:
         scale: Scale,
         *,
         near_best: bool = False,
-        bounds: tuple[float, float] = (-inf, inf),
         mark: float = nan,
+        parts: int = 3,
     ):
-        self.scale, self.bounds, self.mark = scale, bounds, mark
-        self.values = [value for value in map(self.shown, values) if value is not None]
+        self.scale, self.mark = scale, mark
+        self.values = [value for value in map(scale.bounded, values) if value is not None]
         ends = [end for value in self.values for end in value]
         if near_best and self.values:
-            lowest = _lowest_drawn(self.values)
-            ends = [max(end, lowest) for end in ends]
+            sign = -1.0 if scale.is_loss else 1.0
+            worst = _worst_drawn(self.values, sign)
+            ends = [end for end in ends if sign * end >= worst]
         self.places = scale.places(self.values)
-        self.axis = Axis.over([*ends, mark], scale.factor)
-
-    def shown(self, value: Interval | None) -> Interval | None:
-        """Return a value with an interval that ends at the bounds; None without a value."""
-        if value is None or not isfinite(value.mean):
-            return None
-        return Interval(value.mean, *np.clip(value[1:], *self.bounds).tolist())
+        self.axis = Axis.over([*ends, mark], scale.factor, whole=True, parts=parts)
 
     def mean(self, value: Interval | None) -> str:
         """Return the mean as text; empty without a value."""
@@ -80,29 +76,26 @@ class Column:
 
     def limits(self, value: Interval | None) -> str:
         """Return the limits as text; empty without an interval."""
-        return self.scale.limits(self.shown(value), self.places)
+        return self.scale.limits(value, self.places)
 
     def x(self, value: float) -> float:
-        """Return the position of a value on a figure of the width ``STRIP_WIDTH``."""
-        return round(figures.STRIP_WIDTH * self.axis.share(value), 1)
+        """Return the position of a value on the axis in percent."""
+        return round(100 * self.axis.share(value), 2)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Position and label of each tick; every second label is empty if they would overlap."""
-        labels = self.axis.labels
-        every = 1 if sum(len(label) + 1 for _, label in labels) <= _STRIP_CHARACTERS else 2
-        return [
-            (self.x(tick), "" if k % every else label) for k, (tick, label) in enumerate(labels)
-        ]
+        """Position and label of each tick."""
+        return [(self.x(tick), label) for tick, label in self.axis.labels]
 
 
-def _lowest_drawn(values: Sequence[Interval]) -> float:
-    """Return the lower end of an axis that has room for most values."""
-    best = max(value.mean for value in values)
-    lows = [value.low if isfinite(value.low) else value.mean for value in values]
-    far = _FAR * sorted(best - low for low in lows)[len(lows) // 2] or inf
-    pairs = zip(values, lows, strict=True)
-    return min(low for value, low in pairs if best - value.mean <= far)
+def _worst_drawn(values: Sequence[Interval], sign: float) -> float:
+    """Return the worst end of an axis that has room for most values; higher is better."""
+    means = [sign * value.mean for value in values]
+    pairs = zip(values, means, strict=True)
+    ends = [min(mean, *(sign * e for e in v[1:] if isfinite(e)), mean) for v, mean in pairs]
+    best = max(means)
+    far = _FAR * sorted(best - end for end in ends)[len(ends) // 2] or inf
+    return min(end for end, mean in zip(ends, means, strict=True) if best - mean <= far)
 
 
 def chosen_row(report: Report) -> LeaderboardEntry | None:
@@ -116,63 +109,103 @@ def best_baseline(report: Report) -> LeaderboardEntry | None:
     return max(known, key=lambda row: row.score.mean if row.score else 0.0, default=None)
 
 
-def _score_options(report: Report, scale: Scale) -> dict[str, Any]:
-    """Return the bounds of scores, and the score of the chosen model, for columns of scores."""
-    chosen = chosen_row(report)
-    mark = nan if chosen is None or chosen.score is None else chosen.score.mean
-    return {"bounds": (0.0, 1.0) if scale.percent else (-inf, inf), "mark": mark}
-
-
 def leaderboard_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
-    """Return the columns of the leaderboard; None without models.
+    """Return a board for each score; None without models.
 
     Returns
     -------
     section : dict or None
-        "score" and "ahead" (gain against the chosen model, None without comparisons) are a Column
-        each, "ranked" and "supported" are whether some model has an AUROC or support samples.
+        "boards": each with the "name" of its score, its Column as "values", and "rows" of
+        (LeaderboardEntry, Interval or None), best first. "ahead" is the Column of gains against the
+        chosen model, None without comparisons; "supported", whether some model has support samples.
     """
     rows, scale = report.leaderboard, formatter.scale
     if not rows:
         return None
-    options = _score_options(report, scale)
-    ahead = Column([row.ahead for row in rows], scale, near_best=True, mark=0.0)
+    ahead = Column([row.ahead for row in rows], scale.differences)
+    names = list(dict.fromkeys(name for row in rows for name in row.other_scores))[
+        : figures.BOARDS - 1
+    ]
+    boards = [_board(report.score_name, [(row, row.score) for row in rows], scale)]
+    for name in names:
+        own = Scale.of_score(name, n_samples=formatter.n_samples)
+        boards.append(_board(name, [(row, row.other_scores.get(name)) for row in rows], own))
     return {
-        "score": Column([row.score for row in rows], scale, near_best=True, **options),
+        "boards": boards,
         "ahead": ahead if ahead.values else None,
-        "ranked": any(row.auroc is not None for row in rows),
         "supported": any(row.support is not None for row in rows),
     }
 
 
+def _board(
+    name: str, rows: list[tuple[LeaderboardEntry, Interval | None]], scale: Scale
+) -> dict[str, Any]:
+    """Return the board of one score; rows without it come last."""
+    sign = 1.0 if scale.is_loss else -1.0
+    ranked = sorted(rows, key=lambda row: inf if row[1] is None else sign * row[1].mean)
+    chosen = [value.mean for row, value in rows if row.chosen and value is not None]
+    column = Column(
+        [value for _, value in rows], scale, near_best=True, mark=(chosen or [nan])[0], parts=6
+    )
+    return {"name": name, "values": column, "rows": ranked}
+
+
 def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None:
-    """Return the columns of the value of views: alone, in the model, when removed, in sets.
+    """Return the columns of the value of views, and the scores of sets of views.
 
     Returns
     -------
     section : dict or None
-        "alone", "contribution", "loss" and "sets" are a Column each; "sizes" are mean absolute
-        contributions (Interval) and "shares" mean trust or weight, by view. None without views.
+        "alone" and "loss", or "contribution" without these, and "sets" are a Column each; None
+        without values. "sizes" are mean absolute contributions (Interval) and "shares" mean trust
+        or weight by view. "decisive" has the number of samples for which a view is decisive, and
+        what they have in common; empty if unknown. "subsets" are in the order of their scores.
+        None without views.
     """
     views, scale, explanation = report.views, formatter.scale, report.explanation
     if not views:
         return None
-    options = _score_options(report, scale)
+    chosen = chosen_row(report)
+    mark = nan if chosen is None or chosen.score is None else chosen.score.mean
     sizes, shares = [Interval(nan)] * len(views), [nan] * len(views)
+    decisive: list[tuple[int, str]] = []
     if explanation is not None:
         rows = list(enumerate(explanation.presence.T))
         sizes = [mean_interval(np.abs(explanation.contributions[has, k])) for k, has in rows]
         trust = explanation.trust_or_weights
         if trust is not None:
             shares = [mean_interval(trust[has, k]).mean for k, has in rows]
+        if explanation.decisive is not None and len(views) > 1:
+            decisive = [_common_class(report, own) for own in explanation.decisive.T]
+    columns: dict[str, Column | None] = {
+        "alone": Column([view.alone for view in views], scale, mark=mark),
+        "loss": Column([view.loss for view in views], scale.differences, mark=0.0),
+        "sets": Column([subset.score for subset in report.subsets], scale, mark=mark, parts=6),
+    }
+    columns = {
+        name: column if column and column.values else None for name, column in columns.items()
+    }
+    columns["contribution"] = None
+    if columns["alone"] is None and columns["loss"] is None and explanation is not None:
+        columns["contribution"] = Column(sizes, Scale(False, low=0.0), mark=0.0)
+    sign = 1.0 if scale.is_loss else -1.0
     return {
+        **columns,
         "sizes": sizes,
         "shares": shares,
-        "alone": Column([view.alone for view in views], scale, **options),
-        "contribution": Column(sizes, Scale(False), bounds=(0.0, inf), mark=0.0),
-        "loss": Column([view.loss for view in views], scale, mark=0.0),
-        "sets": Column([subset.score for subset in report.subsets], scale, **options),
+        "decisive": decisive,
+        "subsets": sorted(report.subsets, key=lambda subset: sign * subset.score.mean),
     }
+
+
+def _common_class(report: Report, chosen: Array) -> tuple[int, str]:
+    """Return the number of some samples, and the class that most of them are predicted to have."""
+    assert report.explanation is not None
+    codes = report.explanation.predicted_codes[chosen.astype(bool)]
+    counts = np.bincount(codes, minlength=1)
+    most = int(counts.argmax())
+    mostly = len(codes) > 1 and counts[most] > len(codes) / 2
+    return len(codes), f"mostly {report.classes[most]}" if mostly else ""
 
 
 def samples_section(
@@ -301,12 +334,21 @@ def _sample_card(similar: SampleMap, explanation: Explanation, k: int) -> dict[s
     }
 
 
-def reliability_section(report: Report, found: Reliability | None) -> dict[str, Any] | None:
+def error_scale(report: Report, formatter: Formatter) -> Scale:
+    """Return the scale of shares of correct predictions, or of mean errors."""
+    name = "accuracy" if report.classes else "mean error"
+    return Scale.of_score(name, n_samples=formatter.n_samples)
+
+
+def reliability_section(
+    report: Report, formatter: Formatter, found: Reliability | None
+) -> dict[str, Any] | None:
     """Return calibration, risk, confusion and scores by missing views.
 
     Parameters
     ----------
     report : Report
+    formatter : Formatter
     found : Reliability or None
         Reliability of its explanation.
 
@@ -320,14 +362,17 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
     explanation, n_classes = report.explanation, len(report.classes)
     if explanation is None or found is None:
         return None
-    scale = Scale(bool(n_classes))
+    scale = error_scale(report, formatter)
     confusion = found.confusion
     totals = np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     pairs = [(int(confusion[i, j]), i, j) for i, j in np.argwhere(confusion).tolist() if i != j]
+    # The score of the leaderboard has the only interval of the accuracy.
+    known = chosen_row(report) is not None
+    score = scale.mean(found.score) + scale.unit if known else scale.with_limits(found.score)
     return {
         "found": found,
-        "score": Column([found.score], scale),
-        "calibration": _calibration_plot(n_classes) if found.calibration else None,
+        "score": score,
+        "calibration": _calibration_plot(found) if found.calibration else None,
         "parity": None if n_classes else _parity_plot(explanation),
         "risk": _risk_plot(found, scale) if found.risk else None,
         "points": np.flatnonzero(explanation.known)[evenly_spaced(found.n_samples, _DOTS)],
@@ -337,13 +382,14 @@ def reliability_section(report: Report, found: Reliability | None) -> dict[str, 
         "shades": np.round(100 * confusion / totals).astype(int).tolist(),
         "mistakes": sorted(pairs, key=lambda pair: (-pair[0], pair))[:_LISTED],
         "many": n_classes > _FEW_CLASSES,
-        "drawn": n_classes <= _MOST_CLASSES,
+        "drawn": 0 < n_classes <= _MOST_CLASSES,
     }
 
 
-def _calibration_plot(n_classes: int) -> Plot:
-    # The lowest probability of a predicted class is one half if there are two.
-    return Plot(Axis(0.0 if n_classes > 2 else 0.5, 1.0, 0.25, 100.0), Axis(0.0, 1.0, 0.25, 100.0))
+def _calibration_plot(found: Reliability) -> Plot:
+    stated = [end for own in found.calibration for end in (own.low, own.high)]
+    low = min(end for own in found.calibration for end in (own.low, own.right.low))
+    return Plot(Axis.over(stated, 100.0, whole=True), Axis.over([low, 1.0], 100.0, whole=True))
 
 
 def _risk_plot(found: Reliability, scale: Scale) -> Plot:
@@ -375,7 +421,7 @@ def headline_values(
             yield _score_tile(scale, baseline.score, "the best baseline", baseline.name)
     elif found is not None:
         label = "right" if report.classes else "mean error"
-        yield _score_tile(Scale(bool(report.classes)), found.score, label)
+        yield _score_tile(error_scale(report, formatter), found.score, label)
     explanation = report.explanation
     if explanation is None:
         return
@@ -419,7 +465,7 @@ def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> 
     if found is None:
         n = count(len(explanation), "sample")
         return f"Predictions for {n}. Their truth is unknown, so accuracy cannot be estimated."
-    score = Scale(bool(report.classes)).with_limits(found.score)
+    score = error_scale(report, formatter).with_limits(found.score)
     n = count(found.n_samples, "sample")
     if report.classes:
         counts = found.confusion.sum(axis=1)
@@ -449,5 +495,6 @@ def _leaderboard_verdict(report: Report, scale: Scale, chosen: LeaderboardEntry)
         return f"{first} {second}."
     clear = "clearly less" if behind.low > 0 else "not clearly less"
     clear = "clearly more" if behind.high < 0 else clear
-    difference = f"{scale.mean(behind)}, interval {scale.limits(behind)}"
+    both = scale.differences
+    difference = f"{both.mean(behind)}, interval {both.limits(behind)}"
     return f"{first} {second}, {clear} (difference {difference})."

@@ -83,7 +83,7 @@ class StudyOutputs:
                     "role": row.role,
                     **_interval_values("score", row.score),
                     "seconds": row.seconds,
-                    "AUROC": row.auroc,
+                    "scores": {name: value.mean for name, value in row.other_scores.items()},
                     "support": row.support,
                     "error": row.note or None,
                 }

@@ -15,7 +15,7 @@ from lokl.explain.explanation import DISAGREE, Explanation
 from lokl.explain.results import corrected_error, corrected_interval
 from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.solvers.machines import Fold
-from lokl.study.candidates import BASELINE, OURS, VIEW, single_view_name
+from lokl.study.candidates import OURS, VIEW, single_view_name
 from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, Experiment, to_array
 from lokl.study.run_folder import Record
 
@@ -143,9 +143,9 @@ class Results:
             None if failed else self._score_interval(scores),
             0.0 if failed else float(np.mean([record["seconds"] for record in records])),
             None if failed else _mean(records, "support"),
-            None if failed else _mean(records, "AUROC"),
-            baseline=role == BASELINE,
+            baseline=role != OURS,
             note=f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else "",
+            other_scores={} if failed else self._other_scores(records),
             role=role,
             complexity=complexity,
             scores=scores,
@@ -184,6 +184,12 @@ class Results:
         """Return the mean score and its interval, which ends at the limits of scores."""
         mean, low, high = corrected_interval(scores, self._folds)
         return Interval(mean, max(low, 0.0 if self.target.classes else -np.inf), min(high, 1.0))
+
+    def _other_scores(self, records: list[Record]) -> dict[str, Interval]:
+        """Return the scores that all records have, besides the one candidates are compared by."""
+        values = {name: [record.get(name) for record in records] for name in _EXTRA_SCORES}
+        known = {name: np.array(own) for name, own in values.items() if None not in own}
+        return {name: corrected_interval(own, self._folds) for name, own in known.items()}
 
     @property
     def view_scores(self) -> list[ViewSummary]:

@@ -12,7 +12,8 @@ const tableRows = (id) => [...find(id).rows].map((row) => [...row.cells].flatMap
   const limits = cell.querySelector(".limits");
   const value = cell.dataset.value ?? (cell.querySelector(".sort") || cell).textContent.trim();
   const isHead = cell.tagName === "TH" && cell.scope === "col";
-  if (!cell.classList.contains("value")) return [value];
+  if (cell.classList.contains("strip")) return [];
+  if (!cell.classList.contains("value") && !cell.classList.contains("gain")) return [value];
   return isHead ? [value, value + " interval"] : [value, limits ? limits.textContent : ""];
 }));
 const exact = (value) => (known(value) ? Number(value.toPrecision(6)) : "");
