@@ -112,17 +112,17 @@ WORDS = "id,lab,word\n" + "".join(f"P{k},{k * k},{'xyz'[k % 3]}\n" for k in rang
 MISSPELT = {
     "file": (["wrods.csv", "--target", "word"], "wrods.csv|words.csv"),
     "data set": (["iriss"], "iriss|iris"),
-    "target": (["words.csv", "--target", "wrod"], "wrod|word|--target"),
+    "target": (["words.csv", "--target", "wordd"], "wordd|word|--target"),
     "ids": (["words.csv", "--target", "word", "--on", "idd"], "idd|id?|--on"),
     "groups": (["words.csv", "--target", "word", "--groups", "lap"], "lap|lab|--groups"),
     "ids as target": (["words.csv", "--target", "id", "--on", "id"], "--target id|--on id"),
     "class": (["iris", "--positive", "versicolour"], "versicolour|versicolor"),
-    "task": (["iris", "--task", "clasification"], "classification"),
+    "task": (["iris", "--task", "classificaton"], "classification"),
     "kind": (["words.csv", "--target", "word", "--kind", "lab=numerik"], "numerik|numeric"),
     "column of a kind": (["words.csv", "--target", "word", "--kind", "labb=numeric"], "labb|lab?"),
 }
 ONLY_COMPARE = {
-    "misspelt candidate": ({}, ["iris", "--methods", "UNIFROM"], "'UNIFROM'|UNIFORM"),
+    "misspelt candidate": ({}, ["iris", "--methods", "UNIFORN"], "'UNIFORN'|UNIFORM"),
     "too few samples": (
         {"t.csv": "a,y\n1,x\n5,z\n2,x\n7,z\n"},
         ["t.csv", "--target", "y"],
