@@ -55,6 +55,18 @@ def test_samples_of_matlab_may_be_columns(own):
     assert found.target.tolist() == [1, 2, 1]
 
 
+def test_frames_keep_names(own):
+    write_tables(own)
+    (own / "multiview/WebKB.mat").write_bytes(matlab())
+    found, plain = load("breast_tcga", as_frame=True), load("breast_tcga")
+    for part, ids in (("data", ["A", "B"]), ("data_test", ["C"])):
+        assert list(found[part].index) == ids
+        assert list(found[part].columns) == plain.feature_names
+        np.testing.assert_array_equal(found[part], plain[part])
+    columns = load("webkb", as_frame=True).data.columns
+    assert list(columns) == ["anchor 0", "anchor 1", "content 0", "content 1", "content 2"]
+
+
 @pytest.mark.parametrize("length", [0, 100, 200, 300])
 def test_a_damaged_matlab_file_is_named(own, length):
     (own / "multiview/WebKB.mat").write_bytes(matlab()[:length])
@@ -87,7 +99,7 @@ def test_a_table_with_values_that_are_not_finite(own, file):
 def write_tables(own):
     folder = own / "multiview" / "breast_tcga"
     for k, view in enumerate(("mrna", "mirna", "protein")):
-        text = f"sample,gene\nA,{k}.5\nB,{k}e-2\n".encode()
+        text = f"sample,gene{k}\nA,{k}.5\nB,{k}e-2\n".encode()
         (folder / f"{view}_train.csv.bz2").write_bytes(bz2.compress(text))
     for view in ("mrna", "mirna"):
         (folder / f"{view}_test.csv").write_text("sample,gene\nC,7\n")
@@ -104,6 +116,8 @@ def test_tables_with_a_test_part(own):
     assert found.target.tolist() == ["Basal", "LumA"]
     assert found.target_test.tolist() == ["Her2"]
     assert found.views["protein"] == slice(2, 3)
+    assert found.feature_names == ["gene0", "gene1", "gene2"]
+    assert (found.sample_names, found.sample_names_test) == (["A", "B"], ["C"])
     # A set of which one file is missing is not there.
     (folder / "subtype_test.csv").unlink()
     with pytest.raises(DatasetError, match="breast_tcga"):

@@ -26,6 +26,7 @@ from lokl.datasets.readers import (
     DatasetError,
     LibsvmCounts,
     MissingDatasetError,
+    dense_frame,
     is_sparse_layout,
     open_binary,
     parse_libsvm,
@@ -38,7 +39,9 @@ logger = logging.getLogger("lokl")
 Contents = Mapping[Path, bytes]  # of the files of a data set, in the order of the registry
 
 
-def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bunch:
+def load(
+    name: str, *, sparse: bool | None = None, as_frame: bool = False, download: bool = True
+) -> Bunch:
     """Load a data set by its name in the LIBSVM collection or in scikit-learn.
 
     Files are taken from the folder in the environment variable LOKL_DATA, then from the cache
@@ -52,6 +55,9 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     sparse : bool or None, default=None
         Whether samples are a CSR matrix or an array. None selects CSR for LIBSVM files with more
         than 64 columns and less than a quarter of nonzero values.
+    as_frame : bool, default=False
+        Whether samples are a data frame, with the names of columns and, if known, of samples;
+        needs the extra ``data``.
     download : bool, default=True
         Whether to download missing data; needs the extra ``data``.
 
@@ -60,10 +66,11 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     bunch : Bunch
         ``data`` of shape (n_samples, n_features), ``target`` of shape (n_samples,), ``name``,
         ``source``, ``licence``, ``sha256`` of the contents that were read (None for
-        scikit-learn's) and ``checked``, whether it is the expected one. Multi-view sets have
-        ``views``, a mapping from names to slices of columns for `lokl.kernels.per_view`;
-        ``breast_tcga`` also has ``data_test`` and ``target_test``, without the protein view.
-        scikit-learn's sets keep their ``target_names``.
+        scikit-learn's) and ``checked``, whether it is the expected one. All but LIBSVM sets have
+        ``feature_names``. Multi-view sets have ``views``, a mapping from names to slices of
+        columns for `lokl.kernels.per_view`; ``breast_tcga`` also has ``sample_names``, and
+        patients without the protein view in ``data_test``, ``target_test`` and
+        ``sample_names_test``. scikit-learn's sets keep their ``target_names``.
 
     Raises
     ------
@@ -72,7 +79,8 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     MissingDatasetError
         The data is missing on this machine and cannot be downloaded.
     DatasetError
-        The data cannot be read or stored, or has missing or infinite values.
+        The data cannot be read or stored, or has missing or infinite values; or it is too large
+        for a data frame.
 
     Warns
     -----
@@ -91,6 +99,10 @@ def load(name: str, *, sparse: bool | None = None, download: bool = True) -> Bun
     content = _bundled(record) if bundled else _stored(record, download)
     for part in content.keys() & {"data", "data_test"}:
         X, as_csr = content[part], sparse
+        if as_frame:
+            names = content.get("feature_names"), content.get(part.replace("data", "sample_names"))
+            content[part] = dense_frame(record.name, X, *names)
+            continue
         if as_csr is None:
             as_csr = is_sparse(X) and is_sparse_layout(X.shape[0], X.shape[1], X.nnz)
         content[part] = sp.csr_matrix(X) if as_csr else as_dense(X)
@@ -195,37 +207,49 @@ def _parse_mat(record: DatasetInfo, contents: Contents) -> dict[str, Any]:
     for name, block in zip(record.views, blocks, strict=True):
         check_finite(path, block, name)
     check_finite(path, labels, "the labels")
-    return _side_by_side(record.views, blocks, labels.ravel().astype(int))
+    names = [
+        f"{view} {k}"
+        for view, X in zip(record.views, blocks, strict=True)
+        for k in range(X.shape[1])
+    ]
+    return _side_by_side(record.views, blocks, labels.ravel().astype(int), names)
 
 
 def _parse_tcga(record: DatasetInfo, contents: Contents) -> dict[str, Any]:
     """Parse tables of three views and the subtypes, then of two views and the subtypes."""
     mrna, mirna, protein, subtype, mrna_test, mirna_test, subtype_test = contents.items()
-    blocks = [_numbers(*file) for file in (mrna, mirna, protein)]
-    test = [_numbers(*file) for file in (mrna_test, mirna_test)]
-    no_protein = np.full((len(test[0]), blocks[2].shape[1]), np.nan)
+    tables = [_named_numbers(*file) for file in (mrna, mirna, protein)]
+    test = [_named_numbers(*file) for file in (mrna_test, mirna_test)]
+    no_protein = np.full((len(test[0][0]), len(tables[2][2])), np.nan)
+    blocks, names = [table[0] for table in tables], [name for table in tables for name in table[2]]
     return {
-        **_side_by_side(record.views, blocks, _cells(subtype[1])[:, 0]),
-        "data_test": np.hstack([*test, no_protein]),
-        "target_test": _cells(subtype_test[1])[:, 0],
+        **_side_by_side(record.views, blocks, _cells(subtype[1])[1:, 0], names),
+        "sample_names": tables[0][1],
+        "data_test": np.hstack([test[0][0], test[1][0], no_protein]),
+        "target_test": _cells(subtype_test[1])[1:, 0],
+        "sample_names_test": test[0][1],
     }
 
 
-def _side_by_side(names: Sequence[str], blocks: list[Array], target: Array) -> dict[str, Any]:
-    views = column_slices(names, [block.shape[1] for block in blocks])
-    return {"data": np.hstack(blocks), "target": target, "views": views}
+def _side_by_side(
+    views: Sequence[str], blocks: list[Array], target: Array, names: list[str]
+) -> dict[str, Any]:
+    slices = column_slices(views, [block.shape[1] for block in blocks])
+    data = np.hstack(blocks)
+    return {"data": data, "target": target, "feature_names": names, "views": slices}
 
 
 def _cells(content: bytes) -> Array:
-    """Return the cells of a table without its header."""
-    return np.array(list(csv.reader(io.StringIO(content.decode())))[1:])
+    """Return the cells of a table, the header first."""
+    return np.array(list(csv.reader(io.StringIO(content.decode()))))
 
 
-def _numbers(path: Path, content: bytes) -> Array:
-    """Return the values of a table whose first column names the samples."""
-    values = _cells(content)[:, 1:].astype(float)
+def _named_numbers(path: Path, content: bytes) -> tuple[Array, list[str], list[str]]:
+    """Return the values of a table, and the names of its samples (first column) and columns."""
+    cells = _cells(content)
+    values = cells[1:, 1:].astype(float)
     check_finite(path, values)
-    return values
+    return values, cells[1:, 0].tolist(), cells[0, 1:].tolist()
 
 
 def check_finite(path: Path, values: Any, part: str = "") -> None:

@@ -77,7 +77,9 @@ def open_binary(path: Path) -> Iterator[Any]:
         raise DatasetError(f"{path} cannot be read: {text}") from reason
 
 
-def dense_frame(label: str, X: Any, names: Sequence[str] | None = None) -> Any:
+def dense_frame(
+    label: str, X: Any, names: Sequence[str] | None = None, index: Sequence[str] | None = None
+) -> Any:
     """Return samples as a data frame; raise `DatasetError` if sparse ones are too large for it.
 
     Parameters
@@ -87,6 +89,8 @@ def dense_frame(label: str, X: Any, names: Sequence[str] | None = None) -> Any:
     X : array or sparse matrix of shape (n_samples, n_features)
     names : sequence of str, optional
         Names of the columns; f1, f2, ... by default.
+    index : sequence of str, optional
+        Names of the samples; their positions by default.
     """
     if X.shape[0] * X.shape[1] > _MAX_FRAME_VALUES:
         raise DatasetError(
@@ -95,7 +99,7 @@ def dense_frame(label: str, X: Any, names: Sequence[str] | None = None) -> Any:
         )
     columns = [f"f{j}" for j in range(1, X.shape[1] + 1)] if names is None else list(names)
     values = X.toarray() if is_sparse(X) else X
-    return need_pandas("reading tables").DataFrame(values, columns=columns)
+    return need_pandas("reading tables").DataFrame(values, index=index, columns=columns)
 
 
 def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:

@@ -122,9 +122,12 @@ def outer_join(frames: Sequence[Any]) -> Any:
 def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource]:
     """Return tables whose index has the ids as text, without the column of ids.
 
-    Without a column of ids, the ids are the row numbers, and all tables need the same length.
+    Without a column of ids, the ids are the row numbers, and all tables need the same length. A
+    data set may name its samples.
     """
-    if on is None:
+    if on is None and len(sources) == 1 and sources[0].frame.index.dtype.kind not in "iu":
+        ids = [sources[0].frame.index]
+    elif on is None:
         lengths = {source.label: len(source.frame) for source in sources}
         _check_equal_lengths(lengths, "name the column of ids with --on")
         # Numbers of the rows, as a spreadsheet counts them.

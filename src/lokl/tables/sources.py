@@ -13,7 +13,6 @@ from lokl.datasets import load
 from lokl.datasets.readers import (
     as_numbers,
     cell_name,
-    dense_frame,
     open_table,
     split_endings,
 )
@@ -130,10 +129,10 @@ def check_columns(source: TableSource) -> None:
 def _data_set(name: str) -> TableSource:
     """Return a data set as a table with the column "target"."""
     try:
-        bunch = load(name)
+        bunch = load(name, as_frame=True)
     except ValueError as reason:
         raise TableError(f"there is no file {name}{_file_hint(name) or f'; {reason}'}") from reason
-    frame = dense_frame(name, bunch.data, bunch.get("feature_names"))
+    frame = bunch.data
     columns, target, labels = list(frame.columns), bunch.target, bunch.get("target_names")
     frame["target"] = target if labels is None else np.asarray(labels)[target]
     views = {view: columns[part] for view, part in bunch.get("views", {}).items()}
