@@ -16,13 +16,8 @@ from lokl import LMKLClassifier, UniformMKLClassifier
 from lokl._deadline import Deadline
 from lokl.kernels import RBF
 from lokl.search import KernelSearchCV
-from lokl.search.evaluation import (
-    FoldRace,
-    SearchRound,
-    far_behind,
-    paired_z_score,
-    rounds_of_folds,
-)
+from lokl.search.evaluation import Evaluation, far_behind, rounds_of_folds
+from lokl.search.results import errors_behind
 from lokl.search.tasks import CandidateGroup, FitBackend, FoldResult, SearchTask
 
 COSTS, FOLDS, ROWS = 8, 5, 60
@@ -41,6 +36,9 @@ class Table(FitBackend):
     def groups(self, task, candidates):
         return [candidates]
 
+    def reports_row_scores(self, task, candidate):
+        return True
+
     def run(self, task, candidates, threads):
         for candidate in candidates:
             results = []
@@ -48,7 +46,7 @@ class Table(FitBackend):
                 correct = self.correct[candidate, fold]
                 self.requested.append((candidate, fold))
                 score = correct.mean()
-                results.append(FoldResult(candidate, split, score, None, 0, 0, correct=correct))
+                results.append(FoldResult(candidate, split, score, None, 0, 0, row_scores=correct))
             yield results
 
 
@@ -58,11 +56,11 @@ def race(correct, n_paths, limit=None):
     candidates = [{"C": i % costs, "width": i // costs} for i in range(len(correct))]
     splits = [(fold, None) for fold in range(correct.shape[1])]
     task = SearchTask(None, candidates, None, None, {}, {}, splits, None, 0.0, False, 1)
-    round_ = SearchRound(task, Deadline(limit), None, None, 0, len(correct))
+    race = Evaluation(task, Deadline(limit), adaptive=True)
     backend = Table(correct)
     paths = np.arange(len(correct)).reshape(n_paths, costs)
-    FoldRace(round_, [CandidateGroup(backend, task, [*map(int, path)]) for path in paths]).run()
-    return round_, backend
+    race.run([CandidateGroup(backend, task, [*map(int, path)]) for path in paths])
+    return race, backend
 
 
 def hills(seed):
@@ -89,15 +87,15 @@ def test_the_best_never_leaves_and_rows_have_no_order(right):
     left = far_behind(known)
     assert int(right.sum(axis=1).argmax()) not in left
     assert far_behind({key: rows[::-1] for key, rows in known.items()}) == left
-    behind = paired_z_score(right, right[0])
+    behind = np.array([errors_behind(other, right[0]) for other in right])
     assert behind[0] == 0
-    np.testing.assert_allclose(behind, [-paired_z_score(right[0], other) for other in right])
+    np.testing.assert_allclose(behind, [-errors_behind(right[0], other) for other in right])
     assert (np.sign(behind) == np.sign(right[0].sum() - right.sum(axis=1))).all()
 
 
 def test_few_rows_tell_nothing():
     best = np.ones(6, dtype=bool)
-    assert paired_z_score(~best, best) < 2.5
+    assert errors_behind(~best, best) < 2.5
     assert far_behind({0: best, 1: ~best}) == set()
     assert far_behind({0: np.ones(7, bool), 1: np.zeros(7, bool)}) == {1}
     assert far_behind({}) == set()
@@ -117,13 +115,13 @@ def test_who_wins_a_race_is_the_best_of_all_or_as_good():
         scores = right.mean(axis=2)
         means = scores.mean(axis=1)
         best = means.argmax()
-        round_, backend = race(right, n_paths)
+        finished, backend = race(right, n_paths)
         error = np.sqrt(means[best] * (1 - means[best]) / (FOLDS * ROWS))
-        assert means[round_.best] >= means[best] - error
-        same += means[round_.best] == means[best]
+        assert means[finished.best] >= means[best] - error
+        same += means[finished.best] == means[best]
         requested += len(backend.requested) / scores.size
-        assert set(round_.fold_results) | set(round_.skipped) == set(range(len(right)))
-        assert not set(round_.fold_results) & set(round_.skipped)
+        assert set(finished.complete) | set(finished.skipped) == set(range(len(right)))
+        assert not set(finished.complete) & set(finished.skipped)
     assert same >= 135
     assert requested < 150 * 0.85
 
@@ -132,23 +130,23 @@ def test_hopeless_candidates_see_one_fold_and_costs_beyond_a_fall_none():
     right = np.ones((2 * 4, FOLDS, ROWS), dtype=bool)
     right[4:, :, ::3] = False  # a line far behind
     right[2:4, :, ::5] = False  # clearly below smaller costs
-    round_, backend = race(right, 2)
+    finished, backend = race(right, 2)
     requested = [[fold for who, fold in backend.requested if who == i] for i in range(8)]
     assert requested == [[*range(FOLDS)]] * 2 + [[0]] + [[]] + [[0]] * 4
-    reasons = " ".join(set(round_.skipped.values()))
+    reasons = " ".join(set(finished.skipped.values()))
     for fact in ("2.5 standard errors", "after 1 of 5 folds", "by 2 standard errors along C"):
         assert fact in reasons
-    assert [[result.split for result in round_.fold_results[i]] for i in (0, 1)] == [
+    assert [[result.split for result in finished.complete[i]] for i in (0, 1)] == [
         [*range(FOLDS)]
     ] * 2
 
 
 def test_out_of_time_the_best_so_far_is_finished():
     right = hills(0)[0]
-    round_, backend = race(right, 6, limit=0.0)
+    finished, backend = race(right, 6, limit=0.0)
     assert backend.requested == [(0, fold) for fold in range(FOLDS)]
-    assert list(round_.fold_results) == [0]
-    assert len(round_.fold_results[0]) == FOLDS
+    assert list(finished.complete) == [0]
+    assert len(finished.complete[0]) == FOLDS
 
 
 @pytest.fixture(scope="module")

@@ -96,21 +96,10 @@ def test_ties_do_not_end_a_line():
     assert not search.fit(X, y).cv_results_["skipped"].any()
 
 
-def test_widths_are_followed_outwards_from_the_best():
-    grid = {"C": list(range(9)), "width": list(range(20))}
-    search = KernelSearchCV(Known(shape=hill), grid, adaptive=True, cv=2).fit(X, y)
-    assert search.best_params_ == {"C": 4, "width": 6}
-    widths = {width for C, width in tried(search) if C != 4}
-    assert widths == set(range(3, 10))
-    # The middle cost of every width, once.
-    assert {(4, width) for width in range(20)} <= tried(search)
-    assert len(Known.fitted) == 2 * len(tried(search)) + 1
-
-
-@pytest.mark.slow
 @given(
     top=st.tuples(st.integers(0, 8), st.integers(0, 8)), slopes=st.tuples(*[st.floats(0.1, 9)] * 2)
 )
+@pytest.mark.slow
 def test_the_best_of_a_single_hill_is_never_skipped(top, slopes):
     def shape(C, width):
         return -slopes[0] * abs(C - top[0]) - slopes[1] * abs(width - top[1])
@@ -220,21 +209,18 @@ def test_rounds_have_three_times_more_rows_each(n, counts):
 
 
 @given(st.integers(0, 2**16), st.integers(2, 4))
-def test_parts_grow_and_have_all_classes_in_their_shares(seed, n_classes):
+def test_parts_have_all_classes_in_their_shares(seed, n_classes):
     rng = np.random.RandomState(seed)
     labels = rng.randint(n_classes, size=300)
     labels[:n_classes] = np.arange(n_classes)
     task = SearchTask(
         None, [], labels, labels, {}, {}, [(rng.permutation(300), labels)], None, 0, False, 1
     )
-    small, large = (subsample(task, n, 300, True).splits[0][0] for n in (33, 100))
-    assert (len(small), len(large)) == (33, 100)
-    assert set(small) < set(large)
-    for part in (small, large):
+    for n in (33, 100):
+        part = subsample(task, n, 300, True).splits[0][0]
         counts = np.bincount(labels[part], minlength=n_classes)
-        shares = np.bincount(labels) * len(part) / 300
         assert (counts >= 1).all()
-        np.testing.assert_allclose(counts, shares, atol=n_classes)
+        np.testing.assert_allclose(counts, np.bincount(labels) * n / 300, atol=2)
     assert subsample(task, 300, 300, True) is task
 
 

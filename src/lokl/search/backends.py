@@ -22,7 +22,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.model_selection._validation import _fit_and_score, _score
+from sklearn.model_selection._validation import _fit_and_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
@@ -46,15 +46,14 @@ from lokl.search.tasks import (
     FitBackend,
     FoldResult,
     FoldResults,
-    Scores,
     SearchTask,
     choose_backend,
     coordinates,
     cost_paths,
     group_by_backend,
-    is_accuracy,
+    row_score,
+    score_decisions,
     uses_predictions_only,
-    with_known_decisions,
 )
 from lokl.solvers import Solver
 
@@ -178,8 +177,8 @@ class WarmStartBackend(FitBackend):
     def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
         return cost_paths(task.candidates, candidates)
 
-    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
-        return is_accuracy(task, task.estimator)
+    def reports_row_scores(self, task: SearchTask, candidate: int) -> bool:
+        return row_score(task, task.estimator) is not None
 
     def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
         task = with_stored_kernels(task, candidates[0]) or task
@@ -246,34 +245,25 @@ def _score_fit(
 ) -> FoldResult:
     train, test = task.splits[split]
     start = time.perf_counter()
-    decision = correct = None
-    scored = fitted
+    decision = row_scores = None
     if uses_predictions_only(task.scorers):
         # Decisions are kept for calibration, and scorers need nothing else.
         decision = fitted._decisions(testing[0])
-        scored = with_known_decisions(fitted, testing[0], decision)
-        if is_accuracy(task, fitted):
-            correct = fitted._decode(decision) == np.asarray(testing[1])
-    test_scores = score_rows(task, scored, testing, test)
+        scores, row_scores = score_decisions(task, fitted, test, decision, testing[0])
+    else:
+        scores = task.score(fitted, *testing, test)
     score_seconds = time.perf_counter() - start
-    train_scores = score_rows(task, fitted, training, train) if task.return_train_score else None
+    train_scores = task.score(fitted, *training, train) if task.return_train_score else None
     return FoldResult(
         candidate,
         split,
-        test_scores,
+        scores,
         train_scores,
         fit_seconds,
         score_seconds,
         decision=decision,
-        correct=correct,
+        row_scores=row_scores,
     )
-
-
-def score_rows(task: SearchTask, fitted: Any, samples: tuple[Any, Any], rows: Array) -> Scores:
-    """Return the scores of a fitted estimator on samples and targets, the given rows of a task."""
-    params = _check_method_params(task.X, task.score_params, rows)
-    scores: Scores = _score(fitted, *samples, task.scorers, params, task.error_score)
-    return scores
 
 
 class _StoredKernel(Precomputed):
@@ -455,10 +445,10 @@ class PipelineBackend(FitBackend):
             for group in group_by_backend(_last_step_task(task, same[0]), self._backends, same)
         ]
 
-    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
+    def reports_row_scores(self, task: SearchTask, candidate: int) -> bool:
         last = _last_step_task(task, candidate)
         backend = choose_backend(last, self._backends, candidate)
-        return backend.reports_correctness(last, candidate)
+        return backend.reports_row_scores(last, candidate)
 
     def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
         # The task itself, not its id, which another task may have later.

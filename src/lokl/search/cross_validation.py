@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from lokl._arrays import Array, column
+from lokl._arrays import Array, column, evenly_spaced
 from lokl._warnings import DeferredWarnings
 from lokl.base.training import check_weights
 from lokl.methods.uniformmkl import UniformMKL
@@ -86,6 +86,33 @@ def _stratified_folds(n_folds: int, y: Array) -> list[Fold]:
         fold[codes == code] = (positions + code) % n_folds
     pairs = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
     return [(train, test) for train, test in pairs if len(train) and len(test)]
+
+
+def spread_rows(order: Array, codes: Array | None, count: int) -> Array:
+    """Return about `count` rows, evenly spaced along an order in each class, two or more of each.
+
+    Parameters
+    ----------
+    order : array of int
+        Rows to choose from.
+    codes : array of int of shape (n_samples,), or None
+        Class of each sample; None for regression.
+    count : int
+
+    Returns
+    -------
+    rows : array of int
+        In the same order.
+    """
+    if codes is None:
+        return np.asarray(order[evenly_spaced(len(order), count)])
+    own = codes[order]
+    chosen = []
+    for code in np.unique(own):
+        members = np.flatnonzero(own == code)
+        most = max(2, len(members) * count // len(order))
+        chosen.append(members[evenly_spaced(len(members), most)])
+    return np.asarray(order[np.sort(np.concatenate(chosen))])
 
 
 def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from lokl.base.targets import target_spread
 from lokl.kernels import Kernel
 from lokl.search.calibration import Calibration
 from lokl.search.columns import ColumnScaler
+from lokl.search.cross_validation import spread_rows
 from lokl.search.families import (
     EXACT_ROWS,
     SAME,
@@ -34,7 +35,6 @@ from lokl.search.families import (
     given_families,
     of_one_loss,
     solving_seconds,
-    spread_rows,
 )
 from lokl.search.results import LeaderboardRow
 from lokl.search.search import KernelSearchCV
@@ -158,7 +158,7 @@ class ExpertSearch:
         order = content_order(data.X)
         coding = TargetCoding.of(data.y, self.classes)
         if len(order) > EXACT_ROWS:
-            order = order[spread_rows(coding.take(order), EXACT_ROWS // 2)]
+            order = spread_rows(order, coding.codes, EXACT_ROWS // 2)
         blocks = list(self._blocks())
         scaler = self._scaler(blocks).fit(data.X, sample_weight=data.weight)
         X = scaler.transform(data.X[order])
@@ -327,7 +327,7 @@ class ExpertSearch:
             return np.arange(n_samples)
         order = content_order(self.data.X)
         coding = TargetCoding.of(self.data.y, self.classes)
-        rows = np.sort(order[spread_rows(coding.take(order), count)])
+        rows = np.sort(spread_rows(order, coding.codes, count))
         warn_once(
             "fewer samples than given",
             f"time_limit={self.time_limit:g} seconds are too few for a fit on all {n_samples} "
@@ -352,7 +352,7 @@ class ExpertSearch:
         model = self._model(kernels, self._estimator(stem))
         rows = content_order(data.X)
         coding = TargetCoding.of(data.y, self.classes)
-        part = np.sort(rows[spread_rows(coding.take(rows), _COST_ROWS)])
+        part = np.sort(spread_rows(rows, coding.codes, _COST_ROWS))
         unit = 1.0 if self.classes is not None else target_spread(data.y, data.weight)
         left = self.deadline.remaining()
         search_class: Any = KernelSearchCV

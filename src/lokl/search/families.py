@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from lokl._arrays import Array, evenly_spaced, is_sparse
+from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
 from lokl._threads import run_calls, single_threaded_blas, threads_for
 from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
+from lokl.search.cross_validation import spread_rows
+from lokl.search.results import errors_behind
 from lokl.solvers.machines import Fold, restrict_folds
 from lokl.solvers.squared import squared_hinge_path, squared_path
 
@@ -274,15 +276,8 @@ def equally_good(
     n_errors : float
     """
     ranked = sorted(scores, key=lambda score: score.loss)
-    total = weight.sum()
-    near = []
-    for score in ranked:
-        difference = score.losses - ranked[0].losses
-        mean = float(weight @ difference / total)
-        variance = float(weight @ (difference - mean) ** 2 / total)
-        if mean <= n_errors * np.sqrt(variance / total):
-            near.append(score)
-    return near
+    best = -ranked[0].losses
+    return [s for s in ranked if errors_behind(-s.losses, best, weight) <= n_errors]
 
 
 def of_one_loss(
@@ -460,7 +455,8 @@ class FamilySearch:
         """
         part = self.data
         if part.n_samples > WIDTH_ROWS:
-            part = part.take(spread_rows(part.coding, WIDTH_ROWS))
+            rows = spread_rows(np.arange(part.n_samples), part.coding.codes, WIDTH_ROWS)
+            part = part.take(rows)
         views = [family.block.view for family in self.families]
         scores = self._evaluate(
             [partial(self._at_all_widths, part, family) for family in self.families],
@@ -573,18 +569,6 @@ class FamilySearch:
         X = data.blocks[family.block]
         present = has_view(X)
         return family.make(X[present], data.weight[present])
-
-
-def spread_rows(coding: TargetCoding, count: int) -> Array:
-    """Return about `count` rows, evenly spaced in each class, at least two of each."""
-    n_samples = len(coding.targets)
-    if coding.codes is None:
-        return evenly_spaced(n_samples, count)
-    rows = []
-    for code in np.unique(coding.codes):
-        members = np.flatnonzero(coding.codes == code)
-        rows.append(members[evenly_spaced(len(members), max(2, len(members) * count // n_samples))])
-    return np.sort(np.concatenate(rows))
 
 
 def content_order(X: Any) -> Array:

@@ -1,12 +1,11 @@
-"""Concurrent fits: coroutines that request results, and folds that advance together.
+"""Iterators advanced in threads: independent ones, and folds that advance together.
 
-A fit coroutine is a generator. It yields functions without arguments, and receives the result of
-each. Only these functions run in other threads; all decisions are made in the caller's thread.
+Only the iterators themselves run in other threads. Their items, with their warnings, arrive in the
+caller's thread, which makes all decisions.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
@@ -14,65 +13,53 @@ from joblib import effective_n_jobs
 from lokl._threads import single_threaded, started_pool
 from lokl._warnings import capture_warnings, reissue
 
-Returned = TypeVar("Returned")
-FitCoroutine = Generator[Callable[[], Any], Any, Returned]
+Item = TypeVar("Item")
 
 # Number of steps that a fold may be ahead of the requested one. With none, threads wait for the
 # last fold of each step. With more, more work is wasted if the search ends early.
 _STEPS_AHEAD = 1
+_END: Any = object()
 
 
-def run_coroutine(coroutine: FitCoroutine[Returned]) -> Returned:
-    """Run one coroutine to its end in this thread, and return its result."""
-    try:
-        call = next(coroutine)
-        while True:
-            call = coroutine.send(call())
-    except StopIteration as end:
-        return end.value
-    finally:
-        coroutine.close()
+def interleaved(
+    iterators: Iterable[Generator[Item, None, None]], max_concurrent: int
+) -> Generator[Item, None, None]:
+    """Yield the items of several generators as they come, of at most `max_concurrent` at a time.
 
-
-def run_concurrently(coroutines: Iterable[FitCoroutine[Any]], max_concurrent: int) -> None:
-    """Run all coroutines to their ends, at most `max_concurrent` at a time."""
+    A generator is advanced only after its last item has been used.
+    """
     if max_concurrent == 1:
-        for coroutine in coroutines:
-            run_coroutine(coroutine)
+        for iterator in iterators:
+            yield from iterator
         return
-    waiting = iter(coroutines)
-    running: dict[Future[Any], FitCoroutine[Any]] = {}
-
-    def resume(pool: ThreadPoolExecutor, coroutine: FitCoroutine[Any], result: Any) -> None:
-        try:
-            call = coroutine.send(result)
-        except StopIteration:
-            return
-        running[pool.submit(capture_warnings, call)] = coroutine
-
+    waiting = iter(iterators)
+    running: dict[Future[Any], Generator[Item, None, None]] = {}
     try:
         with started_pool(max_concurrent, "lokl-search") as pool:
             while True:
                 while len(running) < max_concurrent and (fresh := next(waiting, None)):
-                    resume(pool, fresh, None)
+                    running[pool.submit(capture_warnings, next, fresh, _END)] = fresh
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    result = reissue(done.result())
-                    # Removed only now: coroutines that are still listed are closed below.
-                    resume(pool, running.pop(done), result)
+                    item = reissue(done.result())
+                    if item is not _END:
+                        yield item
+                        iterator = running[done]
+                        running[pool.submit(capture_warnings, next, iterator, _END)] = iterator
+                    del running[done]
     finally:
-        for coroutine in running.values():
-            coroutine.close()
+        for iterator in running.values():
+            iterator.close()
 
 
 def run_folds_in_lockstep(
-    folds: Sequence[Iterator[Any]],
+    folds: Sequence[Iterator[Item]],
     n_steps: int,
     n_jobs: int | None,
     *,
     first_leads: bool = False,
-) -> Generator[list[Any], None, None]:
+) -> Generator[list[Item], None, None]:
     """Yield, step by step, the next item of every fold, computed in several threads.
 
     Threads rather than processes, because the steps of a fold share data and compiled loops
@@ -92,49 +79,23 @@ def run_folds_in_lockstep(
         for _ in range(n_steps):
             yield [next(fold) for fold in folds]
         return
-    scheduler = FoldScheduler(len(folds), n_steps, first_leads)
-    if first_leads and n_steps:
-        # No other fold can begin, so this step has all threads.
-        scheduler.done[0].append(capture_warnings(next, folds[0]))
     # The folds use the cores: each solve runs in one thread.
     with single_threaded(), started_pool(jobs, "lokl-folds") as pool:
-        running: dict[Future[Any], int] = {}
+        steps: list[list[Future[Any]]] = []
         for step in range(n_steps):
-            while not scheduler.is_complete(step):
-                ready = scheduler.ready(step, set(running.values()))
-                for fold in ready[: jobs - len(running)]:
-                    running[pool.submit(capture_warnings, next, folds[fold])] = fold
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    scheduler.done[running.pop(future)].append(future.result())
-            yield [reissue(items[step]) for items in scheduler.done]
+            while len(steps) < min(step + 1 + _STEPS_AHEAD, n_steps):
+                # The pool starts calls in their order; each waits for calls before it only.
+                last: list[Future[Any]] = steps[-1] if steps else []
+                new: list[Future[Any]] = []
+                for index, fold in enumerate(folds):
+                    awaited = [*last[index : index + 1], *(new[:1] if first_leads else [])]
+                    new.append(pool.submit(_advance, fold, awaited))
+                steps.append(new)
+            yield [reissue(item.result()) for item in steps[step]]
 
 
-@dataclass(eq=False)
-class FoldScheduler:
-    """Progress of each fold, and the folds that may start their next step."""
-
-    n_folds: int
-    n_steps: int
-    first_leads: bool
-    done: list[list[Any]] = field(init=False)  # items of each fold with their warnings
-
-    def __post_init__(self) -> None:
-        self.done = [[] for _ in range(self.n_folds)]
-
-    def is_complete(self, step: int) -> bool:
-        """Whether all folds have done a step."""
-        return all(len(items) > step for items in self.done)
-
-    def ready(self, step: int, busy: set[int]) -> list[int]:
-        """Return the folds that may advance while `step` is requested, least advanced first."""
-        last = min(step + _STEPS_AHEAD, self.n_steps - 1)
-
-        def may_advance(fold: int) -> bool:
-            n_done = len(self.done[fold])
-            waits = self.first_leads and fold > 0 and len(self.done[0]) <= n_done
-            return fold not in busy and n_done <= last and not waits
-
-        return sorted(
-            filter(may_advance, range(self.n_folds)),
-            key=lambda fold: (fold > 0, len(self.done[fold])),
-        )
+def _advance(fold: Iterator[Any], awaited: Sequence[Future[Any]]) -> Any:
+    """Return the next item of a fold with its warnings, after other calls have returned."""
+    for call in awaited:
+        call.result()
+    return capture_warnings(next, fold)

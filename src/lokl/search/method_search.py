@@ -19,11 +19,11 @@ from lokl._warnings import capture_warnings
 from lokl.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from lokl.search.calibration import Calibration, calibrate_fold_results
 from lokl.search.columns import ColumnScaler
-from lokl.search.cross_validation import sample_weight_params
+from lokl.search.cross_validation import sample_weight_params, spread_rows
 from lokl.search.evaluation import evaluate_candidates, new_backends
-from lokl.search.families import TargetCoding, spread_rows
-from lokl.search.results import LeaderboardRow
-from lokl.search.tasks import FitBackend, FoldResult, SearchTask, mean_score, standard_error
+from lokl.search.families import TargetCoding
+from lokl.search.results import LeaderboardRow, mean_score, standard_error
+from lokl.search.tasks import FitBackend, FoldResult, SearchTask
 from lokl.solvers.machines import Fold
 
 logger = logging.getLogger("lokl")
@@ -85,7 +85,7 @@ def adjacent_views(names: Sequence[str], widths: Sequence[int]) -> list[ViewKern
 def draw_rows(y: Array, count: int, classes: Array | None, rng: np.random.RandomState) -> Array:
     """Return about `count` random rows, with all classes in proportion, in ascending order."""
     order = rng.permutation(len(y))
-    return np.sort(order[spread_rows(TargetCoding.of(y[order], classes), count)])
+    return np.sort(spread_rows(order, TargetCoding.of(y, classes).codes, count))
 
 
 def merged(parts: Sequence[Kernels]) -> Kernels:
@@ -354,7 +354,7 @@ class MethodSearch:
             # Errors and warnings of single candidates are shown by the leaderboard only.
             rows, _ = capture_warnings(evaluate)
             scores += [
-                CandidateScore(candidates[row.candidate], row.fold_results, self.X.shape[0])
+                CandidateScore(candidates[row.index], row.fold_results, self.X.shape[0])
                 for row in rows
                 if row.fold_results is not None
             ]

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ from lokl.search.tasks import (
     is_number,
     largest_cost,
     leaf_name,
-    standard_error,
 )
 
 RULES = ("best", "one_se")
@@ -44,10 +44,10 @@ class LeaderboardRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SearchRow:
+class Candidate:
     """One candidate in one round of a search: a row of ``cv_results_``."""
 
-    candidate: int
+    index: int
     params: dict[str, Any]
     fold_results: list[FoldResult] | None  # None if it was not evaluated
     iteration: int = 0
@@ -55,7 +55,41 @@ class SearchRow:
     skipped: str | None = None  # reason, if it was skipped as worse than others
 
 
-def final_scores(rows: Sequence[SearchRow], means: Array) -> dict[int, float]:
+def mean_score(fold_results: Sequence[FoldResult], metric: str | None = None) -> float:
+    """Return the mean test score of a candidate over its splits."""
+    return fmean(result.score(metric) for result in fold_results)
+
+
+def standard_error(scores: Any) -> float:
+    """Return the standard error of the mean of fold scores, array-like of shape (n_folds,)."""
+    return float(np.std(scores) / np.sqrt(len(scores)))
+
+
+def errors_behind(scores: Array, best: Array, weight: Array | None = None) -> float:
+    """Return by how many standard errors the mean of some scores is behind the best.
+
+    The standard error is that of the sum of differences of independent rows with mean zero. For
+    zeros and ones it is the square root of the number of rows that differ.
+
+    Parameters
+    ----------
+    scores, best : array of shape (n_rows,)
+        Scores of the same rows.
+    weight : array of shape (n_rows,), optional
+        A weight of 2 is equivalent to repeating the row.
+
+    Returns
+    -------
+    errors : float
+        Positive if `best` is better.
+    """
+    difference = np.subtract(best, scores, dtype=float)
+    weighted = difference if weight is None else weight * difference
+    variance = float(weighted @ difference)
+    return float(weighted.sum() / np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def final_scores(rows: Sequence[Candidate], means: Array) -> dict[int, float]:
     """Return the score of each candidate in the last round, by index.
 
     Candidates that did not reach that round, and those skipped as worse than others, have minus
@@ -64,28 +98,28 @@ def final_scores(rows: Sequence[SearchRow], means: Array) -> dict[int, float]:
     final: dict[int, float] = {}
     for row in rows:
         is_worse = row.fold_results is not None or row.skipped is not None
-        final[row.candidate] = -math.inf if is_worse else final.get(row.candidate, math.nan)
+        final[row.index] = -math.inf if is_worse else final.get(row.index, math.nan)
     for index in last_round(rows):
         if rows[index].skipped is None:
-            final[rows[index].candidate] = float(means[index])
+            final[rows[index].index] = float(means[index])
     return final
 
 
-def last_round(rows: Sequence[SearchRow]) -> list[int]:
+def last_round(rows: Sequence[Candidate]) -> list[int]:
     """Return the indices of the rows in the last round in which any candidate was evaluated."""
     last = max(row.iteration for row in rows if row.fold_results is not None)
     return [index for index, row in enumerate(rows) if row.iteration == last]
 
 
 def cv_results(
-    search: Any, rows: Sequence[SearchRow], n_splits: int, columns: Any
+    search: Any, rows: Sequence[Candidate], n_splits: int, columns: Any
 ) -> dict[str, Any]:
     """Return ``cv_results_``, and warn about candidates that could not be fitted.
 
     Parameters
     ----------
     search : BaseSearchCV
-    rows : sequence of SearchRow
+    rows : sequence of Candidate
         At least one was evaluated.
     n_splits : int
     columns : mapping of str to list

@@ -35,7 +35,7 @@ from lokl.search.cross_validation import as_indices
 from lokl.search.evaluation import evaluate_candidates
 from lokl.search.results import (
     RULES,
-    SearchRow,
+    Candidate,
     choose,
     cv_results,
     final_scores,
@@ -152,11 +152,11 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
     adaptive: bool = setting(
         False,
         FLAG,
-        "Whether to skip candidates that are unlikely to be the best. Classifiers of this library "
-        "scored by accuracy race over the folds: candidates 2.5 standard errors behind the best "
-        "after some folds are skipped. Otherwise candidates are skipped if the score has "
-        "decreased three times in a row towards them, along `C` or along the bandwidth. Skipped "
-        "candidates have NaN scores and True in the column ``skipped``.",
+        "Whether to skip candidates that are unlikely to be the best. Estimators of this library "
+        "scored by accuracy or R squared race over the folds: candidates 2.5 standard errors "
+        "behind the best after some folds are skipped. Otherwise larger costs are skipped if the "
+        "score has decreased three times in a row along `C`. Skipped candidates have NaN scores "
+        "and True in the column ``skipped``.",
     )
     halving: bool = setting(
         False,
@@ -261,7 +261,7 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
             raise ValueError(f"cv={self.cv!r} gives no splits; at least one is needed")
         return splits
 
-    def _more_columns(self, rows: list[SearchRow]) -> dict[str, list[Any]]:
+    def _more_columns(self, rows: list[Candidate]) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {}
         if self.halving:
             columns["iter"] = [row.iteration for row in rows]
@@ -271,7 +271,7 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         return columns
 
     def _choose_and_refit(
-        self, task: SearchTask, metric: Any, rows: list[SearchRow], results: dict[str, Any]
+        self, task: SearchTask, metric: Any, rows: list[Candidate], results: dict[str, Any]
     ) -> dict[str, Any]:
         """Choose the best candidate and fit it; return fitted attributes."""
         # Only a fit that succeeded shows whether a function returns one score or several.

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, MutableMapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.utils.metaestimators import _safe_split
 
 from lokl._arrays import Array, is_sparse
 from lokl._methods import method_of
@@ -30,7 +29,6 @@ from lokl.search.backends import (
     WarmStartBackend,
     bind_by_fold,
     coarse_tolerance,
-    score_rows,
     solver_of,
 )
 from lokl.search.tasks import (
@@ -38,12 +36,11 @@ from lokl.search.tasks import (
     FitBackend,
     FoldResult,
     FoldResults,
-    Scores,
     SearchTask,
     cost_paths,
-    is_accuracy,
+    row_score,
+    score_decisions,
     uses_predictions_only,
-    with_known_decisions,
 )
 from lokl.solvers import Exact
 from lokl.solvers.cost_path import CostPath, RowCostPath, StoredCostPath
@@ -145,8 +142,8 @@ class SharedGramBackend(FitBackend):
     def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
         return cost_paths(task.candidates, candidates)
 
-    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
-        return is_accuracy(task, task.estimator)
+    def reports_row_scores(self, task: SearchTask, candidate: int) -> bool:
+        return row_score(task, task.estimator) is not None
 
     def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
         self._n_concurrent = 1
@@ -258,15 +255,18 @@ class _Fold:
 
     def fit_and_score(self, candidate: int, model: Any) -> FoldResult:
         """Solve the SVMs of a candidate, and score their decisions."""
+        task, (train, test) = self.task, self.task.splits[self.split]
         start = time.perf_counter()
         decision, attributes = self._decide(model)
         vars(model).update(attributes)
         fitted = time.perf_counter()
-        scores, correct = self._score(model, decision, training=False)
+        # Scorers only pass samples on to the model, whose decisions are known.
+        decisions = decision[test]
+        scores, row_scores = score_decisions(task, model, test, decisions, decisions)
         scored = time.perf_counter()
         train_scores = None
-        if self.task.return_train_score:
-            train_scores, _ = self._score(model, decision, training=True)
+        if task.return_train_score:
+            train_scores, _ = score_decisions(task, model, train, decision[train], decision[train])
         return FoldResult(
             candidate,
             self.split,
@@ -274,8 +274,8 @@ class _Fold:
             train_scores,
             fitted - start + self.shared_seconds,
             scored - fitted,
-            decision=decision[self.task.splits[self.split][1]],
-            correct=correct,
+            decision=decisions,
+            row_scores=row_scores,
         )
 
     def _decide(self, model: Any) -> tuple[Array, dict[str, Any]]:
@@ -309,27 +309,3 @@ class _Fold:
         if self.gram.fits:
             return StoredCostPath(self.gram.whole, tolerance)
         return RowCostPath(self.gram, solver.with_tolerance(tolerance))
-
-    def _score(self, model: Any, decision: Array, *, training: bool) -> tuple[Scores, Array | None]:
-        """Return scores, and for accuracy also which rows are predicted correctly."""
-        train, test = self.task.splits[self.split]
-        rows = train if training else test
-        if is_accuracy(self.task, model):
-            # Needs no copy of the samples.
-            correct = model._decode(decision[rows]) == self.data.y[rows]
-            return float(np.mean(correct)), correct
-        X, y = self._training if training else self._testing
-        fitted = with_known_decisions(model, X, decision[rows])
-        return score_rows(self.task, fitted, (X, y), rows), None
-
-    @cached_property
-    def _training(self) -> tuple[Any, Any]:
-        """Training samples and targets, as scorers receive them."""
-        train, _ = self.task.splits[self.split]
-        return _safe_split(self.task.estimator, self.task.X, self.task.y, train)
-
-    @cached_property
-    def _testing(self) -> tuple[Any, Any]:
-        """Test samples and targets, as scorers receive them."""
-        train, test = self.task.splits[self.split]
-        return _safe_split(self.task.estimator, self.task.X, self.task.y, test, train)

@@ -6,18 +6,21 @@ form that can be compared and hashed. A list of kernels is taken apart: ``[RBF(0
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Real
-from statistics import fmean
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _PassthroughScorer
+from sklearn.model_selection._validation import _score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
 
-from lokl._arrays import Array
+from lokl._arrays import Array, column
 from lokl.kernels import Kernel
 from lokl.kernels.dictionaries import named_kernels
 
@@ -156,6 +159,12 @@ class SearchTask:
         parameters = clone(self.candidates[candidate], safe=False)
         return clone(self.estimator).set_params(**parameters)
 
+    def score(self, fitted: Any, X: Any, y: Any, rows: Array) -> Scores:
+        """Return the scores of a fitted estimator on samples and targets, some rows of the task."""
+        params = _check_method_params(self.X, self.score_params, rows)
+        scores: Scores = _score(fitted, X, y, self.scorers, params, self.error_score)
+        return scores
+
     def failure(self, candidate: int, split: int, seconds: float, error: str) -> "FoldResult":
         """Return the result of a candidate that cannot be fitted."""
         scores: Scores
@@ -179,7 +188,8 @@ class FoldResult:
     score_seconds: float
     error: str | None = None  # traceback, if the candidate could not be fitted
     decision: Array | None = None  # (n_test, n_tasks), if the backend computed it
-    correct: Array | None = None  # bool (n_test,), if the score is the accuracy
+    # (n_test,), if the score is the mean of a score of each row and the backend computed it
+    row_scores: Array | None = None
 
     def score(self, metric: str | None) -> float:
         """Return the test score by one of several metrics, the first one by default."""
@@ -191,16 +201,6 @@ class FoldResult:
 
 # One item per candidate: its results on all splits. Closed early once the rest is useless.
 FoldResults = Generator[list[FoldResult], None, None]
-
-
-def mean_score(fold_results: Sequence[FoldResult], metric: str | None = None) -> float:
-    """Return the mean test score of a candidate over its splits."""
-    return fmean(result.score(metric) for result in fold_results)
-
-
-def standard_error(scores: Any) -> float:
-    """Return the standard error of the mean of fold scores, array-like of shape (n_folds,)."""
-    return float(np.std(scores) / np.sqrt(len(scores)))
 
 
 class FitBackend(ABC):
@@ -226,8 +226,8 @@ class FitBackend(ABC):
         part of a group, in the same order.
         """
 
-    def reports_correctness(self, task: SearchTask, candidate: int) -> bool:
-        """Whether results state which test rows are predicted correctly."""
+    def reports_row_scores(self, task: SearchTask, candidate: int) -> bool:
+        """Whether results contain a score of each test row."""
         return False
 
     def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
@@ -243,74 +243,81 @@ class FitBackend(ABC):
         """
 
 
-class _KnownDecisions(BaseEstimator):
-    """Stand-in for a fitted estimator whose decisions about `X` were computed before.
-
-    Parameters
-    ----------
-    estimator : KernelEstimator
-        Configured, with the attributes that follow from the targets, such as ``classes_``.
-    X : samples
-        Scorers pass on the very object that they receive.
-    decision : array of shape (n_samples, n_tasks)
-    """
-
-    def __init__(self, estimator: Any, X: Any, decision: Array):
-        self.estimator = estimator
-        self.X = X
-        self.decision = decision
-
-    def predict(self, X: Any) -> Array:
-        return np.asarray(self.estimator._decode(self._decision(X)))
-
-    def _decision(self, X: Any) -> Array:
-        assert X is self.X
-        return self.decision
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class _KnownDecisionsClassifier(ClassifierMixin, _KnownDecisions):
-    @property
-    def classes_(self) -> Array:
-        return np.asarray(self.estimator.classes_)
-
-    def decision_function(self, X: Any) -> Array:
-        decision = self._decision(X)
-        return decision[:, 0] if self.estimator._is_flat() else decision
-
-
-class _KnownDecisionsRegressor(RegressorMixin, _KnownDecisions):
-    pass
-
-
-def with_known_decisions(estimator: Any, X: Any, decision: Array) -> Any:
-    """Return a stand-in for `estimator` that scorers may query about `X` only."""
-    is_classifier = isinstance(estimator, ClassifierMixin)
-    kind = _KnownDecisionsClassifier if is_classifier else _KnownDecisionsRegressor
-    return kind(estimator, X, decision)
-
-
 def uses_predictions_only(scorers: Any) -> bool:
     """Whether scorers use only predictions and decisions; other functions may inspect the model."""
     each = scorers._scorers.values() if isinstance(scorers, _MultimetricScorer) else [scorers]
     return all(isinstance(scorer, _BaseScorer | _PassthroughScorer) for scorer in each)
 
 
-def is_accuracy(task: SearchTask, estimator: Any) -> bool:
-    """Whether the score is the unweighted accuracy, which can be computed without a scorer."""
-    if task.score_params or np.ndim(task.y) != 1 or not isinstance(estimator, ClassifierMixin):
-        return False
+def score_decisions(
+    task: SearchTask, model: Any, rows: Array, decision: Array, X: Any
+) -> tuple[Scores, Array | None]:
+    """Return the scores of a model whose decisions about some rows are known.
+
+    Parameters
+    ----------
+    task : SearchTask
+    model : KernelEstimator
+        Configured, with the attributes that follow from the targets, such as ``classes_``.
+    rows : array of int of shape (n,)
+        Among the samples of the task.
+    decision : array of shape (n, n_tasks)
+    X : samples
+        Those of the rows. Scorers pass them on to the model, which does not read them unless it has
+        probabilities.
+
+    Returns
+    -------
+    scores : float or dict of str to float
+    row_scores : array of shape (n,), or None
+        As in :class:`FoldResult`.
+    """
+    y = _safe_indexing(task.y, rows)
+    by_row = row_score(task, model)
+    row_scores = None if by_row is None else by_row(np.asarray(y), model._decode(decision))
+    if row_scores is not None:
+        return float(np.mean(row_scores)), row_scores
+    known = copy(model)
+    vars(known)["_decisions"] = lambda X: decision
+    return task.score(known, X, y, rows), None
+
+
+RowScore = Callable[[Array, Array], Array | None]
+
+
+def row_score(task: SearchTask, model: Any) -> RowScore | None:
+    """Return the function of targets and predictions whose mean over rows is the score.
+
+    None for scores other than accuracy and R squared. The function returns None if the score of
+    these targets is not defined.
+    """
     scorer = task.scorers
+    if task.score_params:
+        return None
     if isinstance(scorer, _PassthroughScorer):
-        return type(estimator).score is ClassifierMixin.score
-    return (
-        isinstance(scorer, _BaseScorer)
-        and scorer._score_func is accuracy_score
-        and scorer._sign > 0
-        and not scorer._kwargs
-    )
+        score = _OWN_SCORES.get(type(model).score)
+    elif isinstance(scorer, _BaseScorer) and scorer._sign > 0 and not scorer._kwargs:
+        score = scorer._score_func
+    else:
+        return None
+    if score is accuracy_score and isinstance(model, ClassifierMixin) and np.ndim(task.y) == 1:
+        return np.equal
+    return _shares_of_r2 if score is r2_score and isinstance(model, RegressorMixin) else None
+
+
+_OWN_SCORES: dict[Any, Any] = {
+    ClassifierMixin.score: accuracy_score,
+    RegressorMixin.score: r2_score,
+}
+
+
+def _shares_of_r2(y: Array, predicted: Array) -> Array | None:
+    """Return the share of each row in R squared, the mean over the targets."""
+    y = column(y)
+    spread = ((y - y.mean(axis=0)) ** 2).mean(axis=0)
+    if not (spread > 0).all():
+        return None
+    return np.asarray((1.0 - (column(predicted) - y) ** 2 / spread).mean(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,13 +328,14 @@ class CandidateGroup:
     task: SearchTask
     candidates: list[int]
 
-    def run(self, candidates: list[int], threads: int) -> FoldResults:
-        """Yield the results of some of the candidates."""
-        return self.backend.run(self.task, candidates, threads)
+    def run(self, threads: int) -> FoldResults:
+        """Yield the results of all candidates."""
+        return self.backend.run(self.task, self.candidates, threads)
 
     @property
-    def reports_correctness(self) -> bool:
-        return self.backend.reports_correctness(self.task, self.candidates[0])
+    def reports_row_scores(self) -> bool:
+        """Whether results contain a score of each test row."""
+        return self.backend.reports_row_scores(self.task, self.candidates[0])
 
     @property
     def max_concurrent(self) -> int:
