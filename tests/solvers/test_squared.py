@@ -120,12 +120,12 @@ def test_indefinite_up_to_rounding():
 def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
     K, _, Y, weight = case(0, 60, features="wide")
     K = (K / 10).astype(np.float32)
+    monkeypatch.setattr(squared, "_WELL_CONDITIONED", 0.0)
     exact = squared_path(K, Y, costs, weight)
     kinds, factorize = [], squared._Inverse.of
     monkeypatch.setattr(
         squared._Inverse, "of", lambda A, c, d, r: kinds.append(d) or factorize(A, c, d, r)
     )
-    monkeypatch.setattr(squared, "_LARGE", 10)
     monkeypatch.setattr(squared, "_WELL_CONDITIONED", 1e6)
     path = squared_path(K, Y, costs, weight)
     assert np.float32 in kinds
@@ -177,7 +177,7 @@ def test_one_class_has_no_squared_hinge_solution():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_bordered_inverse(weighted):
     K, _, Y, weight = case(5, 15, weighted)
-    M, m = squared.bordered_inverse(K, 2.0 * weight)
+    M, m = squared.bordered_inverse(K, problems_of(Y, 2.0 * weight))
     coef, intercept = bordered(K, Y, 2.0, weight)
     np.testing.assert_allclose(M @ Y, coef, atol=1e-10)
     np.testing.assert_allclose(m @ Y, intercept, atol=1e-10)

@@ -121,6 +121,8 @@ class GramMemory:
         The whole matrix, read-only.
     features : {array, CSR matrix} or None
         Explicit features F with ``K = F F'``.
+    solved : object or None
+        Factorisation of the whole matrix, kept by a solver for its next call.
     """
 
     def __init__(self, n_samples: int):
@@ -128,6 +130,7 @@ class GramMemory:
         self.rows: RowCache | None = None
         self.whole: Array | None = None
         self.features: Any = None
+        self.solved: Any = None
         self._owner: tuple[Any, Any] = (None, None)  # plan and gates of the latest matrix
         self._square: Array | None = None  # memory of `whole`
         self._products: dict[ViewSpec, RowCache] = {}
@@ -143,7 +146,7 @@ class GramMemory:
         if self.belongs_to(points):
             return
         self._owner = (None, None)
-        self.whole = self.features = None
+        self.whole = self.features = self.solved = None
         if self.rows is not None:
             self.rows.clear()
         self._owner = (points.plan, points.gates)

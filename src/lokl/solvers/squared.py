@@ -15,29 +15,31 @@ matrix nor few features fit into memory, it uses conjugate gradients on products
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
-from scipy.linalg.blas import dger
 from scipy.linalg.lapack import get_lapack_funcs
 
 from lokl._arrays import Array, column, evenly_spaced, is_sparse, slices
 from lokl._parameters import check_positive
-from lokl._threads import multiply
+from lokl._threads import limit_blas_for, multiply, run_chunked
 from lokl.gram import GatedGram, InnerProducts, LowRankGram
+from lokl.gram.memory import MEGABYTE
 from lokl.solvers.base import TolerantSolver, warn_indefinite, warn_unconverged
 from lokl.solvers.problem import Dual, Problem
 
 # Most costs that are solved one by one: one inverse is faster than all eigenvectors.
 _FEW_COSTS = 3
-# Samples above which the factorisation is in single precision, if the condition number of the
-# system is below this; steps of refinement, and the residual that is left.
+# Samples above which a matrix in double precision is factorised in single precision, if the condition
+# number of the system is below this; steps of refinement, and the residual that is left.
 _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
 # Negative eigenvalues of this size, in units of the precision and of the largest one, are rounding.
 _ROUNDING = 16.0
-# Rows of a block of the matrix or of features in double precision.
-_BLOCK = 1024
+# Rows of a block of the matrix or of features in double precision, and of a block that stays in the
+# second-level cache.
+_BLOCK, _TILE = 1024, 64
 # Most features for which a matrix of their products is stored.
 _MOST_FEATURES = 5000
 # Most Newton steps of the squared hinge.
@@ -174,26 +176,9 @@ def _squared_hinge(
     return None, active
 
 
-def _path_on_stored(
-    K: Array, Y: Array, costs: Array, weight: Array, *, left_out: bool = True
-) -> SquaredPath:
-    """Return the solutions on a stored matrix; without `left_out`, `loo` is NaN and saves time."""
-    present = np.flatnonzero(weight > 0)
-    if len(present) < len(weight):
-        inside = K[np.ix_(present, present)], Y[present], costs, weight[present]
-        part = _path_on_stored(*inside, left_out=left_out)
-        coef = np.zeros((len(costs), *Y.shape))
-        coef[:, present] = part.coef
-        loo = K[:, present] @ part.coef + part.intercept[:, np.newaxis]
-        loo[:, present] = part.loo
-        return SquaredPath(costs, coef, part.intercept, loo)
-    system = _Centred.of(K, weight)
-    targets = system.scale[:, np.newaxis] * Y
-    right = (targets - np.outer(system.unit, system.unit @ targets))[:, np.newaxis]
-    solved = [system.solve(right, group, left_out) for group in _groups(costs)]
-    B, diagonal = (np.concatenate(parts, axis=1) for parts in zip(*solved, strict=True))
-    intercept = system.unit @ targets - np.einsum("j,jct->ct", system.means, B)
-    return _assembled(costs, Y, system.scale, B, diagonal, intercept)
+def _path_on_stored(K: Array, Y: Array, costs: Array, weight: Array) -> SquaredPath:
+    """Return the solutions on a stored matrix."""
+    return _StoredSystem.of(K, Y, costs, weight).path()
 
 
 def _groups(costs: Array) -> Array:
@@ -201,7 +186,9 @@ def _groups(costs: Array) -> Array:
     return costs[np.newaxis] if len(costs) > _FEW_COSTS else costs[:, np.newaxis]
 
 
-def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
+def bordered_inverse(
+    gram: GatedGram | Array, problems: Sequence[Problem]
+) -> tuple[Array, Array] | None:
     """Return ``M`` and ``m`` with coefficients ``a = M y`` and intercepts ``m'y`` of any targets.
 
     Without sample j the coefficients are ``a - M[:, j] a_j / M_jj``, and the intercept is
@@ -209,20 +196,19 @@ def bordered_inverse(K: Array, cost: Array) -> tuple[Array, Array]:
 
     Parameters
     ----------
-    K : array of shape (n_samples, n_samples)
-    cost : array of shape (n_samples,)
-        Cost of each sample; rows of ``M`` are zero for samples without one.
+    gram : GatedGram or array of shape (n_samples, n_samples)
+    problems : sequence of Problem
+        Of equal costs. Rows of ``M`` are zero for samples without a cost.
+
+    Returns
+    -------
+    (M, m) : arrays of shape (n_samples, n_samples) and (n_samples,), or None
+        None if the matrix is not stored.
     """
-    largest = float(cost.max())
-    system = _Centred.of(K, cost / largest)
-    inverse = _Inverse.of(system.matrix, np.array([largest]), np.float64, system.rounding)
-    T = inverse.turned()
-    M = multiply(T * inverse.values[:, 0], T.T)
-    M -= np.outer(system.unit, system.unit / (system.shift + 1.0 / largest))
-    intercept = (system.unit - M @ system.means) * system.scale / np.linalg.norm(system.scale)
-    M *= system.scale
-    M *= system.scale[:, np.newaxis]
-    return M, intercept
+    if isinstance(gram, GatedGram) and (gram.is_low_rank or not gram.fits):
+        return None
+    Y, cost = _stacked(problems, range(len(problems)))
+    return _system_on_gram(gram, Y, cost).bordered_inverse()
 
 
 @dataclass(eq=False)
@@ -237,16 +223,28 @@ class _Inverse:
     is_factor: bool
 
     @classmethod
-    def of(cls, A: Array, costs: Array, dtype: Any, rounding: float) -> "_Inverse":
-        """Factorise; negative eigenvalues up to `rounding` count as zero."""
-        matrix = np.array(A, dtype=dtype, order="F")
+    def of(
+        cls, matrix: Callable[[Any], Array], costs: Array, dtype: Any, rounding: float
+    ) -> "_Inverse":
+        """Factorise; negative eigenvalues up to `rounding` count as zero.
+
+        Parameters
+        ----------
+        matrix : callable
+            Returns A in a given precision, as a new array in Fortran order. Its upper triangle is
+            not used.
+        costs : array of shape (n_costs,)
+        dtype : dtype
+        rounding : float
+        """
         if len(costs) == 1:
-            matrix.flat[:: len(matrix) + 1] += 1.0 / costs[0]
-            factor, failed = _lapack("potrf", matrix)(matrix, lower=1, overwrite_a=1)
+            A = matrix(dtype)
+            A.flat[:: len(A) + 1] += 1.0 / costs[0]
+            factor, failed = _lapack("potrf", A)(A, lower=1, overwrite_a=1)
             if not failed:
-                return cls(factor, np.ones((len(factor), 1)), True)
-            matrix = np.array(A, dtype=dtype, order="F")
-        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+                return cls(factor, np.ones((len(factor), 1), dtype=dtype), True)
+            del A, factor
+        values, vectors = eigh(matrix(dtype), overwrite_a=True, check_finite=False, driver="evd")
         values = values.astype(np.float64)
         values[(values < 0.0) & (values > -rounding)] = 0.0
         shifted = values[:, np.newaxis] + 1.0 / costs
@@ -272,15 +270,31 @@ class _Inverse:
     def squares(self, F: Array | None = None) -> Array:
         """Return the diagonal of ``F (A + I / C)^-1 F'``, (n_rows, n_costs), by default of all."""
         rows = self.turned() if F is None else multiply(F, self.turned())
-        return np.asarray(rows**2 @ self.values.astype(rows.dtype), dtype=np.float64)
+        values = self.values.astype(rows.dtype)
+        squares = np.empty((len(rows), values.shape[1]))
+        for part in slices(len(rows), _BLOCK):
+            squares[part] = rows[part] ** 2 @ values
+        return squares
+
+    def whole(self) -> Array:
+        """Return the inverse at a single cost, in place of ``T``."""
+        T, values = self.turned(), self.values[:, 0]
+        if (values == 1.0).all():
+            product, _ = _lapack("lauum", T)(T.T, lower=1, overwrite_c=1)
+            matrix = product.T
+            for part in slices(len(matrix), _TILE):
+                matrix[part.stop :, part] = matrix[part, part.stop :].T
+                square = np.triu(matrix[part, part])
+                matrix[part, part] = square + np.triu(square, 1).T
+            return np.asarray(matrix)
+        return multiply(T * values.astype(T.dtype), T.T)
 
 
 @dataclass(eq=False)
 class _Centred:
     """``H S K S H + shift uu'`` with ``u = s / |s|`` and ``H = I - uu'``."""
 
-    given: Array  # K
-    matrix: Array  # (n, n)
+    K: Array
     scale: Array  # s = sqrt(weight), (n,)
     unit: Array  # u, (n,)
     means: Array  # S K S u, (n,)
@@ -290,41 +304,72 @@ class _Centred:
     @classmethod
     def of(cls, K: Array, weight: Array) -> "_Centred":
         scale = np.sqrt(weight)
-        unit = scale / np.linalg.norm(scale)
-        # The transpose of a symmetric matrix, whose rows are contiguous already.
-        matrix = np.array(K.T, dtype=np.float64, order="F")
-        if (weight != 1.0).any():
-            matrix *= scale
-            matrix *= scale[:, np.newaxis]
-        precision = np.finfo(np.result_type(K, np.float32)).eps
-        rounding = _ROUNDING * float(precision * np.linalg.norm(matrix))
-        means = matrix @ unit
-        # H (matrix) H as one update of rank two.
-        half = means - 0.5 * float(unit @ means) * unit
-        matrix = dger(-1.0, unit, half, a=matrix, overwrite_a=1)
-        matrix = dger(-1.0, half, unit, a=matrix, overwrite_a=1)
-        shift = 2.0 * float(np.linalg.norm(matrix)) or 1.0
-        matrix = dger(shift, unit, unit, a=matrix, overwrite_a=1)
-        return cls(K, matrix, scale, unit, means, shift, rounding)
+        system = cls(K, scale, scale / np.linalg.norm(scale), np.empty(len(K)), 0.0, 0.0)
+        squares = np.empty(len(K))
 
-    def solve(self, right: Array, costs: Array, left_out: bool) -> tuple[Array, Array]:
-        """Return ``B``, (n, n_costs, n_targets), and the diagonal of ``P``, (n, n_costs)."""
+        def task(start: int, stop: int) -> None:
+            for part in _tiles(start, stop):
+                rows = system._rows(part)
+                system.means[part] = rows @ system.unit
+                squares[part] = np.einsum("jk,jk->j", rows, rows)
+
+        with limit_blas_for(len(K)):
+            run_chunked(task, len(K), _TILE)
+        square, mean = float(squares.sum()), float(system.unit @ system.means)
+        precision = np.finfo(np.result_type(K, np.float32)).eps
+        system.rounding = _ROUNDING * float(precision) * np.sqrt(square)
+        # Squared norm of the centred matrix.
+        rest = square - 2.0 * float(system.means @ system.means) + mean**2
+        least = _ROUNDING * np.finfo(float).eps * np.sqrt(square)
+        system.shift = 2.0 * max(np.sqrt(max(rest, 0.0)), float(least)) or 1.0
+        return system
+
+    def _rows(self, part: slice, first: int = 0) -> Array:
+        """Return rows of ``S K S`` in double precision, without the columns before `first`."""
+        rows = np.asarray(self.K[part, first:], dtype=np.float64)
+        if (self.scale == 1.0).all():
+            return rows
+        return self.scale[part, np.newaxis] * rows * self.scale[first:]
+
+    def matrix(self, dtype: Any) -> Array:
+        """Return the lower triangle of the matrix in some precision, in Fortran order."""
+        # The matrix is ``S K S - u h' - h u'``.
+        mean = float(self.unit @ self.means)
+        half = self.means - 0.5 * (mean + self.shift) * self.unit
+        left, right = np.column_stack([self.unit, half]), np.stack([half, self.unit])
+        matrix = np.empty(self.K.shape, dtype=dtype)
+
+        def task(start: int, stop: int) -> None:
+            for part in _tiles(start, stop):
+                rows, first = self._rows(part, part.start), part.start
+                correction = left[part] @ right[:, first:]
+                np.subtract(rows, correction, out=matrix[part, first:], casting="same_kind")
+
+        with limit_blas_for(len(matrix)):
+            run_chunked(task, len(matrix), _TILE)
+        return matrix.T
+
+    def solve(self, right: Array, costs: Array) -> tuple[Array, _Inverse]:
+        """Return ``B``, (n, n_costs, n_targets), and the factorisation."""
         condition = 1.0 + 0.5 * self.shift * float(costs.max())
-        is_large = len(self.unit) > _LARGE and condition <= _WELL_CONDITIONED
-        for dtype in (np.float32, np.float64)[not is_large :]:
-            inverse = _Inverse.of(self.matrix, costs, dtype, self.rounding)
+        is_single = self.K.dtype == np.float32 or len(self.unit) > _LARGE
+        if is_single and condition <= _WELL_CONDITIONED:
+            inverse = _Inverse.of(self.matrix, costs, np.float32, self.rounding)
             B = inverse.solve(right)
-            if dtype == np.float64 or self._refine(B, inverse, right, costs):
-                break
-        if not left_out:
-            return B, np.full((len(B), len(costs)), np.nan)
-        return B, inverse.squares() - np.outer(self.unit**2, 1.0 / (self.shift + 1.0 / costs))
+            if self._refine(B, inverse, right, costs):
+                return B, inverse
+        inverse = _Inverse.of(self.matrix, costs, np.float64, self.rounding)
+        return inverse.solve(right), inverse
+
+    def diagonal(self, inverse: _Inverse, costs: Array) -> Array:
+        """Return the diagonal of ``P``, (n, n_costs)."""
+        return inverse.squares() - np.outer(self.unit**2, 1.0 / (self.shift + 1.0 / costs))
 
     def _refine(self, B: Array, inverse: _Inverse, right: Array, costs: Array) -> bool:
         """Improve ``B`` in place with a factor in single precision; return whether it is exact."""
         for _ in range(_REFINEMENTS):
             flat = (self.scale[:, np.newaxis, np.newaxis] * B).reshape(len(B), -1)
-            product = self.scale[:, np.newaxis] * _product(self.given, flat)
+            product = self.scale[:, np.newaxis] * _product(self.K, flat)
             product -= np.outer(self.unit, self.unit @ product)
             residual = right - product.reshape(B.shape) - B / costs[:, np.newaxis]
             if np.abs(residual).max() <= _RESIDUAL * np.abs(right).max():
@@ -333,9 +378,105 @@ class _Centred:
         return False
 
 
+@dataclass(eq=False)
+class _StoredSystem:
+    """System of the samples that have a weight, on a stored matrix.
+
+    At a single cost the factorisation is kept: leave-one-out decisions need it after the solution.
+    """
+
+    K: Array  # of all samples
+    Y: Array
+    costs: Array
+    weight: Array
+    present: Array  # indices of samples that have a weight
+    centred: _Centred
+    targets: Array  # S y of these samples, (n_present, n_targets)
+    _latest: tuple[Array, _Inverse] | None = None
+
+    @classmethod
+    def of(cls, K: Array, Y: Array, costs: Array, weight: Array) -> "_StoredSystem":
+        present = np.flatnonzero(weight > 0)
+        inside = K if len(present) == len(weight) else K[np.ix_(present, present)]
+        centred = _Centred.of(inside, weight[present])
+        targets = centred.scale[:, np.newaxis] * Y[present]
+        return cls(K, Y, costs, weight, present, centred, targets)
+
+    def equals(self, Y: Array, costs: Array, weight: Array) -> bool:
+        """Return whether the targets and costs are those of this system."""
+        pairs = (self.Y, Y), (self.costs, costs), (self.weight, weight)
+        return all(np.array_equal(*pair) for pair in pairs)
+
+    @property
+    def megabytes(self) -> float:
+        """Size of the factorisation that is kept."""
+        return 0.0 if self._latest is None else self._latest[1].T.nbytes / MEGABYTE
+
+    def _solve(self, costs: Array) -> tuple[Array, _Inverse]:
+        if self._latest is not None:
+            return self._latest
+        unit = self.centred.unit
+        right = self.targets - np.outer(unit, unit @ self.targets)
+        solved = self.centred.solve(right[:, np.newaxis], costs)
+        if len(self.costs) == 1:
+            self._latest = solved
+        return solved
+
+    def path(self, *, left_out: bool = True) -> SquaredPath:
+        """Return the solutions; without `left_out`, `loo` is NaN and saves time."""
+        B, diagonal = [], []
+        for costs in _groups(self.costs):
+            solution, inverse = self._solve(costs)
+            B.append(solution)
+            unknown = np.full((len(solution), len(costs)), np.nan)
+            diagonal.append(self.centred.diagonal(inverse, costs) if left_out else unknown)
+        joined, centred = np.concatenate(B, axis=1), self.centred
+        path = _assembled(
+            self.costs,
+            self.Y[self.present],
+            centred.scale,
+            joined,
+            np.concatenate(diagonal, axis=1),
+            centred.unit @ self.targets - np.einsum("j,jct->ct", centred.means, joined),
+        )
+        return path if len(self.present) == len(self.weight) else self._expanded(path)
+
+    def _expanded(self, path: SquaredPath) -> SquaredPath:
+        """Return the solutions of all samples from those of the samples that have a weight."""
+        coef = np.zeros((len(self.costs), *self.Y.shape))
+        coef[:, self.present] = path.coef
+        loo = self.K[:, self.present] @ path.coef + path.intercept[:, np.newaxis]
+        loo[:, self.present] = path.loo
+        return SquaredPath(self.costs, coef, path.intercept, loo)
+
+    def bordered_inverse(self) -> tuple[Array, Array]:
+        """Return ``M`` and ``m`` at a single cost; the factorisation is used up."""
+        inverse, centred = self._solve(self.costs)[1], self.centred
+        self._latest = None
+        P = inverse.whole()
+        unit, scale = centred.unit.astype(P.dtype), centred.scale.astype(P.dtype)
+        ridge = 1.0 / float(self.costs[0])
+        P -= np.outer(unit, unit / P.dtype.type(centred.shift + ridge))
+        intercept = centred.unit - P @ centred.means
+        intercept *= centred.scale / np.linalg.norm(centred.scale)
+        if (scale != 1.0).any():
+            P *= scale
+            P *= scale[:, np.newaxis]
+        if len(scale) == len(self.weight):
+            return P, intercept
+        M, m = np.zeros(self.K.shape, dtype=P.dtype), np.zeros(len(self.weight))
+        M[np.ix_(self.present, self.present)], m[self.present] = P, intercept
+        return M, m
+
+
 def _lapack(name: str, matrix: Array) -> Any:
     """Return a LAPACK function in the precision of a matrix."""
     return get_lapack_funcs(name, (matrix,))
+
+
+def _tiles(start: int, stop: int) -> list[slice]:
+    """Return slices of a few rows that divide ``range(start, stop)``."""
+    return [slice(start + part.start, start + part.stop) for part in slices(stop - start, _TILE)]
 
 
 def _turned(matrix: Array, columns: Array) -> Array:
@@ -401,7 +542,10 @@ def _path_of_tiles(
         square += multiply(F.T, F)
         right[:, 0] += F.T @ centred[part]
     rounding = _ROUNDING * float(np.finfo(float).eps * square.trace())
-    inverses = [_Inverse.of(square, group, np.float64, rounding) for group in _groups(costs)]
+    inverses = [
+        _Inverse.of(partial(np.array, square, order="F"), group, np.float64, rounding)
+        for group in _groups(costs)
+    ]
     loads = np.concatenate([inverse.solve(right) for inverse in inverses], axis=1)
     B = np.empty((len(Y), len(costs), Y.shape[1]))
     diagonal = np.full((len(Y), len(costs)), np.nan)
@@ -603,7 +747,7 @@ def _by_cost(problems: Sequence[Problem]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _stacked(problems: Sequence[Problem], members: list[int]) -> tuple[Array, Array]:
+def _stacked(problems: Sequence[Problem], members: Sequence[int]) -> tuple[Array, Array]:
     """Return targets (n_samples, n_members) and the cost of each sample."""
     return np.column_stack([problems[i].target for i in members]), problems[members[0]].cost
 
@@ -612,22 +756,48 @@ def _direct_path(
     gram: GatedGram | Array, Y: Array, cost: Array, *, left_out: bool
 ) -> SquaredPath | None:
     """Return the solution by a factorisation, None if it needs too much memory."""
-    largest = float(cost.max())
-    arguments = Y, np.array([largest]), cost / largest
-    if not isinstance(gram, GatedGram):
-        return _path_on_stored(gram, *arguments, left_out=left_out)
-    if isinstance(gram, LowRankGram):
-        width = gram.n_weights
-    else:
-        width = gram.n_samples if gram.needs_rows else gram.linear_features.shape[1]
-    if width < gram.n_samples and width <= _MOST_FEATURES:
+    if isinstance(gram, GatedGram) and (width := _width(gram)) <= _MOST_FEATURES:
+        largest = float(cost.max())
+        costs, weight = np.array([largest]), cost / largest
 
         def tiles() -> Iterator[tuple[slice, Array]]:
             parts = slices(gram.n_samples, _BLOCK)
             return ((part, _feature_rows(gram, part)) for part in parts)
 
-        return _path_of_tiles(tiles, width, *arguments, left_out=left_out)
-    return _path_on_stored(gram.whole, *arguments, left_out=left_out) if gram.fits else None
+        return _path_of_tiles(tiles, int(width), Y, costs, weight, left_out=left_out)
+    if isinstance(gram, GatedGram) and not gram.fits:
+        return None
+    system = _system_on_gram(gram, Y, cost)
+    path = system.path(left_out=left_out)
+    if isinstance(gram, GatedGram):
+        memory = gram.inner.memory
+        fits = gram.megabytes + system.megabytes <= gram.inner.cache_size
+        is_kept = not left_out and fits and memory.belongs_to(gram.points)
+        memory.solved = system if is_kept else None
+    return path
+
+
+def _system_on_gram(gram: GatedGram | Array, Y: Array, cost: Array) -> _StoredSystem:
+    """Return the system on the whole matrix, the latest one if it is the same."""
+    largest = float(cost.max())
+    arguments = Y, np.array([largest]), cost / largest
+    if not isinstance(gram, GatedGram):
+        return _StoredSystem.of(gram, *arguments)
+    memory = gram.inner.memory
+    solved, memory.solved = memory.solved, None
+    if solved is not None and memory.belongs_to(gram.points) and solved.equals(*arguments):
+        return solved
+    return _StoredSystem.of(gram.whole, *arguments)
+
+
+def _width(gram: GatedGram) -> float:
+    """Return the number of features if it is below the number of samples, else infinity."""
+    width = gram.n_samples
+    if isinstance(gram, LowRankGram):
+        width = gram.n_weights
+    elif not gram.needs_rows:
+        width = gram.linear_features.shape[1]
+    return width if width < gram.n_samples else np.inf
 
 
 def _feature_rows(gram: GatedGram, part: slice) -> Array:

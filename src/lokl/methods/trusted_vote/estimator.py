@@ -115,8 +115,11 @@ class JointModel:
         whole = training.machines().solve(gram)
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
         intercept = np.tile(whole.intercept, (training.n_samples, 1))
-        if _is_left_one_out(training) and gram.fits and not gram.is_low_rank:
-            inverse, loads = bordered_inverse(gram.whole, training.problems[0].cost)
+        bordered = None
+        if _is_left_one_out(training):
+            bordered = bordered_inverse(gram, training.problems)
+        if bordered is not None:
+            inverse, loads = bordered
             diagonal = inverse.diagonal()[:, np.newaxis]
             change = np.zeros_like(whole.coef)
             np.divide(whole.coef, diagonal, out=change, where=diagonal > 0)
@@ -412,9 +415,11 @@ def _held_out_pass(
             contribution[some] = K @ load.astype(K.dtype) if products is None else products[some]
             if joint.inverse is not None and joint.change is not None:
                 # Without the sample itself.
-                M = joint.inverse[np.ix_(rows[some], rows)] * joint.gates[rows, i]
-                through = np.einsum("jk,jk->j", K, M)[:, np.newaxis]
-                contribution[some] -= through * joint.change[rows[some]]
+                M = joint.inverse[rows[some]]
+                M = M if len(rows) == len(joint.inverse) else M[:, rows]
+                M *= K
+                through = M @ joint.gates[rows, i].astype(M.dtype)
+                contribution[some] -= through[:, np.newaxis] * joint.change[rows[some]]
             if count:
                 near = similarity(K, diag[some], diag)
                 near[np.arange(len(some)), some] = -1.0
