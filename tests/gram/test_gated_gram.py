@@ -288,3 +288,19 @@ def test_several_tiles_on_several_threads(make, kind, keep):
         trust = H.reshape(n, len(kernels), -1)
         said = (trust * gram.kernel_sums(coef)[:, :, :, 0]).sum(axis=(1, 2))
         close(said[rows], K @ coef, "float64")
+
+
+@every_dictionary
+@every_layout
+@pytest.mark.parametrize("stored", [False, True])
+def test_some_samples_have_the_values_of_the_whole_matrix(kernels, make, stored):
+    kernels, X, H, _ = problem(kernels, make, POSITIVE[0], 12, 0)
+    rows = np.array([3, 11, 0, 4])
+    expected = parts(kernels, X, H).sum(axis=0)[np.ix_(rows, rows)]
+    with layout_of(make):
+        gram = GatedGram(kernels, X, H)
+        if stored:
+            assert gram.whole.shape == (12, 12)
+        part = gram.take(rows)
+        for found in (part.block(np.arange(4)), part.whole):
+            assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())

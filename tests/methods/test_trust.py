@@ -97,25 +97,34 @@ def test_calibration_without_samples_leaves_decisions_unchanged():
 
 @seeds
 def test_neighbours_are_the_closest(seed):
-    closeness = np.random.RandomState(seed).uniform(size=(5, 9))
-    found = Neighbours.nearest(closeness, 4)
-    np.testing.assert_array_equal(found.index, np.argsort(-closeness, axis=1)[:, :4])
-    np.testing.assert_array_equal(found.similarity, -np.sort(-closeness, axis=1)[:, :4])
-    assert Neighbours.nearest(closeness, 20).index.shape == (5, 9)
-    assert Neighbours.nearest(closeness, 0).mean_similarity.tolist() == [0.0] * 5
+    K, diag = np.random.RandomState(seed).uniform(size=(5, 9)), np.ones(9)
+    bump = KernelSimilarity(2.0, False)
+    found = bump.neighbours(K, diag[:5], diag, 4)
+    np.testing.assert_array_equal(found.index, np.argsort(-K, axis=1)[:, :4])
+    np.testing.assert_allclose(found.similarity, -np.sort(-K, axis=1)[:, :4])
+    assert bump.neighbours(K, diag[:5], diag, 20).index.shape == (5, 9)
+    assert bump.neighbours(K, diag[:5], diag, 0).mean_similarity.tolist() == [0.0] * 5
+    K[:, 0] = -np.inf
+    assert not (bump.neighbours(K, diag[:5], diag, 8).index == 0).any()
 
 
 def test_similarity_of_kernels_with_and_without_a_constant_diagonal():
     K = np.array([[2.0, 0.4], [0.4, 2.0]])
     bump = KernelSimilarity.from_training(np.full(2, 2.0), np.arange(2), K)
-    np.testing.assert_allclose(bump(K, np.full(2, 2.0), np.full(2, 2.0)), K / 2.0)
+    near = bump.neighbours(K, np.full(2, 2.0), np.full(2, 2.0), 2)
+    np.testing.assert_allclose(near.similarity, [[1.0, 0.2], [1.0, 0.2]])
+    np.testing.assert_array_equal(near.index, [[0, 1], [1, 0]])
     # A sample of another norm is far away, whatever its direction.
-    assert bump(np.array([[20.0]]), np.array([200.0]), np.array([2.0])) == 0.0
+    far = bump.neighbours(np.array([[20.0]]), np.array([200.0]), np.array([2.0]), 1)
+    assert far.similarity == 0.0
     X = np.array([[0.0], [1.0], [3.0]])
     line = KernelSimilarity.from_training((X**2)[:, 0], np.arange(3), X @ X.T)
     assert line == KernelSimilarity(4.0, True)
-    near = line(X @ X.T, (X**2)[:, 0], (X**2)[:, 0])
-    np.testing.assert_allclose(near, np.exp(-((X - X.T) ** 2) / 4.0))
+    near = line.neighbours(X @ X.T, (X**2)[:, 0], (X**2)[:, 0], 3)
+    # The closest in feature space, not those with the largest kernel values.
+    np.testing.assert_array_equal(near.index, [[0, 1, 2], [1, 0, 2], [2, 1, 0]])
+    distance = np.take_along_axis((X - X.T) ** 2, near.index, axis=1)
+    np.testing.assert_allclose(near.similarity, np.exp(-distance / 4.0))
     assert (
         KernelSimilarity.from_training(np.zeros(3), np.arange(3), np.zeros((3, 3))).distance_scale
         == 1.0

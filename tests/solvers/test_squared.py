@@ -116,21 +116,51 @@ def test_indefinite_up_to_rounding():
             assert cost > 1e5 or abs(path.intercept[0] - Y.mean()) < 0.1
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("costs", [[1.0, 5.0], COSTS], ids=len)
-def test_single_precision_of_many_samples_is_refined(costs, monkeypatch):
-    K, _, Y, weight = case(0, 60, features="wide")
-    K = (K / 10).astype(np.float32)
-    monkeypatch.setattr(squared, "_WELL_CONDITIONED", 0.0)
+def test_single_precision_of_many_samples_is_refined(costs, weighted, monkeypatch):
+    K, _, Y, weight = case(0, 60, weighted, features="wide")
+    K, precisions, factorize = K / 10, [], squared._Inverse.of
+
+    def recorded(matrix, costs, dtype, rounding):
+        precisions.append(dtype)
+        return factorize(matrix, costs, dtype, rounding)
+
+    monkeypatch.setattr(squared._Inverse, "of", recorded)
     exact = squared_path(K, Y, costs, weight)
-    kinds, factorize = [], squared._Inverse.of
-    monkeypatch.setattr(
-        squared._Inverse, "of", lambda A, c, d, r: kinds.append(d) or factorize(A, c, d, r)
-    )
+    assert set(precisions) == {np.float64}
+    precisions.clear()
+    monkeypatch.setattr(squared, "_LARGE", 10)
     monkeypatch.setattr(squared, "_WELL_CONDITIONED", 1e6)
     path = squared_path(K, Y, costs, weight)
-    assert np.float32 in kinds
+    assert set(precisions) == {np.float32}
     np.testing.assert_allclose(path.coef, exact.coef, atol=1e-7 * np.abs(exact.coef).max())
     np.testing.assert_allclose(path.loo, exact.loo, atol=1e-2)
+
+
+def test_one_factorisation_serves_a_solution_and_its_leave_one_out_decisions(monkeypatch):
+    _, X, Y, weight = case(2, 90, True, "wide")
+    count, factorize = [], squared._Inverse.of
+    monkeypatch.setattr(
+        squared._Inverse, "of", lambda *given: count.append(given) or factorize(*given)
+    )
+    solver, problems = Exact(), problems_of(Y, 3.0 * weight)
+    gram = solver.inner_products(X).gated([RBF(0.3)])
+    Machines(solver, problems).solve(gram)
+    left_out = leave_one_out(gram, problems)
+    assert len(count) == 1
+    reference = squared_path(RBF(0.3)(X), Y, [3.0], weight).loo[0]
+    np.testing.assert_allclose(left_out, reference, atol=1e-6)
+    # Other costs, other targets, and another matrix in the same memory need their own.
+    for others, matrix in (
+        (problems_of(Y, 4.0 * weight), gram),
+        (problems_of(Y + 1.0, 3.0 * weight), gram),
+        (problems, gram.inner.gated([RBF(0.4)])),
+    ):
+        Machines(solver, problems).solve(gram)
+        gamma = matrix.kernels[0].gamma
+        reference = squared_path(RBF(gamma)(X), *system_of(others)).loo[0]
+        np.testing.assert_allclose(leave_one_out(matrix, others), reference, atol=1e-6)
 
 
 def hinge_case(seed, n=30):
@@ -221,6 +251,11 @@ def test_weights_are_checked(weight):
 
 def problems_of(Y, cost):
     return [squared_loss(target, cost) for target in Y.T]
+
+
+def system_of(problems):
+    """Return targets, one cost, and weights of problems."""
+    return np.column_stack([problem.target for problem in problems]), [1.0], problems[0].cost
 
 
 def check_duals(duals, K, Y, cost, tol=1e-7):

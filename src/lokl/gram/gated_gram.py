@@ -305,6 +305,15 @@ class GatedGram:
         """Write the whole matrix."""
         mixing.fill_symmetric(self.points, matrix)
 
+    def take(self, rows: Array) -> "GatedGram":
+        """Return the matrix of some samples; a whole matrix that is stored is copied."""
+        inner, points = self.inner.take(rows), self.points.take(rows)
+        memory, part = self.inner.memory, inner._gram(points)
+        if memory.belongs_to(self.points) and memory.whole is not None:
+            inner.memory.claim(points)
+            inner.memory.whole = read_only(memory.whole[np.ix_(rows, rows)])
+        return part
+
     def release(self) -> None:
         """Free the memory of all stored rows; they are computed again when needed."""
         self.inner.release()
@@ -326,6 +335,8 @@ class GatedGram:
         memory = self.inner.memory
         is_own = memory.belongs_to(self.points)
         if is_own and memory.whole is not None:
+            if np.array_equal(columns, np.arange(self.n_samples)):
+                return memory.whole[rows]
             return np.asarray(memory.whole[np.ix_(rows, columns)])
         out = np.empty((len(rows), len(columns)), dtype=self.dtype)
         missing = np.arange(len(rows))

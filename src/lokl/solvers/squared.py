@@ -32,8 +32,9 @@ from lokl.solvers.problem import Dual, Problem
 
 # Most costs that are solved one by one: one inverse is faster than all eigenvectors.
 _FEW_COSTS = 3
-# Samples above which a matrix in double precision is factorised in single precision, if the condition
-# number of the system is below this; steps of refinement, and the residual that is left.
+# Matrices in single precision, and those of more samples than this, are factorised in single
+# precision if the condition number of the system is below this; steps of refinement, and the
+# residual that is left.
 _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
 # Negative eigenvalues of this size, in units of the precision and of the largest one, are rounding.
 _ROUNDING = 16.0
@@ -368,6 +369,8 @@ class _Centred:
     def _refine(self, B: Array, inverse: _Inverse, right: Array, costs: Array) -> bool:
         """Improve ``B`` in place with a factor in single precision; return whether it is exact."""
         for _ in range(_REFINEMENTS):
+            # The factor is of a matrix with another eigenvalue for u.
+            B -= self.unit[:, np.newaxis, np.newaxis] * np.einsum("j,jct->ct", self.unit, B)
             flat = (self.scale[:, np.newaxis, np.newaxis] * B).reshape(len(B), -1)
             product = self.scale[:, np.newaxis] * _product(self.K, flat)
             product -= np.outer(self.unit, self.unit @ product)
@@ -457,7 +460,8 @@ class _StoredSystem:
         unit, scale = centred.unit.astype(P.dtype), centred.scale.astype(P.dtype)
         ridge = 1.0 / float(self.costs[0])
         P -= np.outer(unit, unit / P.dtype.type(centred.shift + ridge))
-        intercept = centred.unit - P @ centred.means
+        means = centred.means - float(centred.unit @ centred.means) * centred.unit
+        intercept = centred.unit - P @ means.astype(P.dtype)
         intercept *= centred.scale / np.linalg.norm(centred.scale)
         if (scale != 1.0).any():
             P *= scale

@@ -17,6 +17,7 @@ from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, Rule, count
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import checked_prediction
+from lokl.gram import GatedGram
 from lokl.gram.gated_kernel import average_kernel
 from lokl.methods.single_kernel import SingleKernelFit, for_each_kernel
 from lokl.methods.trusted_vote.evidence import (
@@ -55,8 +56,10 @@ _BLOCK = 2**22
 _FLAT = LocalReliability(np.empty(0), np.empty(0), 0.0, 0.0, 0.0)
 
 
-def deduplicate(training: Training) -> tuple[Training, Array]:
-    """Merge equal samples and sort the rest by kernel values; also return where each sample is.
+def deduplicate(training: Training) -> tuple[Training, Array, GatedGram]:
+    """Merge equal samples and sort the rest by kernel values.
+
+    Also return where each sample is, and the Gram matrix of the average of all kernels.
 
     Folds and other random draws depend on the position of a sample. On distinct samples in an order
     that only the kernels determine, they do not depend on the order of the rows, on their format
@@ -73,8 +76,14 @@ def deduplicate(training: Training) -> tuple[Training, Array]:
         training = replace(merged, problems=problems, samples=samples)
     else:
         inverse = np.arange(len(names))
-    order = np.argsort(training.average_gram().dot(training.weight), kind="stable")
-    return training.take(order), np.argsort(order)[inverse]
+    gram, weight = training.average_gram(), training.weight
+    # Two matrices of all samples are stored for a moment.
+    is_stored = gram.needs_rows and not gram.is_low_rank
+    is_stored = is_stored and 2 * gram.megabytes <= gram.inner.cache_size
+    order = np.argsort(gram.whole @ weight if is_stored else gram.dot(weight), kind="stable")
+    training = training.take(order)
+    gram = gram.take(order) if is_stored else training.average_gram()
+    return training, np.argsort(order)[inverse], gram
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +118,8 @@ class JointModel:
     change: Array | None = None
 
     @classmethod
-    def fit(cls, training: Training, folds: Sequence[Fold]) -> "JointModel":
-        """Solve all SVMs on one Gram matrix."""
-        gram = training.average_gram()
+    def fit(cls, training: Training, folds: Sequence[Fold], gram: GatedGram) -> "JointModel":
+        """Solve all SVMs on the Gram matrix of the average of all kernels."""
         whole = training.machines().solve(gram)
         held_out = [] if folds else [(np.arange(training.n_samples), whole.coef)]
         intercept = np.tile(whole.intercept, (training.n_samples, 1))
@@ -123,7 +131,6 @@ class JointModel:
             diagonal = inverse.diagonal()[:, np.newaxis]
             change = np.zeros_like(whole.coef)
             np.divide(whole.coef, diagonal, out=change, where=diagonal > 0)
-            gram.release()
             return cls(
                 gram.gates[:, :, 0],
                 [(np.arange(training.n_samples), whole.coef)],
@@ -138,7 +145,6 @@ class JointModel:
         for left_out, solution in solutions:
             intercept[left_out] = solution.intercept
             held_out.append((left_out, solution.coef))
-        gram.release()
         gates, coef = gram.gates[:, :, 0], whole.coef
         return cls(gates, held_out, intercept, coef, whole.intercept, whole.objective)
 
@@ -238,14 +244,17 @@ class _TrustedVote(KernelEstimator):
         """Return the outcomes to vote on: one entry for the classes, or one for each target."""
 
     def _learn(self, training: Training) -> TrustedVote:
-        training, positions = deduplicate(training)
+        training, positions, gram = deduplicate(training)
         if _is_left_one_out(training):
             # The same data gives the same model for every random_state.
             training = replace(training, rng=np.random.RandomState(0))
         seed = int(training.rng.randint(2**31 - 1))
         folds = folds_for(training.problems, self.n_folds, seed)
         has_joint = self.joint_model and training.n_kernels > 1
-        joint = JointModel.fit(training, folds) if has_joint else JointModel.zero(training)
+        joint = JointModel.zero(training)
+        if has_joint:
+            joint = JointModel.fit(training, folds, gram)
+        gram.release()
         fit = partial(self._fit_expert, training, folds, joint)
         trained = for_each_kernel(training, self.n_jobs, fit)
         targets = self._outcomes(training)
@@ -421,9 +430,8 @@ def _held_out_pass(
                 through = M @ joint.gates[rows, i].astype(M.dtype)
                 contribution[some] -= through[:, np.newaxis] * joint.change[rows[some]]
             if count:
-                near = similarity(K, diag[some], diag)
-                near[np.arange(len(some)), some] = -1.0
-                nearest = Neighbours.nearest(near, count)
+                K[np.arange(len(some)), some] = -np.inf
+                nearest = similarity.neighbours(K, diag[some], diag, count)
                 neighbours.index[some] = nearest.index
                 neighbours.similarity[some] = nearest.similarity
     return contribution, neighbours

@@ -51,27 +51,22 @@ class Neighbours:
         """Return zero neighbours for each sample."""
         return cls(np.empty((n_samples, 0), np.intp), np.empty((n_samples, 0)))
 
-    @classmethod
-    def nearest(cls, similarity: Array, count: int) -> "Neighbours":
-        """Select the `count` largest entries of each row of a similarity matrix."""
-        n = similarity.shape[1]
-        count = min(count, n)
-        if count == 0:
-            return cls.none(len(similarity))
-        index = np.argpartition(similarity, n - count, axis=1)[:, n - count :]
-        values = np.take_along_axis(similarity, index, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        return cls(
-            np.take_along_axis(index, order, axis=1),
-            np.take_along_axis(values, order, axis=1).astype(float),
-        )
-
     @property
     def mean_similarity(self) -> Array:
         """Mean similarity to the few nearest neighbours, of shape (n_samples,)."""
         if self.similarity.shape[1] == 0:
             return np.zeros(len(self.similarity))
         return np.asarray(self.similarity[:, :_FAMILIAR_NEIGHBOURS].mean(axis=1))
+
+
+def _largest(values: Array, count: int) -> Array:
+    """Return the indices of the largest values in each row, in falling order."""
+    n = values.shape[1]
+    if count == 0:
+        return np.empty((len(values), 0), dtype=np.intp)
+    index = np.argpartition(values, n - count, axis=1)[:, n - count :]
+    order = np.argsort(-np.take_along_axis(values, index, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(index, order, axis=1)
 
 
 @dataclass(frozen=True)
@@ -106,15 +101,28 @@ class KernelSimilarity:
         median = float(np.median(distances)) if distances.size else 0.0
         return cls(median if median > 0 else 1.0, True)
 
-    def __call__(self, K: Array, diag: Array, training_diag: Array) -> Array:
-        """Return similarities (n_samples, n_training) from a kernel matrix and both diagonals."""
-        distance = (-2.0 / self.distance_scale) * K
-        distance += ((diag / self.distance_scale)[:, np.newaxis]).astype(K.dtype)
-        distance += (training_diag / self.distance_scale).astype(K.dtype)
-        np.maximum(distance, 0.0, out=distance)
+    def neighbours(self, K: Array, diag: Array, training_diag: Array, count: int) -> Neighbours:
+        """Return the `count` most similar training samples of each sample.
+
+        Parameters
+        ----------
+        K : array of shape (n_samples, n_training)
+            Kernel matrix; minus infinity for training samples that are not considered.
+        diag, training_diag : arrays of shape (n_samples,) and (n_training,)
+            Diagonals of the kernel matrices of both.
+        count : int
+        """
+        closeness = K
         if self.is_exponential:
-            return np.asarray(np.exp(-distance))
-        return np.maximum(1.0 - distance, 0.0)
+            # In each row the order of the distances in feature space.
+            closeness = K - (0.5 * training_diag).astype(K.dtype)
+        index = _largest(closeness, min(count, K.shape[1]))
+        values = np.take_along_axis(K, index, axis=1).astype(np.float64)
+        distance = diag[:, np.newaxis] + training_diag[index] - 2.0 * values
+        distance = np.maximum(distance / self.distance_scale, 0.0)
+        if self.is_exponential:
+            return Neighbours(index, np.exp(-distance))
+        return Neighbours(index, np.maximum(1.0 - distance, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +239,11 @@ class TrustedExpert:
             sums = multiply(K, np.ascontiguousarray(coef)).astype(float)
         else:
             sums = self.expansion(samples)
-        near = self.similarity(K, mixing.diag(new), mixing.diag(self.stored)) if count else K
-        decision = sums[:, :n_tasks] + self.intercept
-        return decision, sums[:, n_tasks:], Neighbours.nearest(near, count)
+        neighbours = Neighbours.none(n)
+        if count:
+            diagonals = mixing.diag(new), mixing.diag(self.stored)
+            neighbours = self.similarity.neighbours(K, *diagonals, count)
+        return sums[:, :n_tasks] + self.intercept, sums[:, n_tasks:], neighbours
 
     def familiarity_of(self, neighbours: Neighbours) -> Array:
         """Familiarity of samples with these neighbours, (n_samples,), between 0 and 1."""
