@@ -11,6 +11,11 @@ from scipy import sparse
 
 Array = NDArray[Any]
 
+# Entries of a table that are hashed at a time.
+_BLOCK = 2**20
+# Shifts and factors of the finaliser of splitmix64 (Steele, Lea and Flood, 2014).
+_SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
 
 def is_sparse(X: Any) -> bool:
     """Return whether `X` is a sparse matrix or array."""
@@ -120,6 +125,51 @@ def row_keys(X: Any, target: Array) -> Array:
     # Adding zero turns minus zero into zero, which has different bytes.
     table = np.ascontiguousarray(np.column_stack([X, target]) + 0.0)
     return table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
+
+
+def row_hashes(X: Any) -> Array:
+    """Return 64-bit hashes that are equal for equal rows, (n_samples,).
+
+    Values are compared in single precision, so that a table that was stored in it has the same
+    hashes. Zeros add nothing: a sparse matrix has the hashes of the same dense array.
+
+    Parameters
+    ----------
+    X : {array, sparse matrix} of shape (n_samples, n_features)
+        NaN equals NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first, second, third = row_hashes(np.array([[0.1, np.nan], [0.1, np.nan], [np.nan, 0.1]]))
+    >>> bool(first == second), bool(first == third)
+    (True, False)
+    """
+    hashes = np.zeros(X.shape[0], dtype=np.uint64)
+    if is_sparse(X):
+        entries = without_duplicates(X.tocsr())
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(entries.indptr))
+        np.add.at(hashes, rows, _mixed(entries.data, entries.indices))
+        return hashes
+    table, positions = np.asarray(X), np.arange(X.shape[1])
+    for part in slices(len(table), max(1, _BLOCK // max(1, len(positions)))):
+        hashes[part] = _mixed(table[part], positions).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _mixed(values: Array, positions: Any) -> Array:
+    """Return hashes of numbers at positions of a row, 0 for zeros (splitmix64)."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.asarray(values).astype(np.float32)
+        single[np.isnan(single)] = np.nan
+        bits = single.view(np.uint32).astype(np.uint64)
+        bits += np.asarray(positions).astype(np.uint64) << np.uint64(32)
+        for shift, factor in _SPLITMIX:
+            bits ^= bits >> np.uint64(shift)
+            bits *= np.uint64(factor)
+        bits ^= bits >> np.uint64(31)
+    bits[single == 0] = 0
+    return bits
 
 
 def read_only(values: Array) -> Array:

@@ -1,16 +1,19 @@
 """Explanations: contributions add up, and removed views are missing views."""
 
 import json
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 import lokl
 from lokl.datasets import make_views
@@ -56,6 +59,10 @@ def test_contributions_add_up_to_the_margin_over_the_runner_up(name, classes):
     np.testing.assert_array_equal(found.runner_up_codes, others.argmax(axis=1))
     expected = by_class[rows, found.predicted_codes] - others.max(axis=1)
     total = found.base_values + found.contributions.sum(axis=1)
+    assert found.unit == ("log-odds" if hasattr(model, "predict_proba") else "")
+    if found.unit:
+        p = model.predict_proba(X)
+        expected = np.log(p[rows, found.predicted_codes] / p[rows, found.runner_up_codes])
     np.testing.assert_allclose(total, expected, atol=1e-5)
     np.testing.assert_array_equal(found.predictions, model.predict(X))
     np.testing.assert_array_equal(found.wrong, model.predict(X) != labels)
@@ -97,6 +104,112 @@ def test_removed_views_are_missing_views(name):
         rows = rows & (found.presence.sum(axis=1) > 1)
         without = model.predict(only({0, 1, 2} - {view})[rows])
         np.testing.assert_array_equal(found.decisive[rows, view], without != model.predict(X[rows]))
+
+
+METHODS = (
+    "TrustedVote", "UniformMKL", "SimpleMKL", "LpMKL", "EasyMKL", "LMKL", "CLMKL", "LDMKL"
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=4)
+@given(seed=st.integers(0, 999), n_views=st.integers(2, 4), n_classes=st.integers(2, 3))
+def test_decisive_views_change_the_prediction_and_views_that_agree_do_not(
+    method, seed, n_views, n_classes
+):
+    table, labels, places, _ = make_views(60, n_views=n_views, missing=0.1, random_state=seed)
+    labels = (labels + (np.nan_to_num(table[:, 0]) > 1) * (n_classes - 2)) % n_classes
+    kind = getattr(lokl, f"{method}Classifier")
+    model = kind(per_view(RBF(0.2), places), C=1, random_state=0).fit(table[::2], labels[::2])
+    found = explain(model, table)
+    changed = np.zeros(found.decisive.shape, dtype=bool)
+    for v, columns in enumerate(places.values()):
+        less = table.copy()
+        less[:, columns] = np.nan
+        rows = np.flatnonzero(found.presence[:, v] & (found.presence.sum(axis=1) > 1))
+        predicted = model.predict(less[rows])
+        changed[rows, v] = predicted != found.predictions[rows]
+        np.testing.assert_array_equal(found.without[rows, v], predicted)
+    np.testing.assert_array_equal(found.decisive, changed)
+    assert set(found.status) <= {"agree", "hinges", "contradict", "unsure"}
+    assert not changed[found.status == "agree"].any()
+    assert changed[found.status == "hinges"].any(axis=1).all()
+
+
+def several_sets():
+    """Ten multi-view sets: names, samples, classes and views."""
+    for seed in range(6):
+        table, labels, places, _ = make_views(
+            80, n_views=2 + seed % 3, missing=0.1 * (seed % 2), random_state=seed
+        )
+        yield f"made {seed}", table, labels, places
+    for load, ends in (
+        (load_iris, [2]),
+        (load_wine, [5, 9]),
+        (load_breast_cancer, [10, 20]),
+        (load_digits, [20, 44]),
+    ):
+        table, labels = load(return_X_y=True)
+        starts = [0, *ends, table.shape[1]]
+        places = {f"part {k}": slice(a, b) for k, (a, b) in enumerate(pairwise(starts))}
+        rows = slice(0, None, max(1, len(table) // 150))
+        yield load.__name__, scale(table)[rows], labels[rows], places
+
+
+def contradicting_rows(text):
+    """Views of a printed sample that predict one class and add evidence for another one."""
+    _, _, table = text.partition("Evidence of the views for ")
+    caption, *rows = table.splitlines()
+    first, _, second = caption.removesuffix(", in log-odds:").partition(" over ")
+    start = rows[0].index("predicts alone")
+    for row in rows[1:]:
+        cells = row[start:].split()
+        if row.strip().startswith("base value"):
+            return
+        if cells != ["missing"]:
+            added = [float(cell) for cell in cells if re.fullmatch(r"[+-]?\d+\.\d\d", cell)][-1]
+            favoured = first if added > 0 else second
+            if added and cells[0] != favoured:
+                yield row[:start].strip()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["TrustedVote", "UniformMKL", "LpMKL"])
+@pytest.mark.parametrize("name", [name for name, *_ in several_sets()])
+def test_no_view_predicts_one_class_and_favours_another_without_a_sentence(name, method):
+    table, labels, places = next(rest for own, *rest in several_sets() if own == name)
+    kind = getattr(lokl, f"{method}Classifier")
+    model = kind(per_view(RBF(0.1), places), C=1, random_state=0)
+    if method != "TrustedVote":
+        model = CalibratedMKLClassifier(model, 3)
+    found = explain(model.fit(table[::2], labels[::2]), table[1::2], labels[1::2], views=None)
+    for k in range(len(found)):
+        sample = found.sample_at(k)
+        views = list(contradicting_rows(str(sample)))
+        sentences = sample.view_remarks()
+        assert len(sentences) == len(views)
+        for view, sentence in zip(views, sentences, strict=True):
+            assert sentence.startswith(f"{view} alone predicts ")
+            assert sentence.split()[0] in str(sample)
+
+
+@quiet
+def test_a_model_recognises_the_samples_that_it_has_learned_from():
+    for name in ("vote", "calibrated", "search"):
+        model = CLASSIFIERS[name].fit(X[::2], y[::2])
+        found = explain(model, X, y, views=PLACES)
+        np.testing.assert_array_equal(found.learned, np.arange(90) % 2 == 0)
+        np.testing.assert_array_equal(found.judged, ~found.learned)
+        assert found.sample_at(0).learned
+        assert "has learned from this sample" in str(found.sample_at(0))
+        assert "has learned" not in str(found.sample_at(1))
+        if name != "search":
+            # Samples of a scaled model differ by rounding errors in single precision.
+            single = explain(model, X.astype(np.float32), views=PLACES)
+            np.testing.assert_array_equal(single.learned, found.learned)
+    other = make_pipeline(StandardScaler(), LogisticRegression()).fit(np.nan_to_num(X), y)
+    assert explain(other, np.nan_to_num(X)).learned is None
 
 
 @quiet
@@ -150,7 +263,12 @@ def test_values_by_view():
         for view in range(3):
             rows = found.presence[:, view]
             np.testing.assert_allclose(found.alone[rows, view], model.predict(only([view])[rows]))
-        assert "contribution" in str(found.sample(3))
+        assert "Contributions of the views" in str(found.sample(3))
+        rows = found.presence.sum(axis=1) > 1
+        without = model.predict(only([1, 2]))
+        has = rows & found.presence[:, 0]
+        np.testing.assert_allclose(found.without[has, 0], without[has])
+        assert np.isnan(found.without[~rows]).all()
 
 
 def test_without_names_of_views_kernels_on_the_same_columns_are_one():

@@ -97,6 +97,45 @@ def test_the_model_is_the_chosen_one(done, tmp_path):
     assert asked_again.exit_code == 0, asked_again.output
 
 
+def test_samples_of_a_run_are_explained_by_models_that_have_not_seen_them(done):
+    out, paths, _ = done
+    said = pd.read_csv(out / "predictions.csv", index_col="id")
+    shares = said["class"].value_counts(normalize=True)
+    for name in said.index[:5]:
+        told = run("explain", out, "--sample", name, "--json")
+        assert told.exit_code == 0, told.output
+        found = json.loads(told.stdout)
+        assert found["id"] == name
+        assert found["prediction"] == said.loc[name, "prediction"]
+        assert found["truth"] == said.loc[name, "class"]
+        assert found["status"] == said.loc[name, "status"]
+        assert not found["learned"]
+        assert found["prior"] == pytest.approx(shares[found["prediction"]])
+        for label, chance in found["probabilities"].items():
+            assert chance == pytest.approx(said.loc[name, f"probability {label}"], abs=1e-5)
+        assert len(found["neighbours"]) == 3
+        assert found["unit"] == "log-odds"
+    files = [out / "model.lokl", paths["left"], paths["right"]]
+    same = json.loads(run("explain", *files, "--sample", name, "--json").stdout)
+    assert same["learned"]
+
+
+def test_what_cannot_be_explained_in_a_run_is_one_line(done, tmp_path):
+    out, paths, _ = done
+    for arguments, word in (
+        ([out], "--sample"),
+        ([out, "--sample", "S0"], "did you mean S"),
+        ([out, paths["left"], "--sample", "S01"], "model.lokl"),
+        ([out, "--sample", "S01", "-o", tmp_path / "r.html"], "report.html"),
+        ([tmp_path, "--sample", "S01"], "config.toml"),
+        ([out / "model.lokl", "--sample", "S01"], "model.lokl"),
+    ):
+        told = run("explain", *arguments)
+        assert told.exit_code == 2, told.output
+        assert word in told.stderr
+        assert len(told.stderr.strip().splitlines()) == 1
+
+
 def test_a_finished_run_is_shown_again_and_not_repeated(done):
     out, _, printed = done
     before = {name: (out / name).read_bytes() for name in (*FILES, "cells.jsonl")}

@@ -85,17 +85,23 @@ def test_one_sample_in_words(folder):
     done = run("explain", model(folder), *files, "--sample", "S10")
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    predicted = re.match(r"S10: (low|mid|high), probability 0\.\d\d", lines[0])
+    predicted = re.match(r"S10 is predicted (low|mid|high) with probability 0\.\d\d", lines[0])
     assert {"low": "35 %", "mid": "40 %", "high": "25 %"}[predicted[1]] in lines[1]
-    assert lines[2].split()[:3] == ["alone", "trust", "contribution"]
-    assert lines[3].split()[0] == "left"
-    assert lines[4].split()[0] == "right"
-    assert "█" in lines[3] + lines[4]
-    assert re.search(r"[Dd]isagreement 0\.\d\d", lines[5])
-    assert re.fullmatch(r"most similar: S\d\d \(\w+\), S\d\d \(\w+\), S\d\d \(\w+\)", lines[-1])
+    assert "learned from this sample" in lines[2]
+    assert lines[3].startswith(f"Evidence of the views for {predicted[1]} over ")
+    assert lines[4].split() == ["predicts", "alone", "trust", "alone", "adds"]
+    assert lines[5].split()[0] == "left"
+    assert lines[6].split()[0] == "right"
+    assert "▶" in lines[5] + lines[6]
+    left, right, base, total = (
+        float(lines[row].split()[cell]) for row, cell in ((5, 5), (6, 5), (7, 2), (8, 1))
+    )
+    assert base + left + right == pytest.approx(total, abs=0.02)
+    assert re.search(r"[Dd]isagreement 0\.\d\d", done.stdout)
+    assert re.fullmatch(r"Most similar: S\d\d \(\w+\), S\d\d \(\w+\), S\d\d \(\w+\)", lines[-1])
     assert max(map(len, lines)) <= 80
     done = run("explain", model(folder), *files, "--sample", "S02")
-    assert "  right  missing" in done.stdout.splitlines()
+    assert ["right", "missing"] in [line.split() for line in done.stdout.splitlines()]
     found = json.loads(run("explain", model(folder), *files, "--sample", "S02", "--json").stdout)
     assert found["views"][1]["trust"] is None
     assert not found["views"][1]["present"]
@@ -128,7 +134,7 @@ def test_numbers_and_views_by_pattern(folder, tmp_path):
     assert told["input"]["views"] == {"x": ["a", "b"], "y": ["c", "colour", "class"]}
     done = run("explain", tmp_path / "m.lokl", tmp_path / "one.csv", "--sample", "S01")
     assert done.exit_code == 0, done.output
-    assert "contribution" in done.stdout
+    assert "Contributions of the views to the value" in done.stdout
 
 
 @pytest.mark.parametrize("method", ["LMKL", "uniform", "LD-MKL"])
@@ -141,7 +147,7 @@ def test_methods_without_probabilities_of_their_own_get_them(folder, tmp_path, m
     assert {"probability low", "weight left", "weight right"} <= found[0].keys()
     done = run("explain", tmp_path / "m.lokl", *files, "--sample", "S10")
     assert done.exit_code == 0, done.output
-    assert "contribution" in done.stdout
+    assert "in log-odds" in done.stdout
 
 
 def test_a_data_set_and_one_view(tmp_path):
@@ -152,7 +158,8 @@ def test_a_data_set_and_one_view(tmp_path):
         "probability virginica",
     ]
     done = run("explain", tmp_path / "m.lokl", "iris", "--sample", "1")
-    assert re.match(r"1: setosa, probability 0.9\d \(v\w+ 0.0\d, v\w+ 0.0\d\)\n", done.stdout)
+    shown = r"1 is predicted setosa with probability 0.9\d \(v\w+ 0.0\d, v\w+ 0.0\d\)\.\n"
+    assert re.match(shown, done.stdout)
 
 
 def test_models_that_were_saved_from_python(folder, tmp_path):

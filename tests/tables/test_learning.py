@@ -1,5 +1,7 @@
 """Models that take tables as people keep them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,8 @@ from table_cases import larger
 
 import lokl
 from lokl._methods import METHODS
-from lokl.persistence import info
+from lokl.explain import explain
+from lokl.persistence import info, load, save
 from lokl.search.columns import ColumnScaler, frequent_categories
 from lokl.tables import TableError, TablePreparation, read_table
 from lokl.tables.learning import estimator_class, learn, places_in, preparation_for
@@ -201,3 +204,35 @@ def test_shared_names_of_columns_are_found_again(tmp_path):
     table = read_table(files, on="id", target="label")
     model = learn(table)
     pd.testing.assert_frame_equal(read_new(files, schema_of(model)).frame, table.frame)
+
+
+def test_training_rows_are_recognised_in_any_order_and_without_some_views(table):
+    preparation = TablePreparation(table.views, table.kinds).fit(table.frame.iloc[::2])
+    assert preparation.row_hashes_.dtype == np.uint64
+    expected = np.arange(len(table.frame)) % 2 == 0
+    turned = table.frame.iloc[::-1, ::-1]
+    np.testing.assert_array_equal(preparation.learned_from(turned), expected[::-1])
+    # A sample of which one view is asked about is the same sample.
+    for columns in table.views.values():
+        part = table.frame[columns]
+        has = part.notna().any(axis=1).to_numpy()
+        assert preparation.learned_from(part)[expected & has].all()
+    single = table.frame.select_dtypes("float64").columns
+    rounded = table.frame.astype(dict.fromkeys(single, np.float32))
+    np.testing.assert_array_equal(preparation.learned_from(rounded), expected)
+    # The views of two samples side by side are no sample.
+    left, right = table.views.values()
+    present = table.frame[left].notna().any(axis=1) & table.frame[right].notna().any(axis=1)
+    both = table.frame[present & expected]
+    mixed = both.copy()
+    mixed[right] = np.roll(both[right].to_numpy(), 1, axis=0)
+    assert not preparation.learned_from(mixed).any()
+
+
+def test_models_keep_their_training_rows_on_disk(table, tmp_path):
+    model = learn(
+        replace(table, frame=table.frame.iloc[::2], target=table.target.iloc[::2]), "LMKL"
+    )
+    save(model, tmp_path / "m.lokl")
+    found = explain(load(tmp_path / "m.lokl"), table.frame)
+    np.testing.assert_array_equal(found.learned, np.arange(len(table.frame)) % 2 == 0)

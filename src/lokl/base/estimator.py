@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array, Samples
+from lokl._arrays import Array, Samples, row_hashes
 from lokl._frames import labelled
 from lokl._parameters import parameter_names
 from lokl._threads import limit_blas_for
@@ -342,6 +342,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         attributes |= training.feature_info
         kept = replace(model, training_gates=None, left_out=None)
         attributes |= {"_model": kept, "_off_centre": off_centre}
+        attributes["_row_hashes"] = row_hashes(data.samples.given)
         publish(self, attributes)
         if self.verbose:
             logger.info(
@@ -375,6 +376,11 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         # Before the model is looked up: an estimator that is not fitted has none.
         samples = self._validate_for_predict(X, decides=True)
         return checked_prediction(self._model.decide, samples)
+
+    def _learned_from(self, X: Any) -> Array:
+        """Return whether each sample equals a training row, (n_samples,)."""
+        samples = self._validate_for_predict(X)
+        return np.isin(row_hashes(samples.given), self._row_hashes)
 
     def _explains(self, quantity: str) -> bool:
         return hasattr(self._model_class, quantity)

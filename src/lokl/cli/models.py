@@ -13,6 +13,7 @@ from lokl.cli.options import (
     MODEL_FILE,
     PREDICTION,
     TABLES,
+    argument,
     one_line_errors,
     option,
     output_path,
@@ -138,7 +139,11 @@ def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
 
 
 @takes(
-    **PREDICTION,
+    **{
+        **PREDICTION,
+        "model": argument(Path, "File that `lokl fit` wrote, or folder of a comparison."),
+        "data": argument(list[str], "Samples for a model: files as for fit.", required=False),
+    },
     sample=option(str, "Id of the sample to explain in the terminal."),
     output=output_path("File for the report about all samples."),
     target=option(str, "Column with the true values, or FILE:COLUMN, for the report."),
@@ -146,7 +151,7 @@ def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
 )
 def explain(
     model: Path,
-    data: list[str],
+    data: list[str] | None,
     sample: str | None,
     output: Path | None,
     as_json: bool,
@@ -155,30 +160,98 @@ def explain(
     """Explain predictions by views: predictions of each view, trust or weights, contributions.
 
     --sample explains one sample in the terminal, --output writes a report about all of them.
+    Samples of a comparison are explained by models that have not learned from them.
 
-    Example: lokl explain ill.lokl blood.csv pulse.csv --sample P017 -o report.html
+    Examples: lokl explain run --sample P017
+
+    lokl explain ill.lokl blood.csv pulse.csv --sample P017 -o report.html
     """
-    if sample is None and output is None:
-        stop("nothing to do; pass --sample ID, --output report.html, or both", 2)
+    _check_explained(model, data, sample, output)
+    files, explanation = data or [], None
     with one_line_errors():
         from lokl._files import check_writable
 
-        if output is not None:
-            check_writable(output)
-        fitted, table = _read_samples(model, data, given)
-        explanation = None if sample is None else explain_sample(fitted, table, sample)
-        if output is not None:
-            from lokl.report import write
-            from lokl.study.comparison import model_report
+        if model.is_dir() and sample is not None:
+            explanation = explain_held_out(model, sample)
+        else:
+            if output is not None:
+                check_writable(output)
+            fitted, table = _read_samples(model, files, given)
+            if sample is not None:
+                explanation = explain_sample(fitted, table, sample)
+            if output is not None:
+                from lokl.report import write
+                from lokl.study.comparison import model_report
 
-            again = shlex.join(["lokl", "explain", str(model), *data, "-o", str(output)])
-            write(model_report(fitted, table, model.name, again), output)
+                again = shlex.join(["lokl", "explain", str(model), *files, "-o", str(output)])
+                write(model_report(fitted, table, model.name, again), output)
     if explanation is not None and as_json:
         print_json(explanation.to_dict())
     elif explanation is not None:
         typer.echo(str(explanation))
     if output is not None and not as_json:
         typer.echo(str(output))
+
+
+def _check_explained(
+    model: Path, data: list[str] | None, sample: str | None, output: Path | None
+) -> None:
+    """Exit if there is nothing to explain, or if the arguments contradict each other.
+
+    Parameters
+    ----------
+    model : Path
+        File, or folder of a comparison.
+    data : list of str or None
+    sample : str or None
+    output : Path or None
+    """
+    if model.is_dir():
+        if data:
+            stop(
+                f"{model} is a comparison, which has its own samples; leave out the files, or "
+                f"explain them with {model / 'model.lokl'}",
+                2,
+            )
+        if output is not None:
+            stop(f"{model / 'report.html'} is the report of {model}; leave out --output", 2)
+        if sample is None:
+            stop(f"nothing to do; pass --sample ID for a sample of {model}", 2)
+    elif sample is None and output is None:
+        stop("nothing to do; pass --sample ID, --output report.html, or both", 2)
+    elif not data and model.exists():
+        stop(f"no samples; name the files of the samples to explain after {model}", 2)
+
+
+def explain_held_out(folder: Path, name: str) -> Any:
+    """Return the explanation of a sample of a comparison by a model that has not learned from it.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the comparison.
+    name : str
+        Id of the sample.
+
+    Returns
+    -------
+    explanation : SampleExplanation
+    """
+    from lokl.persistence import load
+    from lokl.study.comparison import MODEL, read_results
+    from lokl.tables import TableError
+
+    results = read_results(folder)
+    explanation = results.held_out()
+    if explanation is None:
+        raise TableError(
+            f"{folder} has no predictions of a chosen model; finish it with "
+            f"`lokl compare {folder / 'config.toml'}`"
+        )
+    row = _row_of(name, explanation.ids)
+    model = load(folder / MODEL)
+    near = _neighbours(model, results.table, row, explanation.predictions)
+    return replace(explanation.sample_at(row), neighbours=near)
 
 
 def explain_sample(model: Any, table: Any, name: str) -> Any:
@@ -195,24 +268,54 @@ def explain_sample(model: Any, table: Any, name: str) -> Any:
     -------
     explanation : SampleExplanation
     """
+    from lokl.explain import explain
+
+    row = _row_of(name, table.ids)
+    near = _neighbours(model, table, row)
+    explanation = explain(model, table.frame.iloc[[row]], ids=[name])
+    return replace(explanation.sample(name), neighbours=near)
+
+
+def _row_of(name: str, ids: list[str]) -> int:
+    """Return the position of a sample, or raise a `TableError` that suggests an id."""
     from lokl._text import suggestion
-    from lokl.explain import explain, nearest_samples
-    from lokl.explain.explanation import Neighbour
     from lokl.tables import TableError
 
-    if name not in table.ids:
-        hint = suggestion(name, table.ids) or f"; the first are {', '.join(table.ids[:3])}"
+    if name not in ids:
+        hint = suggestion(name, ids) or f"; the first are {', '.join(ids[:3])}"
         raise TableError(f"no sample {name!r}{hint}")
-    row = table.ids.index(name)
+    return ids.index(name)
+
+
+def _neighbours(model: Any, table: Any, row: int, predictions: Any = None) -> tuple[Any, ...]:
+    """Return the samples of a table that are most similar to one of them.
+
+    Parameters
+    ----------
+    model : fitted model
+        Its kernel measures similarity.
+    table : Table
+    row : int
+    predictions : array of shape (n_samples,), optional
+        Of all samples; those of the model if not given.
+
+    Returns
+    -------
+    neighbours : tuple of Neighbour
+    """
+    from lokl.explain import nearest_samples
+    from lokl.explain.explanation import Neighbour, plain_value
+
     near = nearest_samples(model, table.frame, row, _NEIGHBOURS)
     rows = [k for k, _ in near]
-    predicted = model.predict(table.frame.iloc[rows]).tolist() if rows else []
-    neighbours = tuple(
+    if predictions is None:
+        predicted = model.predict(table.frame.iloc[rows]).tolist() if rows else []
+    else:
+        predicted = [plain_value(predictions[k]) for k in rows]
+    return tuple(
         Neighbour(table.ids[k], prediction, similarity)
         for (k, similarity), prediction in zip(near, predicted, strict=True)
     )
-    explanation = explain(model, table.frame.iloc[[row]], ids=[name])
-    return replace(explanation.sample(name), neighbours=neighbours)
 
 
 @takes(model=MODEL_FILE, as_json=AS_JSON)

@@ -64,8 +64,8 @@ def output_path(text: str, default: str | None = None) -> Parameter:
     return option(Path, text, "--output", "-o", default=path)
 
 
-def argument(kind: Any, text: str) -> Parameter:
-    """Return the declaration of a required argument of a command.
+def argument(kind: Any, text: str, *, required: bool = True) -> Parameter:
+    """Return the declaration of an argument of a command.
 
     Parameters
     ----------
@@ -73,8 +73,11 @@ def argument(kind: Any, text: str) -> Parameter:
         Type of the value; a list takes all words that are left.
     text : str
         Sentence of the help.
+    required : bool, default=True
+        Without it the value may be None.
     """
-    declared = typer.Argument(..., help=text, show_default=False)
+    kind, default = (kind, ...) if required else (kind | None, None)
+    declared = typer.Argument(default, help=text, show_default=False)
     return Parameter("argument", Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
 
 

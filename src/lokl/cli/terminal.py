@@ -15,6 +15,7 @@ import typer
 WIDTH = 80
 # Single characters, so that columns stay aligned. rich replaces lines of tables itself.
 _REPLACEMENTS = {"†": "+", "‡": "#", "…": "~", "●": "o", "─": "-", "←": "<", "·": ".", "█": "#"}
+_REPLACEMENTS |= {"━": "=", "◀": "<", "▶": ">"}
 _HANDLER = "lokl.replace"
 
 

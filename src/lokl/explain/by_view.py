@@ -29,9 +29,12 @@ from lokl.explain.views import (
     weights_by_view,
 )
 from lokl.methods.trusted_vote.evidence import pairwise_disagreement
+from lokl.search.calibration import Calibration, by_class
 
 # A view is sure of a class that is this many times as probable as any other.
 _SURE = 2.0
+# Probabilities of single views below this one count as this one in log-odds.
+_LEAST = 1e-6
 
 
 def explain(
@@ -74,6 +77,7 @@ def explain(
         probabilities=queried.probabilities,
         truth=_truth(y, n, queried.classes is None),
         prior=getattr(first, "prior_", None),
+        learned=_learned_from(first, X, queried),
         **found,
     )
 
@@ -100,12 +104,30 @@ def _truth(y: Any, n: int, is_regression: bool) -> Array | None:
     return truth
 
 
+def _learned_from(first: Any, X: Any, queried: "_Queried") -> Array | None:
+    """Return whether the model has learned from each sample; None if it did not keep its rows.
+
+    Parameters
+    ----------
+    first : estimator
+        The model, or the first step of a pipeline.
+    X : samples
+    queried : _Queried
+    """
+    if hasattr(first, "learned_from"):
+        return np.asarray(first.learned_from(X))
+    if hasattr(queried.inner, "_row_hashes"):
+        return np.asarray(queried.inner._learned_from(queried.Z))
+    return None
+
+
 def _without_views(n: int) -> dict[str, Any]:
     """Return the values of an explanation of n samples that need views."""
+    by_view = ("contributions", "alone", "alone_probabilities", "alone_evidence", "without")
     return {
         "views": [],
         "presence": np.empty((n, 0), dtype=bool),
-        **dict.fromkeys(("contributions", "alone", "alone_probabilities"), np.empty((n, 0))),
+        **dict.fromkeys(by_view, np.empty((n, 0))),
         **dict.fromkeys(("base_values", "disagreement"), np.full(n, np.nan)),
     }
 
@@ -114,7 +136,7 @@ class _Queried:
     """A model, the estimator inside it, and samples as each of them receives them."""
 
     def __init__(self, model: Any, X: Any, views: Views | None):
-        layers = list(model_layers(model, X))
+        self.layers = layers = list(model_layers(model, X))
         (self.outer, self.X), (self.inner, self.Z) = layers[0], layers[-1]
         views = named_views(model, views)
         explains = hasattr(self.inner, "contributions") and hasattr(self.inner, "weights")
@@ -151,6 +173,11 @@ class _Queried:
         return np.asarray(self.presence & np.array([bool(view.kernels) for view in self.views]))
 
     @cached_property
+    def removed(self) -> Array:
+        """Usable views of samples that have another one, (n_samples, n_views)."""
+        return np.asarray(self.usable & (self.usable.sum(axis=1, keepdims=True) > 1))
+
+    @cached_property
     def removable(self) -> bool:
         """Whether the model predicts samples that lack views."""
         if len(self.views) < 2 or is_sparse(self.samples):
@@ -182,6 +209,26 @@ class _Queried:
         values = np.asarray(getattr(self.inner, name)(self.Z), dtype=float)
         return by_view(values, self.views, merge)
 
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """Map from decisions to probabilities, or None if it is unknown."""
+        if self.probabilities is None:
+            return None
+        layers = (layer for layer, _ in self.layers)
+        found = (getattr(layer, "calibration_", None) for layer in layers)
+        learned = next((calibration for calibration in found if calibration is not None), None)
+        if isinstance(learned, Calibration):
+            return learned
+        # Decisions of a vote are its log probabilities.
+        plain = Calibration(1.0, np.zeros(self.probabilities.shape[1]))
+        same = np.allclose(plain.probabilities(self.decision), self.probabilities, atol=1e-6)
+        return plain if same else None
+
+    @cached_property
+    def decision(self) -> Array:
+        """Decision for each class, (n_samples, n_classes)."""
+        return by_class(self.inner.decision_function(self.Z))
+
     def _outcomes(self, contributions: Array) -> dict[str, Any]:
         """Return contributions to the outcome, and what single views predict.
 
@@ -189,44 +236,77 @@ class _Queried:
         ----------
         contributions : array of shape (n_samples, n_views) or (n_samples, n_outputs, n_views)
         """
-        nothing = np.full(self.usable.shape, np.nan)
         if self.classes is None:
             contributions = contributions if contributions.ndim == 2 else contributions[:, 0]
+            nothing = np.full(self.usable.shape, np.nan)
+            left = self.codes[:, np.newaxis] - contributions
             return {
                 "contributions": contributions,
                 "base_values": self.codes - contributions.sum(axis=1),
                 "alone": np.where(self.usable, self._alone(nothing.copy())[0], np.nan),
                 "alone_probabilities": nothing,
+                "alone_evidence": nothing,
+                "without": np.where(self.removed, self._without(left), np.nan),
                 "disagreement": self._disagreement(None),
             }
-        decision = np.asarray(self.inner.decision_function(self.Z), dtype=float)
-        if decision.ndim == 1:
-            decision = np.column_stack([-decision, decision]) / 2
+        if contributions.ndim == 2:
             contributions = np.stack([-contributions, contributions], axis=1) / 2
-        rows, others = np.arange(len(decision)), decision.copy()
+        scores, unit = self.decision, ""
+        left = (scores[:, :, np.newaxis] - contributions).argmax(axis=1)
+        if self.calibration is not None:
+            scores, unit = self.calibration.slope * scores + self.calibration.offset, "log-odds"
+            contributions = self.calibration.slope * contributions
+        rows, others = np.arange(len(scores)), scores.copy()
         others[rows, self.codes] = -np.inf
         second = others.argmax(axis=1)
         against = contributions[rows, self.codes] - contributions[rows, second]
-        margin = decision[rows, self.codes] - decision[rows, second]
-        codes, probabilities = self._alone(contributions.argmax(axis=1))
-        sure, chance = np.ones_like(self.usable), nothing
+        margin = scores[rows, self.codes] - scores[rows, second]
+        without = self._without(left)
+        decisive = self.removed & (without != self.codes[:, np.newaxis])
+        return {
+            "contributions": against,
+            "base_values": margin - against.sum(axis=1),
+            "unit": unit,
+            "runner_up": self.classes[second],
+            "without": self._labels(without, self.removed),
+            "decisive": decisive,
+            **self._outcomes_alone(contributions.argmax(axis=1), second, decisive),
+        }
+
+    def _outcomes_alone(self, codes: Array, second: Array, decisive: Array) -> dict[str, Array]:
+        """Return classes that views predict alone, their evidence, and the status of samples.
+
+        Parameters
+        ----------
+        codes : int array of shape (n_samples, n_views)
+            Classes that the views contribute most to.
+        second : int array of shape (n_samples,)
+            Runner-up of each sample.
+        decisive : bool array of shape (n_samples, n_views)
+        """
+        codes, probabilities = self._alone(codes)
+        sure, evidence = np.ones_like(self.usable), np.full(self.usable.shape, np.nan)
+        chance = evidence
         if probabilities is None:
-            probabilities = np.eye(len(self.classes))[codes]
+            probabilities = np.eye(self.decision.shape[1])[codes]
         else:
             ranked = np.sort(probabilities, axis=2)
             sure = ranked[:, :, -1] >= _SURE * ranked[:, :, -2]
             chance = np.take_along_axis(probabilities, codes[:, :, np.newaxis], axis=2)[:, :, 0]
-        decisive = self._decisive(decision, contributions)
+            log, rows = np.log(np.maximum(probabilities, _LEAST)), np.arange(len(codes))
+            evidence = log[rows, :, self.codes] - log[rows, :, second]
         return {
-            "contributions": against,
-            "base_values": margin - against.sum(axis=1),
-            "runner_up": self.classes[second],
-            "alone": np.where(self.usable, self.classes.astype(object)[codes], np.array(None)),
+            "alone": self._labels(codes, self.usable),
             "alone_probabilities": np.where(self.usable, chance, np.nan),
-            "decisive": decisive,
+            "alone_evidence": np.where(self.usable, evidence, np.nan),
             "status": _status(codes, sure & self.usable, decisive),
             "disagreement": self._disagreement(probabilities),
         }
+
+    def _labels(self, codes: Array, known: Array) -> Array:
+        """Return classes by sample and view, None where they are not known."""
+        assert self.classes is not None
+        return np.where(known, self.classes.astype(object)[codes], np.array(None))
 
     def _alone(self, codes: Array) -> tuple[Array, Array | None]:
         """Return predictions of each view alone, and probabilities of all classes if there are any.
@@ -261,17 +341,23 @@ class _Queried:
                 probabilities[rows, v] = found
         return codes, probabilities
 
-    def _decisive(self, decision: Array, contributions: Array) -> Array:
-        """Return whether the predicted class changes without each view, (n_samples, n_views)."""
-        decisive = np.zeros(self.usable.shape, dtype=bool)
-        for v, rows in self._rows_by_view(self.usable & (self.usable.sum(axis=1) > 1)[:, None]):
+    def _without(self, left: Array) -> Array:
+        """Return predicted class codes, or values, without each view, (n_samples, n_views).
+
+        Parameters
+        ----------
+        left : array of shape (n_samples, n_views)
+            Predictions whose decisions lack the contribution of the view, for models that cannot do
+            without their views.
+        """
+        without = np.repeat(self.codes[:, np.newaxis], len(self.views), axis=1)
+        for v, rows in self._rows_by_view(self.removed):
             if self.removable:
                 keep = np.arange(len(self.views)) != v
-                codes = self._predicted(hide_views(self.samples, rows, self.views, keep))
+                without[rows, v] = self._predicted(hide_views(self.samples, rows, self.views, keep))
             else:
-                codes = (decision - contributions[:, :, v])[rows].argmax(axis=1)
-            decisive[rows, v] = codes != self.codes[rows]
-        return decisive
+                without[rows, v] = left[rows, v]
+        return without
 
     def _rows_by_view(self, usable: Array) -> Iterator[tuple[int, Array]]:
         """Yield each view that some samples can use, and these samples."""

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl._text import aligned, shorten_list
+from lokl._text import aligned, shorten_list, shortened
 
 AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
 STATUS_TEXT = {
@@ -23,12 +24,18 @@ STATUS_TEXT = {
 DISAGREE = 0.5
 # Familiarity below which a sample counts as unlike the training samples.
 FAMILIAR = 0.5
+# Probability from which on a view is said to predict a class without the word "weakly".
+_SURE = 2 / 3
+# Contributions that are shown as zero, and differences of weights that count as none.
+_NOTHING, _EQUAL = 0.005, 1e-3
 # Arrays of an explanation that are given by view, in the order of the fields of a contribution.
 _VIEW_FIELDS = (
-    "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity"
+    "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity",
+    "alone_evidence", "without",
 )  # fmt: skip
-# Characters of the longest bar, other classes that are listed, rows of the HTML table.
-_BAR, _OTHERS, _ROWS = 8, 3, 10
+# Characters of a line, of the longest bar and of the name of a view, other classes that are listed,
+# rows of the HTML table.
+_WIDTH, _BAR, _NAME, _OTHERS, _ROWS = 80, 8, 18, 3, 10
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class ViewContribution:
     decisive : bool or None
         Whether the prediction changes if the view is removed.
     familiarity : float or None
+    evidence : float or None
+        Log-odds of the predicted class against the runner-up from this view alone, in the unit of
+        contributions.
+    without : class or float, or None
+        Prediction if the view is removed.
     """
 
     view: str
@@ -70,6 +82,8 @@ class ViewContribution:
     contribution: float | None = None
     decisive: bool | None = None
     familiarity: float | None = None
+    evidence: float | None = None
+    without: Any = None
 
     @property
     def trust_or_weight(self) -> float | None:
@@ -99,6 +113,10 @@ class SampleExplanation:
         Frequency of the predicted class in training, or mean of the training targets.
     neighbours : tuple of Neighbour
         Most similar samples, if they were computed.
+    unit : {"log-odds", ""}
+        Unit of contributions and base value; empty for decision values and for regression.
+    learned : bool or None
+        Whether the model has learned from this sample; None if unknown.
     """
 
     id: str
@@ -112,6 +130,8 @@ class SampleExplanation:
     truth: Any = None
     prior: float | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    unit: str = ""
+    learned: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
@@ -126,47 +146,112 @@ class SampleExplanation:
             own for own in self.views if own.familiarity is not None and own.familiarity < FAMILIAR
         ]
 
+    @property
+    def weighs_equally(self) -> bool:
+        """Whether the views of the sample have equal weights, which are not worth showing."""
+        weights = [own.weight for own in self.views if own.present and own.weight is not None]
+        learned = any(own.trust is not None for own in self.views)
+        return not learned and len(weights) > 1 and max(weights) - min(weights) < _EQUAL
+
+    def view_remarks(self) -> list[str]:
+        """Return a sentence for each view that predicts one class and favours another one.
+
+        The contribution of a view is about two classes, the predicted one and the runner-up, next
+        to all other views. Its own prediction may be another class, or the other one of the two.
+        """
+        return [text for text in map(self._remark_about, self.views) if text]
+
+    def _remark_about(self, own: ViewContribution) -> str:
+        """Return why what a view predicts differs from what it adds; empty if it does not."""
+        first, second = self.prediction, self.runner_up
+        contribution = own.contribution or 0.0
+        if own.predicts is None or second is None or abs(contribution) < _NOTHING:
+            return ""
+        favoured, other = (first, second) if contribution > 0 else (second, first)
+        if own.predicts == favoured:
+            return ""
+        weakly = " weakly" if own.probability is not None and own.probability < _SURE else ""
+        how = "next to the other views, " if own.predicts == other else ""
+        return (
+            f"{own.view} alone predicts {own.predicts}{weakly}; {how}it still adds evidence for "
+            f"{favoured} over {other}."
+        )
+
     def __str__(self) -> str:
-        return "\n".join([self._headline(), *self._prior_line(), *self._table(), *self._remarks()])
+        sentences = [*self._background(), *self._table(), *self._remarks()]
+        return "\n".join([self._headline(), *sentences])
 
     def _headline(self) -> str:
-        text = f"{self.id}: {_text(self.prediction)}"
+        text = f"{self.id} is predicted {_text(self.prediction)}"
         if not self.probabilities:
-            return text
+            return f"{text}."
         shown = {c: f"{p:.2f}" for c, p in self.probabilities.items()}
-        text += f", probability {shown.pop(self.prediction)}"
-        return f"{text} ({shorten_list([f'{c} {p}' for c, p in shown.items()], _OTHERS)})"
+        text += f" with probability {shown.pop(self.prediction)}"
+        return f"{text} ({shorten_list([f'{c} {p}' for c, p in shown.items()], _OTHERS)})."
 
-    def _prior_line(self) -> Iterator[str]:
+    def _background(self) -> Iterator[str]:
+        """Yield the truth, frequencies in training, and whether the sample was among them."""
+        if self.truth is not None:
+            yield f"The truth is {_text(self.truth)}."
         if self.prior is not None and self.probabilities:
-            yield f"  {100 * self.prior:.0f} % of the training samples are {self.prediction}"
+            yield f"{100 * self.prior:.0f} % of the training samples are {self.prediction}."
         elif self.prior is not None:
-            yield f"  mean of the training samples {self.prior:.4g}"
+            yield f"The mean of the training samples is {self.prior:.4g}."
+        if self.learned:
+            yield "The model has learned from this sample, so it is too sure of its prediction."
 
     def _table(self) -> Iterator[str]:
         """Yield one line for each view, in columns, with a head."""
         if len(self.views) < 2:
             return
-        against = f"for {self.prediction} over {self.runner_up}"
-        against = "more or less" if self.runner_up is None else against
         kind = "weight" if all(own.trust is None for own in self.views) else "trust"
-        rows = [("", "alone", kind, f"contribution {against}")]
+        yield self._what_views_add()
+        kind = "" if self.weighs_equally else kind
+        rows = [("", "predicts alone", kind, "alone", "adds", "")]
         largest = max(abs(own.contribution or 0.0) for own in self.views) or 1.0
         for own in self.views:
+            name = shortened(own.view, _NAME)
             if not own.present:
-                rows.append((own.view, "missing", "", ""))
+                rows.append((name, "missing", "", "", "", ""))
                 continue
             alone = "" if own.predicts is None else _text(own.predicts)
             if own.probability is not None:
                 alone += f" {own.probability:.2f}"
-            share = own.trust_or_weight
+            share = f"{own.trust_or_weight:.2f}" if kind and own.trust_or_weight is not None else ""
             contribution = own.contribution or 0.0
-            bar = "█" * round(_BAR * abs(contribution) / largest)
-            text = f"{contribution:+9.3g} {bar}" + ("  decisive" if own.decisive else "")
-            rows.append((own.view, alone, "" if share is None else f"{share:.2f}", text))
-        yield from (f"  {line}" for line in aligned(rows))
+            drawn = _bar(contribution / largest) + ("  decisive" if own.decisive else "")
+            evidence = "" if own.evidence is None else self._signed(own.evidence)
+            rows.append((name, alone, share, evidence, self._signed(contribution), drawn))
+        total = self.base_value + sum(own.contribution or 0.0 for own in self.views)
+        for name, value in (("base value", self.base_value), ("sum", total)):
+            rows.append((name, "", "", "", self._signed(value, is_sum=True), ""))
+        used = [any(column[1:]) for column in zip(*rows, strict=True)]
+        shown = [[cell for cell, some in zip(row, used, strict=True) if some] for row in rows]
+        yield from (f"  {line}" for line in aligned(shown))
+
+    def _what_views_add(self) -> str:
+        """Return the caption of the table of views, with the unit of the contributions."""
+        if self.runner_up is None:
+            return "Contributions of the views to the value:"
+        classes = f"{self.prediction} over {self.runner_up}"
+        if self.unit == "log-odds":
+            return f"Evidence of the views for {classes}, in log-odds:"
+        return f"Contributions of the views to the decision for {classes}:"
+
+    def _signed(self, value: float, *, is_sum: bool = False) -> str:
+        """Return a contribution as text; sums of a regression are values, without a sign."""
+        if self.runner_up is None:
+            return f"{value:.4g}" if is_sum else f"{value:+.3g}"
+        return f"{value:+.2f}" if abs(value) >= _NOTHING else "0.00"
 
     def _remarks(self) -> Iterator[str]:
+        for text in self.view_remarks():
+            yield from wrap(text, _WIDTH, subsequent_indent="  ")
+        for own in self.views:
+            if own.decisive:
+                yield f"Without {own.view} the prediction is {own.without}."
+        if self.weighs_equally:
+            yield "All views of the sample count equally."
         if len(self.views) > 1:
             remarks = [] if self.status is None else [STATUS_TEXT[self.status]]
             if self.disagreement is not None:
@@ -175,10 +260,10 @@ class SampleExplanation:
                 yield " ".join(remarks)
         for own in self.unfamiliar:
             near = f"(familiarity {own.familiarity:.2f})"
-            yield f"{own.view} is unlike the training samples {near}"
+            yield f"{own.view} is unlike the training samples {near}."
         if self.neighbours:
             near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
-            yield f"most similar: {near}"
+            yield from wrap(f"Most similar: {near}", _WIDTH, subsequent_indent="  ")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,21 +291,21 @@ class Explanation:
     trust : array of shape (n_samples, n_views) or None
         Probability that a view is informative for a sample. Only the trusted vote has it.
     contributions : array of shape (n_samples, n_views)
-        Signed contributions to the decision for the predicted class against the runner-up, or to
-        the predicted value.
+        Signed contributions of the views to the predicted class against the runner-up, or to the
+        predicted value; `unit` is their unit.
     base_values : array of shape (n_samples,)
-        That decision without contributions: ``base_values + contributions.sum(axis=1)`` is the
-        margin over the runner-up, or the predicted value.
+        The same without any view: ``base_values + contributions.sum(axis=1)`` is the log-odds of
+        the predicted class against the runner-up, their difference in decision values, or the
+        predicted value.
     runner_up : array of shape (n_samples,) or None
-        Second class by decision value; None for regression.
+        Second class; None for regression.
     alone : array of shape (n_samples, n_views)
         Prediction from each view alone, with all others missing. If the model cannot do without
         its views, the class that the view contributes most to.
     alone_probabilities : array of shape (n_samples, n_views)
         Probability of that class according to the view; NaN without probabilities.
     decisive : bool array of shape (n_samples, n_views) or None
-        Whether the prediction changes if the view is removed as a missing view. If the model cannot
-        do without its views, the contribution is subtracted instead. None for regression.
+        Whether `without` is another class than the prediction. None for regression.
     status : array of str of shape (n_samples,) or None
         One of four, the first that applies; None for regression and for models without views. A
         view is sure if its class alone is at least twice as probable as any other class; without
@@ -234,6 +319,18 @@ class Explanation:
         From 0, all views predict the same, to 1; NaN if not defined.
     familiarity : array of shape (n_samples, n_views) or None
         Similarity of samples to the training samples, from 0 to 1, if the model measures it.
+    alone_evidence : array of shape (n_samples, n_views) or None
+        Log-odds of the predicted class against the runner-up according to each view alone, in the
+        unit of contributions; NaN without probabilities.
+    without : array of shape (n_samples, n_views) or None
+        Prediction if a view is removed as a missing view; None or NaN for the only view of a
+        sample. If the model cannot do without its views, the contribution is subtracted instead.
+    unit : {"log-odds", ""}
+        Unit of contributions and base values. It is log-odds for models with probabilities; empty
+        for decision values, and for regression, whose contributions are parts of the value.
+    learned : bool array of shape (n_samples,) or None
+        Whether a sample equals a training row of the model; None if the model does not keep
+        hashes of its training rows.
     truth : array of shape (n_samples,) or None
         True classes or values; None or NaN if unknown for a sample.
     prior : dict of class to float, float or None
@@ -276,6 +373,10 @@ class Explanation:
     familiarity: Array | None = None
     decisive: Array | None = None
     status: Array | None = None
+    alone_evidence: Array | None = None
+    without: Array | None = None
+    unit: str = ""
+    learned: Array | None = None
     truth: Array | None = None
     prior: Any = None
     columns: None = None
@@ -283,7 +384,10 @@ class Explanation:
 
     def __post_init__(self) -> None:
         n, m = len(self.ids), len(self.views)
-        one = ("predictions", "base_values", "disagreement", "runner_up", "status", "truth")
+        one = (
+            *("predictions", "base_values", "disagreement", "runner_up", "status", "truth"),
+            "learned",
+        )
         n_classes = 0 if self.classes is None else len(self.classes)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("presence", *_VIEW_FIELDS), (n, m))
         shapes |= {**dict.fromkeys(one, (n,)), "probabilities": (n, n_classes)}
@@ -335,6 +439,12 @@ class Explanation:
         return np.asarray(np.isfinite(codes) if self.is_regression else codes >= 0)
 
     @cached_property
+    def judged(self) -> Array:
+        """Whether a prediction counts for scores: the truth is known, and was not learned from."""
+        learned = np.zeros(len(self), dtype=bool) if self.learned is None else self.learned
+        return np.asarray(self.known & ~learned)
+
+    @cached_property
     def wrong(self) -> Array:
         """Whether each prediction is known to be the wrong class; False for regression."""
         differs = self.truth_codes != self.predicted_codes
@@ -373,6 +483,8 @@ class Explanation:
                 "contribution": self.contributions,
                 "alone": self.alone,
                 "alone probability": self.alone_probabilities,
+                "alone evidence": self.alone_evidence,
+                "without": self.without,
                 "decisive": self.decisive,
                 "familiarity": self.familiarity,
             }
@@ -420,6 +532,8 @@ class Explanation:
             plain_value(self.disagreement[k]),
             None if self.truth is None else plain_value(self.truth[k]),
             self.prior.get(prediction) if isinstance(self.prior, dict) else self.prior,
+            unit=self.unit,
+            learned=None if self.learned is None else bool(self.learned[k]),
         )
 
     def _view(self, k: int, v: int) -> ViewContribution:
@@ -470,6 +584,21 @@ def plain_value(value: Any) -> Any:
     """Return a Python value for a numpy scalar, None for NaN."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _bar(size: float) -> str:
+    """Return a bar to the left for negative sizes, to the right for positive ones.
+
+    Parameters
+    ----------
+    size : float
+        -1 to 1.
+    """
+    drawn = round(_BAR * abs(size))
+    if not drawn:
+        return ""
+    middle = " " * _BAR
+    return f"{'◀' + '━' * (drawn - 1):>{_BAR}}" if size < 0 else f"{middle}{'━' * (drawn - 1)}▶"
 
 
 def _text(value: Any) -> str:

@@ -76,7 +76,7 @@ class Calibration:
         -------
         calibration : Calibration
         """
-        F = _by_class(decision)
+        F = by_class(decision)
         _check_decisions(F, codes, n_classes)
         weight = np.ones(len(F)) if weight is None else np.asarray(weight, dtype=float)
         total = float(weight.sum())
@@ -94,7 +94,7 @@ class Calibration:
 
     def log_probabilities(self, decision: Array) -> Array:
         """Return the logarithms of the probabilities, (n_samples, n_classes)."""
-        F = _by_class(decision)
+        F = by_class(decision)
         with np.errstate(over="ignore"):
             scores = np.clip(self.slope * F + self.offset, -_LARGEST, _LARGEST)
         return np.asarray(log_softmax(scores, axis=1))
@@ -105,7 +105,7 @@ class Calibration:
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
-def _by_class(decision: Array) -> Array:
+def by_class(decision: Array) -> Array:
     """Return decisions with one column for each class."""
     F = np.asarray(decision, dtype=float)
     if F.ndim == 1 or F.shape[1] == 1:

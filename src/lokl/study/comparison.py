@@ -306,6 +306,24 @@ class Comparison:
         return model
 
 
+def read_results(folder: Path) -> Results:
+    """Return the results of a comparison from its folder; nothing is fitted.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    results : Results
+    """
+    path = folder / CONFIG
+    if not path.exists():
+        raise TableError(f"{folder} is not the folder of a comparison: it has no {CONFIG}")
+    comparison = Comparison(load_settings(str(path)).settings, folder)
+    return Results(comparison.experiment, CellRecords(folder / CELLS).of(comparison.cells))
+
+
 def study_report(
     results: Results, settings: Settings, found: list[Finding], model: Any, folder: Path
 ) -> Report:

@@ -39,8 +39,11 @@ _DECIMALS = 6
 _SEED_STEP = 1_000
 # Fields of an explanation that have classes as values, and all fields that are recorded. The others
 # are the same in all records, or known from the table.
-CLASS_FIELDS = {"predictions", "alone", "runner_up"}
-_NOT_RECORDED = {"ids", "views", "classes", "truth", "prior", "columns", "sets"}
+CLASS_FIELDS = {"predictions", "alone", "runner_up", "without"}
+_NOT_RECORDED = {
+    *("ids", "views", "classes", "truth", "prior", "columns", "sets"),
+    *("unit", "learned"),
+}
 EXPLANATION_FIELDS = {field.name for field in fields(Explanation)} - _NOT_RECORDED
 
 
@@ -268,6 +271,7 @@ class Experiment:
         if candidate.role == OURS:
             explanation = explain(fitted.model, test.frame)
             measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
+            measured["unit"] = explanation.unit
             support = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
             measured["support"] = None if support is None else round(float(support), _DECIMALS)
             if len(train.columns) > 1:

@@ -259,8 +259,17 @@ class Results:
             views=list(self.table.views),
             classes=classes,
             truth=self.experiment.samples.y[rows[order]],
+            prior=self._prior(),
+            unit=records[0]["unit"],
             **fields,
         )
+
+    def _prior(self) -> Any:
+        """Return the share of each class among all samples, or the mean of their targets."""
+        y = self.experiment.samples.y
+        if not self.target.classes:
+            return float(y.mean())
+        return {label: float(np.mean(y == label)) for label in self.target.classes}
 
     def warning_counts(self, name: str) -> Counter[str]:
         """Return the number of splits with a warning of a candidate's fit, by kind."""

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array
+from lokl._arrays import Array, row_hashes
 from lokl.base.model import kernel_columns, model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
 from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
@@ -78,6 +78,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     encoder_ : ColumnEncoder
     prior_ : dict of class to float, float or None
         Share of each class, or mean of a regression target, if a target was given.
+    row_hashes_ : array of uint64 of shape (n_samples, n_views)
+        Hashes of the training rows by view, from which :meth:`learned_from` recognises them.
     n_features_in_ : int
     feature_names_in_ : array of str
     """
@@ -122,9 +124,41 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.prior_ = None if y is None else _prior(np.asarray(y), self.task)
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
-        self.encoder_ = ColumnEncoder(self.categories_).fit(self._select(X))
+        selected = self._select(X)
+        self.encoder_ = ColumnEncoder(self.categories_).fit(selected)
         self.prepared_views_ = positions_of(self.views_, self.categories_)
+        self.row_hashes_ = self._hashes(self.encoder_.transform(selected))
         return self
+
+    def learned_from(self, X: Any) -> Array:
+        """Return whether a training row has the same values in all views that a sample has.
+
+        Parameters
+        ----------
+        X : data frame
+            All columns of a view may be absent.
+
+        Returns
+        -------
+        learned : array of bool of shape (n_samples,)
+        """
+        prepared = self.transform(X)
+        hashes, learned = self._hashes(prepared), np.zeros(len(prepared), dtype=bool)
+        places = self.prepared_views_.values()
+        present = np.column_stack([~np.isnan(prepared[:, own]).all(axis=1) for own in places])
+        patterns, code = np.unique(present, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            rows = code.ravel() == k
+            known = self.row_hashes_[:, pattern].sum(axis=1)
+            learned[rows] = np.isin(hashes[rows][:, pattern].sum(axis=1), known) & pattern.any()
+        return learned
+
+    def _hashes(self, prepared: Array) -> Array:
+        """Return hashes of rows by view, (n_samples, n_views); each view has its own."""
+        table = np.zeros((len(prepared), len(self.prepared_views_)), dtype=np.uint64)
+        for k, own in enumerate(self.prepared_views_.values()):
+            table[:, k] = row_hashes(prepared[:, own]) * np.uint64(2 * k + 1)
+        return table
 
     def transform(self, X: Any) -> Array:
         """Return encoded columns, NaN for missing values and for views that a sample lacks.
