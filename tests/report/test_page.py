@@ -217,7 +217,7 @@ def test_intervals_of_shares_end_at_a_hundred():
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "run" / "report.html"
+    path = tmp_path / "report.html"
     assert write(report(), path) == path
     before = path.read_bytes()
     broken = report()

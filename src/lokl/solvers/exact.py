@@ -58,8 +58,9 @@ _STEPS_PER_CALL, _STEPS_TO_CEILING, _STEPS_TO_CLIMB = 100_000, 1000, (5000, 2000
 _EASY, _AFTERWARDS = 10_000, 3
 # Most free coefficients whose matrix is copied to move them at once.
 _MOST_COPIED = 2500
-# Default limit on rounds, each of which costs as much as thousands of steps in a small set.
-_ROUNDS, _ROUNDS_PER_SAMPLE = 5000, 0.1
+# Default limit on rounds, each of which costs as much as thousands of steps in a small set; smaller
+# working sets than the last number have cheaper rounds, and need more of them.
+_ROUNDS, _ROUNDS_PER_SAMPLE, _USUAL_SET = 5000, 0.1, 16
 # Rounds of polishing, and the violation at which a solution counts as exact.
 _POLISH_ROUNDS, _EXACT = 8, 1e-12
 # Rounds without progress that end a solve.
@@ -248,7 +249,7 @@ class BlockSolver:
         limit, rounds = float(max_steps), np.inf
         if limit < 0:
             limit = default_step_limit(n, self.size)
-            rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n)
+            rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n) * max(1.0, _USUAL_SET / self.size)
         steps_per_call = _STEPS_TO_CEILING if np.isfinite(ceiling) else _STEPS_PER_CALL
         is_stored = self.matrix is not None
         steps_to_climb = _STEPS_TO_CLIMB[self.is_precise] if is_stored else np.inf

@@ -137,7 +137,7 @@ def squared_hinge_path(
     >>> x = np.array([-9.0, -1.0, 1.0, 9.0])
     >>> path = squared_hinge_path(np.outer(x, x), np.sign(x), [1e6])
     >>> path.coef[0, :, 0].round(3), path.loo[0, :, 0].round(3)
-    (array([ 0. , -0.5,  0.5,  0. ]), array([-9., -9.,  9.,  9.]))
+    (array([ 0. , -0.5,  0.5,  0. ]), array([-9.,  1., -1.,  9.]))
     """
     Y, costs, weight = _checked(Y, costs, weight)
     path = SquaredPath(
