@@ -13,6 +13,7 @@ _EXTRAS = {
     "dask": "dask",
     "jinja2": "report",
     "matplotlib": "plot",
+    "openpyxl": "excel",
     "pandas": "data",
     "pooch": "data",
     "pyarrow": "data",

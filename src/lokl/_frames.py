@@ -1,4 +1,4 @@
-"""Results as pandas objects; pandas is an optional dependency and imported on demand."""
+"""Data frames of users and results as pandas objects; pandas is optional, imported on demand."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +10,30 @@ from lokl._exports import need
 def need_pandas(user: str) -> Any:
     """Return pandas, or raise ImportError that names its user and the extra to install."""
     return need("pandas", user)
+
+
+def as_pandas(X: Any) -> Any:
+    """Return a table of another library as a data frame of pandas, and anything else as it is.
+
+    Tables of polars, pyarrow and other libraries that convert themselves (``to_pandas``) enter the
+    library here; a lazy table of polars is collected. All other code only meets data frames of
+    pandas, arrays and sparse matrices.
+
+    Parameters
+    ----------
+    X : samples as passed by the user
+
+    Returns
+    -------
+    X : data frame, array-like or sparse matrix
+    """
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        X = X.collect()
+    if not hasattr(X, "to_pandas") or len(getattr(X, "shape", ())) != 2:
+        return X
+    need_pandas(f"a table of {type(X).__module__.partition('.')[0]}")
+    need("pyarrow", f"a table of {type(X).__module__.partition('.')[0]}")
+    return X.to_pandas()
 
 
 def labelled(
@@ -39,7 +63,7 @@ def labelled(
         With a column for each kernel, or for each pair of a task and a kernel.
     """
     pandas = need_pandas("labels=True")
-    index = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+    index = X.index if hasattr(X, "iloc") else None
     if values.ndim == 1:
         return pandas.Series(values, index=index, name=quantity)
     columns = pandas.Index(kernels, name="kernel")

@@ -30,8 +30,8 @@ BAD = {
     ),
     "other delimiter": (
         {"t.csv": "a;y\n1;2\n"},
-        ["t.csv", "--target", "y"],
-        "t.csv|';'|--delimiter",
+        ["t.csv", "--target", "y", "--delimiter", ","],
+        "t.csv|semicolons|--delimiter",
     ),
     "other encoding": (
         {"t.csv": "a,y\n1,größer\n".encode("latin1")},

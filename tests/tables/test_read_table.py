@@ -44,10 +44,17 @@ def test_groups_come_from_any_file(tmp_path):
     assert "town" not in table.frame.columns
 
 
+ENDINGS = ["csv", "tsv", "parquet", "feather", "xlsx", "csv.gz", "tsv.gz", "tsv.bz2", "csv.bz2"]
+
+
 def write_as(frame, path):
     kind = path.name.split(".", 1)[1]
     if kind == "parquet":
         frame.to_parquet(path)
+    elif kind == "feather":
+        frame.to_feather(path)
+    elif kind == "xlsx":
+        frame.to_excel(path, index=False)
     else:
         text = frame.to_csv(index=False, sep="\t" if kind.startswith("tsv") else ",").encode()
         pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(kind.split(".")[-1], bytes)
@@ -55,7 +62,7 @@ def write_as(frame, path):
     return str(path)
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "csv.gz", "tsv.bz2", "csv.bz2"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_every_format_gives_the_same_table(tmp_path, ending):
     plain = read_table([written(tmp_path)[0]], on="patient", target="group")
     table = read_table(

@@ -64,7 +64,7 @@ def test_a_header_alone(file):
 @pytest.mark.parametrize("name", ["t.csv", "t.txt"])
 def test_a_binary_file(file, name):
     path = file(name, b"\x89PNG\r\n\0\0\0")
-    check_error([path], path, "text", ".csv, .tsv, .parquet, .npz")
+    check_error([path], path, "text", ".csv, .tsv, .parquet", ".npz")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("t.parquet", "Parquet"), ("t.npz", ".npz file")])
@@ -80,10 +80,18 @@ def test_a_compressed_file_that_is_damaged(file):
     check_error([path], path)
 
 
-def test_another_delimiter(file):
+def test_another_delimiter_than_the_given_one(file):
     path = file("t.csv", "a;b\n1;2\n")
-    check_error([path], path, "';'", "','", "--delimiter")
-    assert read_table([str(file("u.csv", "a;b\n1;2\n5;3\n"))], delimiter=";").frame.shape == (2, 2)
+    check_error([path], path, "semicolons", "commas", "--delimiter", delimiter=",")
+    check_error([path], path, "semicolons", "'/'", "--delimiter", delimiter="/")
+    assert read_table([str(file("u.csv", "a/b\n1/2\n5/3\n"))], delimiter="/").frame.shape == (2, 2)
+
+
+# A comma may separate thousands, and mixed separators contradict each other.
+@pytest.mark.parametrize(("cell", "zinc"), [("1,500", "1"), ("2,5", "1.5")])
+def test_numbers_with_commas_that_cannot_be_read(file, cell, zinc):
+    path = file("t.csv", f'iron,zinc\n"{cell}",{zinc}\n"1,750",2\n"1,250",3\n')
+    check_error([path], path, "row 2, column iron", f"'{cell}'", "decimal point")
 
 
 def test_another_encoding(file):

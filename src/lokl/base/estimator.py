@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, Samples, row_hashes
-from lokl._frames import labelled
+from lokl._frames import as_pandas, labelled
 from lokl._parameters import parameter_names
 from lokl._threads import limit_blas_for
 from lokl._warnings import DeferredWarnings, warn_once
@@ -301,7 +301,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check settings and training data."""
-        solver = self._check()
+        solver, X = self._check(), as_pandas(X)
         frame = X if hasattr(X, "columns") else None
         named = named_kernels(self._default_kernels(X))
         views = self._accepts_missing_views()
@@ -360,6 +360,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         With `decides`, warn if their decisions are shifted because they lack a view.
         """
         check_is_fitted(self)
+        X = as_pandas(X)
         views = self._accepts_missing_views()
         missing = views and all(kernel.is_view for kernel in self.kernels_)
         if missing:

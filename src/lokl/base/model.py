@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
+from lokl._frames import as_pandas
 from lokl.gram import Expansion, GatedKernel
 
 __all__ = ["GatedMachine", "Model", "SupportSet"]
@@ -257,9 +258,11 @@ def model_layers(model: Any, X: Any = None) -> Iterator[tuple[Any, Any]]:
         As this model receives them, after the transformers of the pipelines around it; None without
         samples.
     """
+    X = as_pandas(X)
     while model is not None:
         if hasattr(model, "steps"):
-            X = model[:-1].transform(X) if X is not None and len(model.steps) > 1 else X
+            if X is not None and len(model.steps) > 1:
+                X = as_pandas(model[:-1].transform(X))
             model = model.steps[-1][1]
             continue
         yield model, X

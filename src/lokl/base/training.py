@@ -48,12 +48,17 @@ def check_samples(
         "ensure_all_finite": "allow-nan",
         "reset": fitting,
     }
+    given = X
     # Infinite values raise an error; overflows of intermediate sums are harmless.
     with np.errstate(all="ignore"):
-        if fitting:
-            X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
-        else:
-            X = validate_data(estimator, X, **options)
+        try:
+            if fitting:
+                X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=False, **options)
+            else:
+                X = validate_data(estimator, X, **options)
+        except (TypeError, ValueError) as error:
+            _refuse_words(given, error)
+            raise
     if not missing:
         _refuse_nan(X, views, getattr(estimator, "feature_names_in_", None))
     return (_canonical(X), y) if fitting else _canonical(X)
@@ -70,6 +75,28 @@ def _refuse_several_tables(X: Any) -> None:
             "X, views = lokl.join_views({name: table}), and make kernels of the views with "
             "lokl.kernels.per_view(kernel, views)"
         )
+
+
+def _refuse_words(X: Any, error: Exception) -> None:
+    """Raise ValueError that names a column of a data frame with dates, text or other values."""
+    for name, column in X.items() if hasattr(X, "iloc") else ():
+        is_date = getattr(column.dtype, "kind", "O") in "mM"
+        words = (value for value in column.dropna().tolist() if is_date or not _is_number(value))
+        value = next(words, None)
+        if value is not None:
+            raise ValueError(
+                f"column {name!r} has {str(value)!r}, which is not a number; leave the column out, "
+                "or convert it: text with sklearn.preprocessing.OneHotEncoder, dates to a number "
+                "of days. AutoMKL encodes text by itself"
+            ) from error
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_table(value: Any) -> bool:

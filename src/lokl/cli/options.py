@@ -97,8 +97,8 @@ def takes(**declared: Parameter) -> Callable[[Command], Command]:
 
 DATA = argument(
     list[str],
-    "CSV, TSV, Parquet, LIBSVM text (also .gz, .bz2), .npz, or a data set's name. Several files "
-    "are several views.",
+    "CSV, TSV, LIBSVM text (also .gz, .bz2), Excel, Parquet, Feather, .npz, or a data set's name. "
+    "Several files, or sheets of a workbook, are several views; BOOK.xlsx:SHEET is one of them.",
 )
 ON = option(str, "Column of ids, in every file; ids missing from a file lack that view.")
 NA = option(list[str], "Another word for a missing value, besides the empty cell, NA and NaN.")
@@ -120,7 +120,10 @@ FITTING = {
 # Tables of training samples; the names are those of settings.
 TABLES = {
     "data": DATA,
-    "target": option(str, "Column to predict, or FILE:COLUMN. LIBSVM text and .npz contain it."),
+    "target": option(
+        str,
+        "Column to predict, FILE:COLUMN or BOOK.xlsx:SHEET:COLUMN. LIBSVM text and .npz have it.",
+    ),
     "on": ON,
     "views": option(
         list[str],

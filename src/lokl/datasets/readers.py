@@ -2,6 +2,7 @@
 
 `READERS` maps the ending of a file to its reader. `lokl.datasets.read`, the command and the Dask
 reader open files through it, so that a new format is a subclass of `TableFile` and one entry there.
+A sheet of a workbook is a file of its own, written ``book.xlsx:SHEET``.
 """
 
 import bz2
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, zip_longest
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +31,7 @@ from sklearn.utils import Bunch
 from lokl._arrays import Array, is_sparse
 from lokl._exports import need
 from lokl._frames import need_pandas
+from lokl._text import suggestion
 
 # Bytes of text that are read at a time. The parsed values take several times as many.
 BLOCK_SIZE = 2**22
@@ -40,7 +43,14 @@ _BYTES_PER_VALUE = 8
 # Below this share of nonzero values and above this number of columns, CSR saves work.
 _SPARSE_SHARE, _MAX_DENSE_COLUMNS = 0.25, 64
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_DELIMITER_NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
+_DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}
+# Rows from which the delimiter and the decimal separator are inferred.
+_HEAD_ROWS = 200
+_DECIMAL_POINT, _DECIMAL_COMMA = (
+    re.compile(rf"\s*[-+]?\d*{s}\d+(e[-+]?\d+)?\s*$", re.I) for s in (r"\.", ",")
+)
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$")
+_SHEET = re.compile(r"(.+\.xls[xm]):([^:]+)$", re.IGNORECASE)
 _OPENERS: dict[str, Any] = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 COMPRESSED_ENDINGS = tuple(_OPENERS)
 
@@ -119,7 +129,9 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
         Positions of cells that are neither numbers nor missing.
     """
     pandas, cells = need_pandas("reading tables"), values
-    if not text and values.dtype.kind not in "biuf":
+    if values.dtype.kind in "mM":
+        cells = values.astype(str)
+    elif not text and values.dtype.kind not in "biuf":
         cells = values.astype(object)
         cells = cells.where(cells.map(lambda value: isinstance(value, Real)).astype(bool))
     floats = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -152,7 +164,9 @@ class TableFile:
     text_columns : sequence of str
         Columns whose values stay text even if they look like numbers.
     delimiter : str, optional
-        Character between the cells of text; given by the ending by default.
+        Character between the cells of text; inferred from the ending and the header by default.
+    sheet : str, optional
+        Sheet of a workbook; its only one by default.
 
     Attributes
     ----------
@@ -162,6 +176,8 @@ class TableFile:
         Column that is the target unless another one is named.
     views : mapping of str to list of str
         Columns of each view, if the file itself has several.
+    remarks : str
+        What was inferred about the layout of the file; empty if it is the usual one.
     """
 
     path: Path
@@ -169,18 +185,34 @@ class TableFile:
     na: Sequence[str] = ()
     text_columns: Sequence[str] = ()
     delimiter: str = ""
+    sheet: str = ""
     format_name: ClassVar[str] = ""
     first_row: ClassVar[int] = 1
     target: ClassVar[str | None] = None
     views: ClassVar[Mapping[str, list[str]]] = {}
+    remarks: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        self.label = self.label or str(self.path)
-        self.delimiter = self.delimiter or _DELIMITERS.get(split_endings(self.path)[1], "")
+        self.label = self.label or f"{self.path}{self.sheet and f':{self.sheet}'}"
+
+    @property
+    def name(self) -> str:
+        """Name of the table: its sheet, or the name of the file without endings."""
+        return self.sheet or split_endings(self.path)[0]
 
     def error(self, text: str, *rows: int, column: str | None = None) -> DatasetError:
         """Return an error about the file, some of its rows, or a cell."""
         return DatasetError(f"{cell_name(self.label, *rows, column=column)}: {text}")
+
+    def checked_header(self, header: Sequence[Any], row: int) -> list[str]:
+        """Return the names of the columns, or raise `DatasetError` for empty and repeated ones."""
+        names = ["" if cell is None else str(cell) for cell in header]
+        for position, name in enumerate(names, 1):
+            if not name.strip():
+                raise self.error(f"column {position} has no name; add it to the header", row)
+            if name in names[: position - 1]:
+                raise self.error(f"duplicate column name {name!r}; rename one")
+        return names
 
     @cached_property
     def frame(self) -> Any:
@@ -225,6 +257,7 @@ class TableFile:
                 if len(words):
                     value = block[name].iloc[words[0]]
                     remedy = f"leave the cell empty, pass na=[{value!r}], or select other columns"
+                    remedy = number_hint(value) or remedy
                     row = self.first_row + start + int(words[0])
                     raise self.error(f"{value!r} is not a number; {remedy}", row, column=name)
             if target is not None:
@@ -257,23 +290,39 @@ class DelimitedText(TableFile):
         with open_binary(self.path) as stream:
             if b"\0" in stream.read(4096):
                 raise self.error(f"not text; {_endings_hint()}")
-        with self._opened() as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            rows = csv.reader(text, delimiter=self.delimiter)
-            header = next((row for row in rows if row), [])
+        header = next(self._head(self.layout.delimiter), [])
         if not "".join(header).strip():
             raise self.error("the file is empty; its first row must name the columns")
-        for other, shown in _DELIMITER_NAMES.items():
-            if len(header) == 1 and other != self.delimiter and other in header[0]:
-                current = _DELIMITER_NAMES.get(self.delimiter, repr(self.delimiter))
-                seems = f"cells seem to be separated by {shown}, not by {current}"
-                raise self.error(f"{seems}; see --delimiter")
-        for position, name in enumerate(header, 1):
-            if not name.strip():
-                raise self.error(f"column {position} has no name; add it to the header", 1)
-            if name in header[: position - 1]:
-                raise self.error(f"duplicate column name {name!r}; rename one")
-        return header
+        return self.checked_header(header, 1)
+
+    @cached_property
+    def layout(self) -> "TextLayout":
+        """Separators of cells and decimals, inferred from the first rows."""
+        expected = _DELIMITERS.get(split_endings(self.path)[1], ",")
+        delimiter = self.delimiter or expected
+        header = next(self._head(delimiter), [])
+        others = [other for other in _DELIMITER_NAMES if len(header) == 1 and other in header[0]]
+        if others and self.delimiter:
+            shown = [_DELIMITER_NAMES.get(d, repr(d)) for d in (others[0], self.delimiter)]
+            seems = "cells seem to be separated by {}, not by {}".format(*shown)
+            raise self.error(f"{seems}; see --delimiter")
+        delimiter = others[0] if others else delimiter
+        rows = islice(self._head(delimiter), 1, _HEAD_ROWS)
+        decimal = "," if _has_decimal_commas([c for row in rows for c in row]) else "."
+        return TextLayout(delimiter, decimal, expected)
+
+    @property
+    def remarks(self) -> str:  # type: ignore[override]
+        found = self.layout
+        usual = found.delimiter in (found.expected, self.delimiter)
+        words = [] if usual else [f"cells separated by {_DELIMITER_NAMES[found.delimiter]}"]
+        return ", ".join([*words, *(["decimal commas"] if found.decimal == "," else [])])
+
+    def _head(self, delimiter: str) -> Iterator[list[str]]:
+        """Yield the cells of each row, for the first rows of the file."""
+        with self._opened() as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            yield from (row for row in csv.reader(text, delimiter=delimiter) if row)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -293,8 +342,12 @@ class DelimitedText(TableFile):
     @property
     def cells(self) -> dict[str, Any]:
         """Options of pandas for the cells of the file."""
-        missing = [*MISSING_CELLS, *self.na]
-        return {"sep": self.delimiter, "keep_default_na": False, "na_values": missing}
+        return {
+            "sep": self.layout.delimiter,
+            "decimal": self.layout.decimal,
+            "keep_default_na": False,
+            "na_values": [*MISSING_CELLS, *self.na],
+        }
 
     def _chunks(self, n_rows: int | None, **options: Any) -> Iterator[Any]:
         """Yield data frames of `n_rows` rows each, or one of all rows."""
@@ -377,6 +430,63 @@ class ParquetTable(TableFile):
         with self._opened() as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=list(columns)):
                 yield batch.to_pandas(ignore_metadata=True)
+
+
+class FeatherTable(TableFile):
+    """Feather and other files of Arrow, read by pyarrow."""
+
+    format_name = "Feather"
+
+    @cached_property
+    def frame(self) -> Any:
+        feather = need("pyarrow.feather", "reading Feather")
+        try:
+            return feather.read_table(self.path).to_pandas(ignore_metadata=True)
+        except (need("pyarrow", "reading Feather").ArrowException, OSError) as reason:
+            raise self.error(f"not a Feather file, or damaged ({one_line(reason)})") from reason
+
+
+class ExcelSheet(TableFile):
+    """One sheet of a workbook, read by openpyxl; the first row with cells names the columns."""
+
+    format_name = "Excel"
+
+    @cached_property
+    def _cells(self) -> tuple[int, list[Any]]:
+        """Position of the header, and the cells of all rows from there to the last one."""
+        with opened_workbook(self.path, self.error) as book:
+            sheets = [self.sheet] if self.sheet else sheet_names(book)
+            others = [name for name in book.sheetnames if name not in sheets]
+            if len(sheets) > 1:
+                shown = ", ".join(f"{self.path}:{name}" for name in sheets)
+                raise self.error(f"the workbook has several sheets; name one: {shown}")
+            if len(others) == len(book.sheetnames) and self.sheet:
+                hint = suggestion(self.sheet, others) or f"; there are {', '.join(others)}"
+                raise self.error(f"no such sheet{hint}")
+            rows = [row for name in sheets for row in book[name].iter_rows(values_only=True)]
+        filled = [k for k, row in enumerate(rows) if any(cell is not None for cell in row)]
+        if not filled:
+            raise self.error("the sheet is empty; its first row must name the columns")
+        return filled[0], rows[filled[0] : filled[-1] + 1]
+
+    @property
+    def first_row(self) -> int:  # type: ignore[override]
+        return self._cells[0] + 2
+
+    @cached_property
+    def frame(self) -> Any:
+        start, rows = self._cells
+        filled = (column for column in zip_longest(*rows) if any(c is not None for c in column))
+        header, *values = zip(*filled, strict=True)
+        missing = {*MISSING_CELLS, "#N/A", *self.na}
+        frame = need_pandas("reading tables").DataFrame(
+            [[None if cell in missing else cell for cell in row] for row in values],
+            columns=self.checked_header(header, start + 1),
+            dtype=object,
+        )
+        for name in set(self.text_columns) & set(frame.columns):
+            frame[name] = frame[name].map(_as_id, na_action="ignore")
+        return frame.infer_objects()
 
 
 class NumpyArchive(TableFile):
@@ -479,6 +589,9 @@ READERS: dict[str, type[TableFile]] = {
     ".csv": DelimitedText,
     ".tsv": DelimitedText,
     ".parquet": ParquetTable,
+    ".feather": FeatherTable,
+    ".xlsx": ExcelSheet,
+    ".xlsm": ExcelSheet,
     ".npz": NumpyArchive,
 }
 
@@ -489,16 +602,98 @@ def open_table(path: Any, label: str = "", **options: Any) -> TableFile:
     Parameters
     ----------
     path : str or Path
+        ``book.xlsx:SHEET`` is a sheet of a workbook.
     label, **options
-        As for :class:`TableFile`; a `delimiter` makes any file delimited text.
+        As for :class:`TableFile`; a `delimiter` makes any file delimited text, but not a workbook.
     """
-    path = Path(path).expanduser()
+    path, sheet = split_sheet(path)
     if not path.is_file():
         raise DatasetError(f"there is no file {path}")
     reader = READERS.get(split_endings(path)[1], LibsvmText)
-    if options.get("delimiter"):
+    if options.get("delimiter") and reader is not ExcelSheet:
         reader = DelimitedText
-    return reader(path, label, **options)
+    return reader(path, label, sheet=sheet, **options)
+
+
+def open_tables(path: Any, label: str = "", **options: Any) -> list[TableFile]:
+    """Return the readers of all tables of a file: of each sheet of a workbook that has cells."""
+    file = open_table(path, label, **options)
+    if not isinstance(file, ExcelSheet) or file.sheet:
+        return [file]
+    with opened_workbook(file.path, file.error) as book:
+        sheets = sheet_names(book)
+    if len(sheets) < 2:
+        return [file]
+    return [open_table(f"{path}:{name}", label and f"{label}:{name}", **options) for name in sheets]
+
+
+def split_sheet(path: Any) -> tuple[Path, str]:
+    """Return the path of a file, and the name of the sheet after it; empty if there is none."""
+    match = None if Path(path).expanduser().exists() else _SHEET.match(str(path))
+    return Path(match[1] if match else path).expanduser(), match[2] if match else ""
+
+
+@contextmanager
+def opened_workbook(path: Path, error: Callable[[str], DatasetError]) -> Iterator[Any]:
+    """Open a workbook for reading values; `error` makes the error of a damaged one."""
+    openpyxl = need("openpyxl", "reading Excel")
+    try:
+        with path.open("rb") as stream, warnings.catch_warnings():
+            # About styles and other things besides the values.
+            warnings.simplefilter("ignore")
+            yield openpyxl.load_workbook(stream, read_only=True, data_only=True)
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as reason:
+        if isinstance(reason, DatasetError):
+            raise
+        raise error(f"not an .xlsx workbook, or damaged ({one_line(reason)})") from reason
+
+
+def sheet_names(book: Any) -> list[str]:
+    """Return the names of the sheets of a workbook that have cells."""
+    return [
+        sheet.title
+        for sheet in book.worksheets
+        if any(cell is not None for row in sheet.iter_rows(values_only=True) for cell in row)
+    ]
+
+
+def _as_id(value: Any) -> str:
+    """Return a cell as text; whole numbers without decimals, as a spreadsheet shows them."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """Separators of a text file.
+
+    Attributes
+    ----------
+    delimiter, decimal : str
+    expected : str
+        Delimiter according to the ending of the file.
+    """
+
+    delimiter: str
+    decimal: str
+    expected: str
+
+
+def _has_decimal_commas(cells: Sequence[str]) -> bool:
+    """Return whether commas of numbers are decimal separators.
+
+    They are not if other numbers have a decimal point. It is unknown if all may separate thousands,
+    such as in 1,500.
+    """
+    commas = [cell for cell in cells if _DECIMAL_COMMA.match(cell)]
+    is_known = not all(map(_THOUSANDS.match, commas))
+    return is_known and not any(map(_DECIMAL_POINT.match, cells))
+
+
+def number_hint(value: Any) -> str:
+    """Return a remedy for a number that is written with a comma; empty for anything else."""
+    if isinstance(value, str) and (_DECIMAL_COMMA.match(value) or _THOUSANDS.match(value)):
+        return "write numbers with a decimal point and without separators of thousands"
+    return ""
 
 
 def _endings_hint() -> str:
@@ -516,16 +711,18 @@ def read(
     na: Sequence[str] = (),
     block_size: int = BLOCK_SIZE,
 ) -> Bunch:
-    """Read LIBSVM text, CSV, TSV, Parquet or ``.npz`` with little more memory than the samples.
+    """Read a file of samples with little more memory than the samples take.
 
-    Text is read twice: once to count rows, and once to fill an array of all rows.
+    Formats are LIBSVM text, CSV, TSV, Parquet, Feather, Excel and ``.npz``. Text is read twice:
+    once to count rows, and once to fill an array of all rows.
 
     Parameters
     ----------
     path : str or path
-        Files that end in ``.csv``, ``.tsv``, ``.parquet`` and ``.npz`` are tables with named
-        columns; any other file is LIBSVM text. Text may be compressed (.bz2, .gz, .xz). Tables
-        need the extra ``data``.
+        Files that end in ``.csv``, ``.tsv``, ``.parquet``, ``.feather``, ``.xlsx`` and ``.npz`` are
+        tables with named columns; any other file is LIBSVM text. Text may be compressed (.bz2, .gz,
+        .xz); semicolons between cells and decimal commas are recognised. ``book.xlsx:SHEET`` is a
+        sheet of a workbook. Tables need the extra ``data``, workbooks also ``excel``.
     target : str, optional
         Column of a table that is the target. By default an ``.npz`` file has the target
         ``target``, ``y`` or ``label``, and LIBSVM text the first value of each line.

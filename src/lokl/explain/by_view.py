@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from lokl._arrays import Array, is_sparse
+from lokl._frames import as_pandas
 from lokl._warnings import capture_warnings
 from lokl.base.model import model_layers
 from lokl.explain.explanation import (
@@ -66,6 +67,7 @@ def explain(
     """
     if not hasattr(model, "predict"):
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
+    X = as_pandas(X)
     queried = _Queried(model, X, views)
     n = len(queried.predictions)
     found = queried.explained() if queried.views else _without_views(n)

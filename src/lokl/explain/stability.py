@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, indexable, resample
 from sklearn.utils.validation import _is_fitted
 
 from lokl._arrays import Array
+from lokl._frames import as_pandas
 from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
 from lokl.base.diagnostics import FLAT, explained_by_classes
@@ -185,7 +186,7 @@ def weight_stability(
     check_choice("how", how, ("bootstrap", "seed"))
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}")
-    X, y = indexable(X, y)
+    X, y = indexable(as_pandas(X), y)
     # Warnings of refits do not concern the model itself.
     names, weights = capture_warnings(_fitted_weights, model, X, y)[0]
     rng = check_random_state(random_state)

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, as_samples, is_sparse
+from lokl._frames import as_pandas
 from lokl._parameters import check_choice
 from lokl._warnings import DeferredWarnings
 from lokl.explain.results import (
@@ -126,10 +127,10 @@ def view_value(
     value : ViewValue
         ``print(value)`` shows both tables; ``value.to_frame()`` is a data frame.
     """
-    X, y = indexable(X, y)
+    X, y = indexable(as_pandas(X), y)
     scorer, seen = one_scorer(last_step(model), scoring), X
     if isinstance(model, Pipeline) and len(model) > 1:
-        seen = clone(model[:-1]).fit_transform(X, y)
+        seen = as_pandas(clone(model[:-1]).fit_transform(X, y))
     kernels, found, present = views_on(last_step(model), seen, y, views)
     folds = shared_folds(model, y, cv, groups)
     with DeferredWarnings():
@@ -328,7 +329,7 @@ def view_importance(
     check_choice("of", of, ("views", "columns"))
     estimator: Any = last_step(model)
     check_is_fitted(estimator)
-    X, y = indexable(X, y)
+    X, y = indexable(as_pandas(X), y)
     X = transformed(model, X)
     X = X if hasattr(X, "iloc") or is_sparse(X) else as_samples(X)
     if of == "views":

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from lokl._arrays import Array, is_sparse
+from lokl._frames import as_pandas
 from lokl._warnings import capture_warnings
 from lokl.base.estimator import KernelEstimator
 from lokl.kernels import Kernel
@@ -145,7 +146,8 @@ def last_step(model: Any) -> KernelEstimator:
 
 def transformed(model: Any, X: Any) -> Any:
     """Return samples as the last step of a fitted pipeline receives them."""
-    return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
+    is_longer = isinstance(model, Pipeline) and len(model) > 1
+    return as_pandas(model[:-1].transform(X) if is_longer else X)
 
 
 def views_on(

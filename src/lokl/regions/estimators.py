@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column
-from lokl._frames import labelled
+from lokl._frames import as_pandas, labelled
 from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
 from lokl.base import KernelEstimator, setting, settings
@@ -190,6 +190,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
 
         Targets are returned as they are. With `part`, there are other samples elsewhere.
         """
+        X = as_pandas(X)
         frame = X if hasattr(X, "iloc") else None
         X, y = check_samples(self, X, y, fitting=True, missing=self._takes_missing(X))
         if weight is not None:
@@ -293,6 +294,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
     def _validate_for_predict(self, X: Any) -> tuple[Any, Any]:
         """Check new samples; return them for the trees, and for the estimators."""
         check_is_fitted(self)
+        X = as_pandas(X)
         missing = self._takes_missing(X)
         if missing and self._model.kernels:
             columns = getattr(self, "feature_names_in_", None)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
 from lokl._deadline import Deadline
-from lokl._frames import table_of
+from lokl._frames import as_pandas, table_of
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
@@ -217,6 +217,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         self
         """
         check_settings(self)
+        X = as_pandas(X)
         deadline = Deadline(None if self.time_limit is None else (1 - _SPARE) * self.time_limit)
         with DeferredWarnings():
             # First, so that unknown names are reported before anything is read.
@@ -370,7 +371,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         prepared = self.best_estimator_[:-1].transform(X)
         result = getattr(self.best_estimator_[-1], name)(prepared, **options)
         # Prepared samples are arrays, without the index of a data frame.
-        has_index = options.get("labels") and hasattr(X, "columns") and hasattr(X, "index")
+        has_index = options.get("labels") and hasattr(X, "iloc")
         return result.set_axis(X.index) if has_index else result
 
     def predict(self, X: Any) -> Array:

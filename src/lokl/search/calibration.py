@@ -14,6 +14,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
+from lokl._frames import as_pandas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
@@ -395,6 +396,7 @@ class CalibratedMKLClassifier(
                 f"{self.estimator!r}"
             )
         with DeferredWarnings():
+            X = as_pandas(X)
             params = sample_weight_params(self.estimator, sample_weight)
             model = clone(self.estimator).fit(X, y, **params)
             return self._calibrate(model, X, y, sample_weight, groups)
@@ -463,7 +465,7 @@ class CalibratedMKLClassifier(
         prepared = X if transformers is None else transformers.transform(X)
         result = getattr(model, question)(prepared, labels=labels)
         # Steps that return arrays lose the index.
-        return result.set_axis(X.index) if labels and hasattr(X, "columns") else result
+        return result.set_axis(X.index) if labels and hasattr(X, "iloc") else result
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -519,7 +521,9 @@ def calibrated(
             f"fit first, or use CalibratedMKLClassifier(model).fit(X, y)"
         ) from error
     with DeferredWarnings():
-        return CalibratedMKLClassifier(model, cv)._calibrate(model, X, y, sample_weight, groups)
+        return CalibratedMKLClassifier(model, cv)._calibrate(
+            model, as_pandas(X), y, sample_weight, groups
+        )
 
 
 def _class_codes(model: Any, y: Any) -> Array:

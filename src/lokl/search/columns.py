@@ -19,6 +19,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lokl._arrays import Array, is_sparse
+from lokl._frames import as_pandas
 from lokl.kernels import RBF
 from lokl.kernels.columns import column_names, resolve_columns
 
@@ -208,16 +209,13 @@ def _name(X: Any, j: int) -> str:
 
 def _as_table(X: Any) -> Any:
     """Return a data frame as it is, and anything else as an array or a CSR matrix."""
+    X = as_pandas(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         if min(X.shape) == 0:
             check_array(X, dtype=None, ensure_all_finite=False)
         return X
     if is_sparse(X):
         return check_array(X, accept_sparse="csr", dtype=np.float64)
-    # Other libraries' data frames would lose their column names as arrays.
-    X = X.to_pandas() if hasattr(X, "to_pandas") and hasattr(X, "columns") else X
-    if hasattr(X, "iloc"):
-        return X
     return check_array(X, dtype=None, ensure_all_finite=False)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from lokl._arrays import Array, column, evenly_spaced
+from lokl._frames import as_pandas
 from lokl._warnings import DeferredWarnings
 from lokl.base.training import check_weights
 from lokl.methods.uniformmkl import UniformMKL
@@ -171,7 +172,7 @@ def held_out(
     folds = as_indices(splits)
     if isinstance(estimator, UniformMKL):
         return clone(estimator)._held_out(X, y, folds, sample_weight)
-    X, y = indexable(X, column_or_1d(y) if is_classifier(estimator) else y)
+    X, y = indexable(as_pandas(X), column_or_1d(y) if is_classifier(estimator) else y)
     weight = check_weights(sample_weight, np.empty((_num_samples(X), 0)))
     # A weight of zero is equivalent to omitting the row.
     folds = [(train[weight[train] > 0], test[weight[test] > 0]) for train, test in folds]

@@ -14,6 +14,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
+from lokl._frames import as_pandas
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
 from lokl.base.model import atomic_fit, publish
@@ -214,7 +215,8 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         # Many small fits, which would wait for the threads of BLAS.
         with DeferredWarnings(), single_threaded_blas():
             scorers, metric = self._get_scorers()
-            X, y = indexable(X, numeric_labels(y) if is_classifier(self.estimator) else y)
+            y = numeric_labels(y) if is_classifier(self.estimator) else y
+            X, y = indexable(as_pandas(X), y)
             routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
             task = SearchTask(
                 estimator=clone(self.estimator),

@@ -105,7 +105,9 @@ def read(
 
 
 def _format_of(file: TableFile) -> str:
-    return f"{file.format_name} ({file.delimiter!r})" if file.delimiter else file.format_name
+    if isinstance(file, DelimitedText):
+        return f"{file.format_name} ({file.layout.delimiter!r})"
+    return file.format_name
 
 
 def _find_files(given: Any) -> tuple[list[Path], int | None]:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from lokl._arrays import Array, is_sparse
-from lokl._frames import need_pandas
+from lokl._frames import as_pandas, need_pandas
 from lokl._warnings import warn_once
 from lokl.datasets.generators import column_slices
 from lokl.datasets.readers import as_numbers
@@ -204,7 +204,7 @@ def _check_tables(tables: Any, views: Views | None) -> dict[str, Any]:
         )
     if not tables:
         raise ValueError("join_views needs at least one table, got an empty mapping")
-    named = {str(name): table for name, table in tables.items()}
+    named = {str(name): as_pandas(table) for name, table in tables.items()}
     for name, table in named.items():
         shape = getattr(table, "shape", None)
         if shape is None or len(shape) != 2:
@@ -232,11 +232,6 @@ def _checked_frame(name: str, table: Any, on: str | None) -> TableSource:
     on : str or None
         Column of ids; None for the index.
     """
-    if not hasattr(table, "index") or not hasattr(table, "set_index"):
-        raise ValueError(
-            f"table {name!r} is a {type(table).__module__.split('.')[0]} data frame without an "
-            "index; convert it to pandas, with ids as index"
-        )
     if on is None and table.index.nlevels > 1:
         raise ValueError(
             f"the index of table {name!r} has {table.index.nlevels} levels, but an id is one "

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, row_hashes
+from lokl._frames import as_pandas
 from lokl.base.model import kernel_columns, model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
 from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
@@ -115,6 +116,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        X = as_pandas(X)
         columns = [column for names in self.views.values() for column in names]
         self.views_ = {view: list(names) for view, names in self.views.items()}
         self.kinds_ = {column: self.kinds[column] for column in columns}
@@ -173,6 +175,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         prepared : array of shape (n_samples, n_encoded)
         """
         check_is_fitted(self)
+        X = as_pandas(X)
         for view, columns in self.views_.items():
             absent = [column for column in columns if column not in X.columns]
             if absent and len(absent) < len(columns):

@@ -11,10 +11,12 @@ from lokl._frames import need_pandas
 from lokl._text import shorten_list, suggestion
 from lokl.datasets import load
 from lokl.datasets.readers import (
+    TableFile,
     as_numbers,
     cell_name,
-    open_table,
-    split_endings,
+    number_hint,
+    open_tables,
+    split_sheet,
 )
 
 NUMERIC, CATEGORICAL = "numeric", "categorical"
@@ -47,6 +49,8 @@ class TableSource:
         Column that is the target unless another one is named.
     views : mapping of str to list of str
         Columns of each view, if the file itself has several.
+    remarks : str
+        What was inferred about the layout of the file; empty if it is the usual one.
     """
 
     name: str
@@ -55,6 +59,7 @@ class TableSource:
     first_row: int = 1
     target: str | None = None
     views: Mapping[str, list[str]] = field(default_factory=dict)
+    remarks: str = ""
 
     def at(self, *positions: Any, column: str | None = None) -> str:
         """Return the name of one or more cells in messages, such as "t.csv, row 2, column b".
@@ -77,20 +82,20 @@ class TableSource:
         return column
 
 
-def read_source(
+def read_sources(
     given: str,
     *,
     text_columns: Sequence[str] = (),
     na: Sequence[str] | None = (),
     delimiter: str = "",
-) -> TableSource:
-    """Read a file by its ending, or a data set by its name.
+) -> list[TableSource]:
+    """Read a file by its ending, or a data set by its name; a workbook has a table on each sheet.
 
     Parameters
     ----------
     given : str
-        Path of a CSV, TSV, Parquet, LIBSVM (also .gz, .bz2, .xz) or ``.npz`` file, or the name of a
-        data set.
+        Path of a CSV, TSV, LIBSVM (also .gz, .bz2, .xz), Parquet, Feather, Excel or ``.npz`` file,
+        ``book.xlsx:SHEET``, or the name of a data set.
     text_columns : sequence of str
         Columns whose values stay text even if they look like numbers.
     na : sequence of str
@@ -99,21 +104,27 @@ def read_source(
         Character between the cells of a text file; given by the ending by default.
     """
     need_pandas("reading tables")
-    path = Path(given).expanduser()
+    path, _ = split_sheet(given)
+    options = {"na": na or (), "text_columns": text_columns, "delimiter": delimiter}
     try:
         if not path.exists():
-            return _data_set(given)
+            return [_data_set(given)]
         if path.is_dir():
             raise TableError(f"{given} is a folder; name a file in it")
-        file = open_table(path, given, na=na or (), text_columns=text_columns, delimiter=delimiter)
-        frame, name = file.frame.rename(columns=str), split_endings(path)[0]
-        source = TableSource(name, given, frame, file.first_row, file.target, file.views)
+        sources = [_source(file) for file in open_tables(given, given, **options)]
     except (OSError, ImportError) as reason:
         raise TableError(" ".join(str(reason).split())) from reason
-    check_columns(source)
-    if len(frame) == 0:
-        raise TableError(f"{given} has a header and no rows")
-    return source
+    for source in sources:
+        check_columns(source)
+        if len(source.frame) == 0:
+            raise TableError(f"{source.label} has a header and no rows")
+    return sources
+
+
+def _source(file: TableFile) -> TableSource:
+    frame = file.frame.rename(columns=str)
+    about = file.first_row, file.target, file.views, file.remarks
+    return TableSource(file.name, file.label, frame, *about)
 
 
 def check_columns(source: TableSource) -> None:
@@ -168,16 +179,18 @@ def read_column(source: TableSource, column: str, kind: str | None = None) -> tu
         raise TableError(f"column {column}: unknown kind {kind!r}{hint}")
     numbers, words = as_numbers(values)
     if kind is None:
-        share = 1 - len(words) / max(values.notna().sum(), 1)
+        # Numbers with commas are not categories; the first one is reported below.
+        n_words = sum(not number_hint(values.iloc[row]) for row in words)
+        share = 1 - n_words / max(values.notna().sum(), 1)
         is_numeric = values.dtype.kind in "biuf" or share > _NUMERIC_SHARE
         kind = NUMERIC if is_numeric else CATEGORICAL
     if kind == CATEGORICAL:
         return kind, values.astype(object).map(str, na_action="ignore").where(values.notna(), None)
     if len(words):
         value = values.iloc[words[0]]
+        remedy = number_hint(value) or f"leave the cell empty, or pass --na {value}"
         raise TableError(
-            f"{source.at(words[0], column=column)}: {value!r} is not a number; leave the cell "
-            f"empty, or pass --na {value}"
+            f"{source.at(words[0], column=column)}: {str(value)!r} is not a number; {remedy}"
         )
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):

@@ -11,6 +11,7 @@ import numpy as np
 
 from lokl._frames import need_pandas
 from lokl._text import shorten_list, suggestion
+from lokl.datasets.readers import split_sheet
 from lokl.search.columns import MAX_CATEGORIES
 from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
 from lokl.tables.preparation import REGRESSION, TablePreparation
@@ -20,7 +21,7 @@ from lokl.tables.sources import (
     TableError,
     TableSource,
     read_column,
-    read_source,
+    read_sources,
 )
 
 CLASSIFICATION = "classification"
@@ -112,13 +113,14 @@ def read_table(
     Parameters
     ----------
     sources : sequence of str
-        Paths of CSV, TSV, Parquet, LIBSVM text or ``.npz`` files, or the name of a data set. Each
-        file is a view; samples that are missing from a file lack that view.
+        Paths of CSV, TSV, LIBSVM text, Parquet, Feather, Excel or ``.npz`` files, or the name of a
+        data set. Each file is a view, as is each sheet of a workbook (``book.xlsx``), unless sheets
+        are named (``book.xlsx:SHEET``); samples that are missing from a file lack that view.
     on : str, optional
         Column of ids in every file. Without it, rows are matched by their order.
     target : str, optional
-        Column to predict, or ``FILE:COLUMN``; the file need not be a view. LIBSVM text, ``.npz``
-        files and data sets have a target of their own.
+        Column to predict, ``FILE:COLUMN`` or ``book.xlsx:SHEET:COLUMN``; the file need not be a
+        view. LIBSVM text, ``.npz`` files and data sets have a target of their own.
     groups : str, optional
         Column of groups, or ``FILE:COLUMN``.
     views : mapping of str to str, optional
@@ -156,7 +158,10 @@ def read_table(
     isolated = about_isolated_ids(files) if on is not None else ""
     if isolated:
         raise TableError(f"{isolated}; see --on {on}")
-    table = replace(_join_features(files[: len(read)], read, views or {}, kinds or {}), on=on)
+    # A file or sheet that has only the target or the groups is not a view.
+    used = [k for k in range(len(read)) if files[k].frame.shape[1] or len(read) == 1]
+    tables = [files[k] for k in used], [read[k] for k in used]
+    table = replace(_join_features(*tables, views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--target" not in taken:
@@ -205,7 +210,9 @@ def read_new(
     wanted = {"--target": target or (schema.target if has_target else None)}
     files, taken = _take_columns(wanted, read, on, options)
     selected = [_select(source, schema) for source in files[: len(read)]]
-    frame = outer_join([features for features, _ in selected])
+    # Samples are those of files and sheets with columns of the model.
+    known = [features for features, _ in selected if features.shape[1]]
+    frame = outer_join(known or [features for features, _ in selected])
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(f"column {repeated[0]} is in two files; leave it out of one of them")
@@ -246,7 +253,7 @@ def _read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[Tabl
     if not sources:
         raise TableError("no files are given")
     labels: dict[str, str] = {}
-    read = [read_source(source, **options) for source in sources]
+    read = [table for source in sources for table in read_sources(source, **options)]
     for source in read:
         if source.name in labels:
             raise TableError(
@@ -258,7 +265,11 @@ def _read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[Tabl
 
 
 def _size_notes(tables: Sequence[TableSource]) -> list[str]:
-    return [f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}" for table in tables]
+    return [
+        f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}"
+        + (f" ({table.remarks})" if table.remarks else "")
+        for table in tables
+    ]
 
 
 def _take_columns(
@@ -323,8 +334,12 @@ def _find_column(
     for k, source in enumerate(files):
         if colon and file in (source.label, source.name, Path(source.label).name):
             return k, source.require(column, option)
-    if colon and Path(file).expanduser().exists():
-        files.append(read_source(file, **options))
+    if colon and split_sheet(file)[0].exists():
+        found = read_sources(file, **options)
+        if len(found) > 1:
+            sheets = ", ".join(f"{source.label}:{column}" for source in found)
+            raise TableError(f"{option} {given}: name the sheet; use one of {sheets}")
+        files += found
         return len(files) - 1, files[-1].require(column, option)
     if colon and ("." in file or "/" in file):
         raise TableError(f"{option} {given}: there is no file {file}")
