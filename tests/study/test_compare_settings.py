@@ -2,6 +2,7 @@
 
 import tomllib
 
+import pandas as pd
 import pytest
 from compare_cases import write_tables
 from hypothesis import given
@@ -56,6 +57,24 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
         .frame
     )
     assert stored.settings.stored().identity == stored.identity
+
+
+def test_sheets_have_the_path_of_their_workbook(tmp_path, monkeypatch):
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        for name, path in write_tables(tmp_path).items():
+            pd.read_csv(path).to_excel(book, sheet_name=name, index=False)
+    monkeypatch.chdir(tmp_path)
+    files, target = ("book.xlsx:left", "book.xlsx:right"), "book.xlsx:known:class"
+    settings = Settings(files, on="id", target=target)
+    place = tmp_path / "run"
+    place.mkdir()
+    (place / "config.toml").write_text(settings.stored().to_toml(place))
+    assert list(settings.checksums()) == ["book.xlsx"]
+    monkeypatch.chdir(place)
+    stored = load_settings("config.toml").settings
+    assert stored.files == ("../book.xlsx:left", "../book.xlsx:right")
+    assert stored.target == "../book.xlsx:known:class"
+    assert list(stored.read().views) == ["left", "right"]
 
 
 def test_a_changed_table_is_another_comparison(tmp_path):

@@ -16,6 +16,7 @@ from typing import Any, get_origin, get_type_hints
 
 from lokl import __version__
 from lokl._text import suggestion
+from lokl.datasets.readers import split_sheet
 from lokl.tables import Table, TableError, read_table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -103,9 +104,8 @@ class Settings:
         """Return the SHA-256 of every file by name; data sets have checksums of their own."""
         columns = (column.rpartition(":")[0] for column in (self.target, self.groups) if column)
         checksums: dict[str, str] = {}
-        for given in dict.fromkeys([*self.files, *columns]):
-            path = Path(given).expanduser()
-            if given and path.is_file():
+        for path in dict.fromkeys(split_sheet(given)[0] for given in [*self.files, *columns]):
+            if path.is_file():
                 # Two folders may contain files of the same name.
                 name = f"{path.name} #{len(checksums)}" if path.name in checksums else path.name
                 checksums[name] = sha256(path)
@@ -119,11 +119,16 @@ class Settings:
         change : callable
             Takes a path and returns another one.
         """
-        changed: dict[str, Any] = {"files": tuple(change(path) for path in self.files)}
+
+        def change_file(given: str) -> str:
+            path, sheet = split_sheet(given)
+            return f"{change(str(path))}:{sheet}" if sheet else change(given)
+
+        changed: dict[str, Any] = {"files": tuple(map(change_file, self.files))}
         for name in ("target", "groups"):
             file, colon, column = (getattr(self, name) or "").rpartition(":")
             if file:
-                changed[name] = f"{change(file)}{colon}{column}"
+                changed[name] = f"{change_file(file)}{colon}{column}"
         return replace(self, **changed)
 
     def stored(self, model: Mapping[str, str] | None = None) -> "StoredSettings":
