@@ -59,6 +59,7 @@ def test_every_method_is_listed_where_types_are_checked():
         "join_views",
         "load",
         "save",
+        "survival_target",
         "RegionClassifier",
         "RegionRegressor",
         "__version__",

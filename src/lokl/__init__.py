@@ -6,6 +6,7 @@ from lokl._exports import lazy_exports
 from lokl._methods import METHODS
 
 if TYPE_CHECKING:
+    from lokl._survival import survival_target as survival_target
     from lokl.methods import *  # noqa: F403
     from lokl.persistence import load as load
     from lokl.persistence import save as save
