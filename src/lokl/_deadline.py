@@ -23,3 +23,8 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return self.remaining() <= 0.0
+
+    def share(self, fraction: float = 1.0) -> float | None:
+        """Return a part of the seconds that are left, a positive number; None without a limit."""
+        remaining = self.remaining()
+        return None if math.isinf(remaining) else max(fraction * remaining, 1e-3)

@@ -13,19 +13,18 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 
-from lokl import AutoMKLClassifier, AutoMKLRegressor, LpMKLClassifier, UniformMKLClassifier
+from lokl import (
+    AutoMKLClassifier,
+    AutoMKLRegressor,
+    LMKLClassifier,
+    LpMKLClassifier,
+    UniformMKLClassifier,
+)
 from lokl.datasets import make_views
 from lokl.kernels import RBF, Linear, Precomputed, precomputed
 from lokl.search import LeaderboardRow, auto, expert_search, families
-from lokl.search.method_search import (
-    FIXED,
-    GLOBAL,
-    LOCAL,
-    CandidateScore,
-    MethodCandidate,
-    MethodSpec,
-    best_score,
-)
+from lokl.search.method_search import complexity_of
+from lokl.search.results import Candidate
 from lokl.search.tasks import FoldResult
 
 X, y = load_wine(return_X_y=True)
@@ -175,23 +174,29 @@ def test_support_is_told_by_rows_as_they_were_given():
     np.testing.assert_array_equal(read[model.support_], model.support_vectors_)
 
 
-def scored(level, scores, cost=1.0):
-    spec = MethodSpec("m", None, level)
+def scored(model, scores, cost=1.0):
+    params = {"model": model, "model__kernels": {"k": RBF()}, "model__C": cost}
     results = [FoldResult(0, k, score, None, 0.1, 0.1) for k, score in enumerate(scores)]
-    return CandidateScore(MethodCandidate(spec, {"k": RBF()}, cost), results, 100)
+    return Candidate(0, params, results)
+
+
+def best_of(scores, rule):
+    model = AutoMKLClassifier(rule=rule)
+    return model._best_candidate(sorted(scores, key=complexity_of))
 
 
 def test_one_standard_error_prefers_the_simple_kind():
-    simple, other = scored(FIXED, [0.80, 0.84]), scored(FIXED, [0.80, 0.82])
-    learned, local = scored(GLOBAL, [0.80, 0.88]), scored(LOCAL, [0.9, 0.9])
+    fixed, weights, local = UniformMKLClassifier(), LpMKLClassifier(), LMKLClassifier()
+    simple, other = scored(fixed, [0.80, 0.84]), scored(fixed, [0.80, 0.82])
+    learned, own = scored(weights, [0.80, 0.88]), scored(local, [0.9, 0.9])
     scores = [other, simple, learned]
-    assert best_score(scores, "best") is learned
-    assert best_score(scores, "one_se") is simple
-    scores.append(local)
-    assert best_score(scores, "one_se") is local
+    assert best_of(scores, "best") is learned
+    assert best_of(scores, "one_se") is simple
+    scores.append(own)
+    assert best_of(scores, "one_se") is own
     # Of equal ones the smallest cost.
-    equal = scored(LOCAL, [0.9, 0.9], cost=0.5)
-    assert best_score([*scores, equal], "best") is equal
+    equal = scored(local, [0.9, 0.9], cost=0.5)
+    assert best_of([*scores, equal], "best") is equal
 
 
 def test_methods_are_names_or_estimators():

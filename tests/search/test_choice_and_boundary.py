@@ -9,29 +9,28 @@ from search_cases import data
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF, Linear
 from lokl.search import KernelSearchCV
-from lokl.search.results import choose, warn_at_grid_boundary
+from lokl.search.results import (
+    choose,
+    grid_complexity,
+    standard_error,
+    warn_at_grid_boundary,
+)
 from lokl.search.tasks import coordinates, group_equal_except, sort_by_cost
 
 
-def table(candidates, scores):
+def chosen(candidates, scores, rule="one_se"):
     scores = np.asarray(scores, dtype=float)
-    means = scores.mean(axis=1)
-    return {
-        "params": candidates,
-        "mean_test_score": means,
-        "std_test_score": scores.std(axis=1),
-        "rank_test_score": 1 + (means[:, None] < means).sum(axis=1),
-        **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
-    }
+    errors = np.array([standard_error(own) for own in scores])
+    return choose(scores.mean(axis=1), errors, rule, lambda i: grid_complexity(candidates[i]))
 
 
 def test_one_standard_error_takes_the_simplest_that_is_near():
     candidates = [{"C": 100.0}, {"C": 1.0}, {"C": 0.1}]
     # The best is 0.8 with a standard error of 0.1 / 2.
-    results = table(candidates, [[0.7, 0.9, 0.7, 0.9], [0.76] * 4, [0.74] * 4])
-    assert choose(results, "score", "best", [0, 1, 2]) == 0
-    assert choose(results, "score", "one_se", [0, 1, 2]) == 1
-    assert choose(results, "score", "one_se", [0, 2]) == 0
+    scores = [[0.7, 0.9, 0.7, 0.9], [0.76] * 4, [0.74] * 4]
+    assert chosen(candidates, scores, "best") == 0
+    assert chosen(candidates, scores) == 1
+    assert chosen(candidates[::2], scores[::2]) == 0
 
 
 @pytest.mark.parametrize(
@@ -47,24 +46,21 @@ def test_one_standard_error_takes_the_simplest_that_is_near():
 )
 def test_what_is_simpler(candidates):
     equal = [[0.5, 0.7], [0.5, 0.7]]
-    assert choose(table(candidates, equal), "score", "one_se", [0, 1]) == 1
-    assert choose(table(candidates[::-1], equal), "score", "one_se", [0, 1]) == 0
+    assert chosen(candidates, equal) == 1
+    assert chosen(candidates[::-1], equal) == 0
 
 
 def test_of_equally_simple_ones_the_first_wins():
-    results = table([{"tol": 1}, {"tol": 2}], [[0.5, 0.7], [0.5, 0.7]])
-    assert choose(results, "score", "one_se", [0, 1]) == 0
+    assert chosen([{"tol": 1}, {"tol": 2}], [[0.5, 0.7], [0.5, 0.7]]) == 0
 
 
 @given(scores=st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_the_simplest_is_never_clearly_worse_nor_more_complex(scores):
     candidates = [{"C": float(2**k)} for k in range(len(scores))]
-    results = table(candidates, scores)
-    rows = range(len(scores))
-    best, simple = (choose(results, "score", rule, rows) for rule in ("best", "one_se"))
+    best, simple = (chosen(candidates, scores, rule) for rule in ("best", "one_se"))
     assert simple <= best
-    error = results["std_test_score"][best] / np.sqrt(3)
-    assert results["mean_test_score"][simple] >= results["mean_test_score"][best] - error
+    means = np.mean(scores, axis=1)
+    assert means[simple] >= means[best] - standard_error(scores[best])
 
 
 def test_the_search_follows_the_rule():

@@ -5,11 +5,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from lokl import AutoMKLClassifier
-from lokl.search import backends
-from lokl.search.backends import TransformCache
+from lokl import AutoMKLClassifier, UniformMKLClassifier
+from lokl.search import KernelSearchCV, backends
 from lokl.search.columns import ColumnScaler
 
 RNG = np.random.RandomState(0)
@@ -39,56 +37,37 @@ def _none_fitted():
     Counted.fits = 0
 
 
-def test_rows_are_what_the_steps_make_of_them():
-    cache = TransformCache()
-    steps = make_pipeline(StandardScaler())
-    cache.set_source(steps, X, y, {})
-    found = cache.transform(TRAIN, TEST)
-    own = StandardScaler().fit(X[TRAIN])
-    np.testing.assert_allclose(found, own.transform(X))
-    assert not hasattr(steps[0], "mean_")
-
-
-def test_equal_steps_on_the_same_samples_are_fitted_once_a_fold():
-    cache = TransformCache()
-    for _ in range(3):
-        cache.set_source(make_pipeline(Counted(2.0)), X, y, {})
-        assert cache.transform(TRAIN, TEST) is cache.transform(TRAIN, TEST)
-        cache.transform(TEST, TRAIN)
-    assert Counted.fits == 2
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"steps": make_pipeline(Counted(3.0))},
-        {"X": X.copy()},
-        {"y": y.copy()},
-        {"fit_params": {"counted__sample_weight": np.ones(60)}},
-    ],
-    ids=["steps", "samples", "labels", "weights"],
-)
-def test_what_comes_from_something_else_is_made_anew(other):
-    cache = TransformCache()
-    first = {"steps": make_pipeline(Counted(2.0)), "X": X, "y": y, "fit_params": {}}
-    cache.set_source(**first)
-    cache.transform(TRAIN, TEST)
-    cache.set_source(**{**first, **other})
-    cache.transform(TRAIN, TEST)
-    assert Counted.fits == 2
-    # Equal numbers of other arrays are other rows.
-    cache.transform(TRAIN.copy(), TEST)
-    assert Counted.fits == 3
+def search(samples=X, n_costs=3):
+    grid = {"uniformmklclassifier__C": [10.0**k for k in range(n_costs)]}
+    grid["uniformmklclassifier__kernels"] = ["linear", "rbf"]
+    model = make_pipeline(Counted(2.0), UniformMKLClassifier())
+    return KernelSearchCV(model, grid, cv=[(TRAIN, TEST), (TEST, TRAIN)]).fit(samples, y)
 
 
 @pytest.mark.parametrize("samples", [X, sparse.csr_matrix(X)], ids=["dense", "sparse"])
+@pytest.mark.filterwarnings("ignore:the best .* of the grid")
 def test_no_more_is_kept_than_there_is_memory_for(samples, monkeypatch):
+    kept = search(samples)
+    assert Counted.fits == 2 + 1
     monkeypatch.setattr(backends, "_KEPT_BYTES", 10)
-    cache = TransformCache()
-    cache.set_source(make_pipeline(Counted()), samples, y, {})
-    for _ in range(2):
-        cache.transform(TRAIN, TEST)
-    assert Counted.fits == 2
+    Counted.fits = 0
+    again = search(samples)
+    # Twice for each list of kernels.
+    assert Counted.fits == 4 + 1
+    np.testing.assert_array_equal(
+        again.cv_results_["mean_test_score"], kept.cv_results_["mean_test_score"]
+    )
+
+
+@pytest.mark.filterwarnings("ignore:the best .* of the grid")
+def test_folds_of_other_rows_are_transformed_again():
+    many = np.random.RandomState(0).normal(size=(10_800, 1))
+    grid = {"uniformmklclassifier__C": [1.0, 3.0, 9.0]}
+    model = make_pipeline(Counted(2.0), UniformMKLClassifier(["linear"]))
+    halving = KernelSearchCV(model, grid, cv=2, halving=True, refit=False)
+    halving.fit(many, many[:, 0] > 0)
+    # Three rounds with more and more rows.
+    assert Counted.fits == 6
 
 
 def test_automkl_prepares_columns_once_a_fold(monkeypatch):

@@ -2,12 +2,12 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils import (
     assert_all_finite,
@@ -25,7 +25,7 @@ from lokl._arrays import Array
 from lokl._deadline import Deadline
 from lokl._frames import as_pandas, table_of
 from lokl._threads import single_threaded_blas
-from lokl._warnings import DeferredWarnings
+from lokl._warnings import DeferredWarnings, capture_warnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
@@ -43,23 +43,18 @@ from lokl.base.settings import (
 from lokl.base.targets import _check_class_weight, target_spread
 from lokl.base.training import check_weights
 from lokl.kernels.dictionaries import named_kernels
-from lokl.search.calibration import CalibratedPredictions
-from lokl.search.columns import ColumnEncoder, ColumnScaler
-from lokl.search.cross_validation import make_folds
+from lokl.search.calibration import CalibratedPredictions, calibrate_fold_results
+from lokl.search.columns import ColumnEncoder, ColumnScaler, adjacent_slices
+from lokl.search.cross_validation import draw_rows, make_folds, sample_weight_params
 from lokl.search.expert_search import AutoData, Choice, ExpertSearch
 from lokl.search.method_search import (
-    CandidateScore,
-    KernelSets,
-    MethodSearch,
-    MethodSpec,
-    ViewKernels,
-    adjacent_views,
-    best_score,
-    draw_rows,
-    method_specs,
+    complexity_of,
+    leaderboard_row,
+    method_grid,
+    named_estimators,
 )
-from lokl.search.results import RULES, LeaderboardRow
-from lokl.search.search import numeric_labels
+from lokl.search.results import RULES, Candidate, LeaderboardRow, choose
+from lokl.search.search import KernelSearchCV, numeric_labels
 from lokl.solvers.machines import Fold
 
 # With more samples, named methods are compared on a part of them.
@@ -73,10 +68,6 @@ _SPARE = 0.05
 def _if_best_model_has(name: str) -> Any:
     """Return the condition of methods that only some models have."""
     return lambda auto: auto._best_model_has(name)
-
-
-def _table_rank(score: CandidateScore) -> tuple[bool, float]:
-    return math.isnan(score.mean), -score.mean
 
 
 def _check_views(name: str, value: Any) -> None:
@@ -221,7 +212,9 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         deadline = Deadline(None if self.time_limit is None else (1 - _SPARE) * self.time_limit)
         with DeferredWarnings():
             # First, so that unknown names are reported before anything is read.
-            specs = None if self._compares_families() else self._method_specs(1.0)
+            is_named = not self._compares_families()
+            if is_named:
+                self._named_estimators(1.0)
             reader = ColumnEncoder().fit(X)
             numbers = reader.transform(X)
             y, target_attributes = self._check_targets(y)
@@ -240,10 +233,10 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
                 self._folds(y, groups),
                 views,
             ).take(rows)
-            if specs is None:
-                choice = self._expert_search(data, unit_cost, deadline).run()
-            else:
+            if is_named:
                 choice = self._best_method(data, unit_cost, deadline)
+            else:
+                choice = self._expert_search(data, unit_cost, deadline).run()
             attributes = {
                 **target_attributes,
                 **self._model_attributes(reader, choice.model, rows[choice.rows]),
@@ -260,13 +253,13 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         is_auto = isinstance(self.methods, str) and self.methods == "auto"
         return is_auto and self.scoring is None
 
-    def _method_specs(self, unit_cost: float, seed: int = 0) -> list[MethodSpec]:
-        """Return the named methods."""
+    def _named_estimators(self, unit_cost: float, seed: int = 0) -> list[Any]:
+        """Return the estimators of the named methods."""
         names = self.methods
         if isinstance(names, str) and names == "auto":
             names = ["UniformMKL", *(["TrustedVote"] if len(self.views or ()) > 1 else [])]
         settings = {"random_state": seed, **self._method_settings(unit_cost)}
-        return method_specs(names, self._kind, settings)
+        return named_estimators(names, self._kind, settings)
 
     def _folds(self, y: Array, groups: Any) -> list[Fold] | None:
         """Return the folds; None for exact leave-one-out."""
@@ -299,49 +292,68 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
     def _best_method(self, data: AutoData, unit_cost: float, deadline: Deadline) -> Choice:
         """Compare named methods by cross-validation, on a part of many samples."""
         rng = check_random_state(self.random_state)
-        specs = self._method_specs(unit_cost, int(rng.randint(2**31 - 1)))
-        rows = np.arange(data.n_samples)
+        estimators = self._named_estimators(unit_cost, int(rng.randint(2**31 - 1)))
+        part = data
         if data.n_samples > MANY_ROWS:
-            classes = np.unique(data.y) if self._kind == "Classifier" else None
-            rows = draw_rows(data.y, ROWS_OF_PART, classes, rng)
-        part = data.take(rows)
-        views = [ViewKernels(None, None)]
-        if data.views is not None:
-            views = adjacent_views([*data.views], [len(c) for c in data.views.values()])
+            rows = draw_rows(data.y, ROWS_OF_PART, self._kind == "Classifier", rng)
+            part = data.take(rows)
         given = None if self.kernels is None else named_kernels(self.kernels)
+        columns = None if data.views is None else [*data.views.values()]
         is_stored = any(kernel.is_stored for kernel in (given or {}).values())
-        scaler = ColumnScaler(
-            None if data.views is None else [*data.views.values()],
-            unit=given is None,
-            scale=not is_stored,
-        )
-        search = MethodSearch(
-            part.X,
-            part.y,
-            part.weight,
-            part.folds or [],
-            check_scoring(self, self.scoring),
-            scaler,
-            specs,
-            KernelSets(views, given),
-            unit_cost,
-            deadline,
-            self.n_jobs,
-            self.verbose,
+        scaler = ColumnScaler(columns, unit=given is None, scale=not is_stored)
+        slices = adjacent_slices([len(own) for own in columns or ()])
+        views = dict(zip(data.views or (), slices, strict=True))
+        for estimator in estimators:
+            # Raises an error if it has no weights.
+            sample_weight_params(estimator, data.weight)
+        search_class: Any = KernelSearchCV
+        search = search_class(
+            Pipeline([("scale", scaler), ("model", estimators[0])]),
+            [method_grid(estimator, views, given, unit_cost) for estimator in estimators],
+            cv=part.folds,
+            scoring=self.scoring,
+            adaptive=True,
+            time_limit=deadline.share(),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         # Many small fits, which would wait for the threads of BLAS.
         with single_threaded_blas():
-            scores = search.run()
-            best = best_score(scores, self.rule)
-            model = search.fit(best.candidate, data.X, data.y, data.weight)
+            weights = {} if part.weight is None else {"sample_weight": part.weight}
+            task, _ = search._task(part.X, part.y, weights)
+            # Errors and warnings of single candidates are shown by the leaderboard only.
+            found, _ = capture_warnings(search._evaluated, task)
+            tried = sorted((c for c in found if c.fold_results), key=complexity_of)
+            best = self._best_candidate(tried)
+            model = task.configured(best.index)
+            model.fit(data.X, data.y, **sample_weight_params(model, data.weight))
+        table = [leaderboard_row(candidate, part.n_samples) for candidate in tried]
         return Choice(
             model,
             np.arange(data.n_samples),
-            best.candidate.method,
-            best.mean,
-            search.calibration(best),
-            [score.as_row() for score in sorted(scores, key=_table_rank)],
+            leaderboard_row(best, part.n_samples).method,
+            best.mean(),
+            calibrate_fold_results(task, model, best.fold_results or ()),
+            sorted(table, key=lambda row: (math.isnan(row.score), -row.score)),
         )
+
+    def _best_candidate(self, tried: Sequence[Candidate]) -> Candidate:
+        """Return the chosen one of some candidates, which are sorted by complexity.
+
+        With "one_se", the simplest kind of method is chosen that has a candidate within one
+        standard error of the best: single kernels and uniform averages, then learned weights, then
+        weights that differ between samples. Of this kind, the best candidate is chosen.
+        """
+        means = np.array([candidate.mean() for candidate in tried])
+        if np.isnan(means).all():
+            errors = [error for candidate in tried for error in candidate.errors]
+            raise ValueError(
+                f"none of the {len(tried)} candidates could be fitted; the first error is: "
+                f"{errors[0].strip().splitlines()[-1] if errors else 'no score is a number'}"
+            )
+        standard_errors = np.array([candidate.standard_error() for candidate in tried])
+        kinds = [complexity_of(candidate)[0] for candidate in tried]
+        return tried[choose(means, standard_errors, self.rule, lambda i: (kinds[i], -means[i]))]
 
     def _model_attributes(
         self, reader: ColumnEncoder, fitted: Pipeline, rows: Array

@@ -348,60 +348,6 @@ def _split_scale(kernel: Kernel) -> tuple[Kernel, Any]:
     return kernel, None
 
 
-@dataclass(frozen=True, eq=False)
-class _TransformSource:
-    """Samples to transform, and the unfitted steps that transform them."""
-
-    steps: Pipeline
-    X: Any
-    y: Any
-    fit_params: dict[str, Any]
-
-    def equals(self, other: "_TransformSource") -> bool:
-        return (
-            self.X is other.X
-            and self.y is other.y
-            and self.fit_params.keys() == other.fit_params.keys()
-            and all(other.fit_params[name] is value for name, value in self.fit_params.items())
-            and params_equal(self.steps, other.steps)
-        )
-
-
-@dataclass(eq=False)
-class TransformCache:
-    """Transformed samples of all folds, for one set of steps and samples at a time."""
-
-    _source: _TransformSource | None = None
-    # By the identity of the training rows. The rows are kept as well, so that it stays theirs.
-    _folds: dict[int, tuple[Array, Array, Any]] = field(default_factory=dict)
-
-    def set_source(self, steps: Pipeline, X: Any, y: Any, fit_params: dict[str, Any]) -> None:
-        """Set steps and samples; results for other steps or samples are dropped."""
-        source = _TransformSource(steps, X, y, fit_params)
-        if self._source is None or not self._source.equals(source):
-            self._source, self._folds = source, {}
-
-    def transform(self, train: Array, test: Array) -> Any:
-        """Return the transformed training rows, followed by the transformed test rows."""
-        cached = self._folds.get(id(train))
-        if cached is not None and cached[0] is train and cached[1] is test:
-            return cached[2]
-        assert self._source is not None
-        X = _fit_transform(self._source, train, test)
-        if _n_bytes(X) + sum(_n_bytes(rows) for *_, rows in self._folds.values()) <= _KEPT_BYTES:
-            self._folds[id(train)] = train, test, X
-        return X
-
-
-def _fit_transform(source: _TransformSource, train: Array, test: Array) -> Any:
-    steps = clone(source.steps)
-    X_train, y_train = _safe_split(steps, source.X, source.y, train)
-    X_test, _ = _safe_split(steps, source.X, source.y, test, train)
-    params = _check_method_params(source.X, source.fit_params, train)
-    # Not fit and transform: some transformers treat training rows differently.
-    return stack_rows([steps.fit_transform(X_train, y_train, **params), steps.transform(X_test)])
-
-
 def _n_bytes(X: Any) -> float:
     """Return the memory of an array or sparse matrix; infinity for anything else."""
     if is_sparse(X):
@@ -421,8 +367,9 @@ class PipelineBackend(FitBackend):
     def __init__(self, backends: Sequence[FitBackend]):
         self._backends = backends
         # Folds of the latest transformers only: those of all would be many copies of the samples.
-        self._folds: tuple[Any, list[_TransformedFold]] = (None, [])
-        self._cache = TransformCache()
+        self._transformers: Any = None
+        # By the identity of the training rows. They are kept as well, so that it stays theirs.
+        self._folds: dict[int, _TransformedFold] = {}
 
     def supports(self, task: SearchTask, candidate: int) -> bool:
         pipeline = task.estimator
@@ -436,12 +383,12 @@ class PipelineBackend(FitBackend):
         )
 
     def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
-        by_transformers: dict[Any, list[int]] = {}
+        by_steps: dict[Any, list[int]] = {}
         for candidate in candidates:
-            by_transformers.setdefault(_transformer_key(task, candidate), []).append(candidate)
+            by_steps.setdefault(_steps(task, candidate), []).append(candidate)
         return [
             group.candidates
-            for same in by_transformers.values()
+            for same in by_steps.values()
             for group in group_by_backend(_last_step_task(task, same[0]), self._backends, same)
         ]
 
@@ -451,50 +398,88 @@ class PipelineBackend(FitBackend):
         return backend.reports_row_scores(last, candidate)
 
     def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
-        # The task itself, not its id, which another task may have later.
-        key = (task, _transformer_key(task, candidates[0]))
-        if self._folds[0] != key:
-            self._folds = (None, [])
-            self._folds = (key, _transform_folds(task, candidates[0], self._cache))
+        transformers, step = _steps(task, candidates[0])
+        if self._transformers != transformers:
+            self._transformers, self._folds = transformers, {}
         last = _last_step_task(task, candidates[0])
         backend = choose_backend(last, self._backends, candidates[0])
-        folds = [fold.results(backend, candidates) for fold in self._folds[1]]
+        folds = [
+            self._fold_results(task, split, candidates, last, step, backend)
+            for split in range(len(task.splits))
+        ]
         n_jobs = threads if backend.uses_given_threads else task.n_jobs
         return run_folds_in_lockstep(folds, len(candidates), n_jobs)
 
-
-@dataclass(frozen=True, eq=False)
-class _TransformedFold:
-    """Task of the last step on one split, or the error of the other steps."""
-
-    split: int
-    task: SearchTask
-    error: str | None = None
-
-    def results(self, backend: FitBackend, candidates: list[int]) -> Iterator[FoldResult]:
-        if self.error is None:
-            for (result,) in backend.run(self.task, candidates, 1):
-                yield replace(result, split=self.split)
+    def _fold_results(
+        self,
+        task: SearchTask,
+        split: int,
+        candidates: list[int],
+        last: SearchTask,
+        step: Any,
+        backend: FitBackend,
+    ) -> Iterator[FoldResult]:
+        """Yield the results of the last step on one split."""
+        try:
+            fold = self._transformed(task, split, candidates[0])
+        except Exception:
+            if isinstance(task.error_score, str):
+                raise
+            for candidate in candidates:
+                yield task.failure(candidate, split, 0.0, format_exc())
             return
-        for candidate in candidates:
-            yield self.task.failure(candidate, self.split, 0.0, self.error)
+        # Backends keep data by the identity of a task.
+        of_fold = fold.tasks.setdefault(step, fold.task(task, last))
+        for (result,) in backend.run(of_fold, candidates, 1):
+            yield replace(result, split=split)
+
+    def _transformed(self, task: SearchTask, split: int, candidate: int) -> "_TransformedFold":
+        """Return a split on which the steps before the last one are fitted."""
+        train, test = task.splits[split]
+        fold = self._folds.get(id(train))
+        if fold is None or fold.train is not train or fold.test is not test:
+            fold = _TransformedFold(train, test, _transform(task, split, candidate))
+            if sum(_n_bytes(kept.X) for kept in [*self._folds.values(), fold]) <= _KEPT_BYTES:
+                self._folds[id(train)] = fold
+        return fold
 
 
-def _last_prefix(task: SearchTask) -> str:
-    """Return the prefix of parameters of the last step."""
-    return f"{task.estimator.steps[-1][0]}__"
+@dataclass(eq=False)
+class _TransformedFold:
+    """Transformed training rows of one split, followed by its test rows."""
+
+    train: Array
+    test: Array
+    X: Any
+    tasks: dict[Any, SearchTask] = field(default_factory=dict)  # by the key of the last step
+
+    def task(self, task: SearchTask, last: SearchTask) -> SearchTask:
+        """Return the task of the last step on this split alone."""
+        rows = np.concatenate([np.asarray(self.train), np.asarray(self.test)])
+        positions = np.arange(len(rows))
+        return replace(
+            last,
+            X=self.X,
+            y=_safe_indexing(task.y, rows),
+            fit_params=_check_method_params(task.X, last.fit_params, rows),
+            score_params=_check_method_params(task.X, last.score_params, rows),
+            splits=[(positions[: len(self.train)], positions[len(self.train) :])],
+            # The folds share the memory.
+            memory=task.memory / len(task.splits),
+        )
 
 
-def _transformer_key(task: SearchTask, candidate: int) -> Any:
-    """Return the parameters of the steps before the last one, as a key."""
-    prefix = _last_prefix(task)
-    point = coordinates(task.candidates[candidate]).items()
-    return frozenset((name, value) for name, value in point if not name.startswith(prefix))
+def _steps(task: SearchTask, candidate: int) -> tuple[Any, Any]:
+    """Return keys of the steps before the last one, and of the last one if it is in the grid."""
+    name = task.estimator.steps[-1][0]
+    point = coordinates(task.candidates[candidate])
+    last = point.pop(name, None)
+    return frozenset(kv for kv in point.items() if not kv[0].startswith(f"{name}__")), last
 
 
 def _last_step_task(task: SearchTask, candidate: int) -> SearchTask:
-    """Return the task of the last step, for candidates with the same other steps."""
-    prefix = _last_prefix(task)
+    """Return the task of the last step, for candidates with the same steps."""
+    prefix = f"{task.estimator.steps[-1][0]}__"
 
     def of_last_step(params: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -513,38 +498,13 @@ def _last_step_task(task: SearchTask, candidate: int) -> SearchTask:
     )
 
 
-def _transform_folds(
-    task: SearchTask, candidate: int, cache: TransformCache
-) -> list[_TransformedFold]:
-    """Fit the steps before the last one on each fold, unless that was done before."""
-    last, prefix = _last_step_task(task, candidate), _last_prefix(task)
-    fit_params = {name: v for name, v in task.fit_params.items() if not name.startswith(prefix)}
-    cache.set_source(task.configured(candidate)[:-1], task.X, task.y, fit_params)
-    folds = []
-    for split, (train, test) in enumerate(task.splits):
-        try:
-            X = cache.transform(train, test)
-        except Exception:
-            if isinstance(task.error_score, str):
-                raise
-            folds.append(_TransformedFold(split, last, format_exc()))
-        else:
-            folds.append(_TransformedFold(split, _fold_task(task, last, split, X)))
-    return folds
-
-
-def _fold_task(task: SearchTask, last: SearchTask, split: int, X: Any) -> SearchTask:
-    """Return the task of the last step on one fold: training rows first, then test rows."""
-    train, test = task.splits[split]
-    rows = np.concatenate([np.asarray(train), np.asarray(test)])
-    positions = np.arange(len(rows))
-    return replace(
-        last,
-        X=X,
-        y=_safe_indexing(task.y, rows),
-        fit_params=_check_method_params(task.X, last.fit_params, rows),
-        score_params=_check_method_params(task.X, last.score_params, rows),
-        splits=[(positions[: len(train)], positions[len(train) :])],
-        # The folds share the memory.
-        memory=task.memory / len(task.splits),
-    )
+def _transform(task: SearchTask, split: int, candidate: int) -> Any:
+    """Fit the steps before the last one on a split; return training rows, followed by test rows."""
+    steps, (train, test) = task.configured(candidate)[:-1], task.splits[split]
+    X_train, y_train = _safe_split(steps, task.X, task.y, train)
+    X_test, _ = _safe_split(steps, task.X, task.y, test, train)
+    prefix = f"{task.estimator.steps[-1][0]}__"
+    params = {name: v for name, v in task.fit_params.items() if not name.startswith(prefix)}
+    params = _check_method_params(task.X, params, train)
+    # Not fit and transform: some transformers treat training rows differently.
+    return stack_rows([steps.fit_transform(X_train, y_train, **params), steps.transform(X_test)])

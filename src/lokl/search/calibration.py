@@ -248,15 +248,17 @@ def _check_probabilities(proba: Any, n_samples: int) -> Array:
 
 
 def calibrate_fold_results(
-    task: SearchTask, fold_results: Sequence[FoldResult]
+    task: SearchTask, model: Any, fold_results: Sequence[FoldResult]
 ) -> Calibration | None:
     """Return the calibration of a candidate from its held-out decisions.
 
     Parameters
     ----------
     task : SearchTask
+    model : estimator
+        Estimator of one candidate.
     fold_results : sequence of FoldResult
-        Results of one candidate, one for each split.
+        Its results, one for each split.
 
     Returns
     -------
@@ -264,7 +266,7 @@ def calibrate_fold_results(
         None if the classifier has probabilities of its own, if decisions are unknown, or if some
         class is missing in a fold.
     """
-    if not is_classifier(task.estimator) or hasattr(task.estimator, "predict_proba"):
+    if not is_classifier(model) or hasattr(model, "predict_proba"):
         return None
     classes, codes = np.unique(np.ravel(task.y), return_inverse=True)
     n_tasks = 1 if len(classes) == 2 else len(classes)

@@ -362,8 +362,7 @@ class ColumnScaler(_ColumnTransformer):
             scaling = self.scaling if isinstance(self.scaling, str) else self.scaling[view]
             known = self.values_ if "categories" in scaling else {}
             widths.append(sum(len(known[c][0]) if c in known else 1 for c in map(int, columns)))
-        ends = np.cumsum(widths).tolist()
-        return [slice(end - width, end) for width, end in zip(widths, ends, strict=True)]
+        return adjacent_slices(widths)
 
     def _fit_columns(self, X: Array, weight: Array) -> None:
         present = ~np.isnan(X)
@@ -440,6 +439,12 @@ class ColumnScaler(_ColumnTransformer):
         else:
             scaled = (values - self.centre_[column]) / self.scale_[column]
         return np.where(np.isnan(values), 0.0, scaled)[:, np.newaxis]
+
+
+def adjacent_slices(widths: Sequence[int]) -> list[slice]:
+    """Return the columns of blocks that stand side by side, given their numbers of columns."""
+    ends = np.cumsum(widths).tolist()
+    return [slice(end - width, end) for width, end in zip(widths, ends, strict=True)]
 
 
 def _indicators_of_numbers(values: Array, known: Array, share: Array) -> Array:

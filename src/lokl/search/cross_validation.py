@@ -116,8 +116,16 @@ def spread_rows(order: Array, codes: Array | None, count: int) -> Array:
     return np.asarray(order[np.sort(np.concatenate(chosen))])
 
 
+def draw_rows(y: Array, count: int, classification: bool, rng: np.random.RandomState) -> Array:
+    """Return about `count` random rows in ascending order, with all classes in proportion."""
+    codes = np.unique(y, return_inverse=True)[1] if classification else None
+    return np.sort(spread_rows(rng.permutation(len(y)), codes, count))
+
+
 def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:
-    """Return the parameters of `fit` that pass weights to an estimator or the last pipeline step.
+    """Return the parameters of `fit` that pass weights to an estimator.
+
+    In a pipeline, every step that supports weights gets them. The last step must support them.
 
     Returns
     -------
@@ -126,10 +134,14 @@ def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:
     """
     if weight is None:
         return {}
-    step, last = estimator.steps[-1] if isinstance(estimator, Pipeline) else ("", estimator)
-    if not has_fit_parameter(last, "sample_weight"):
-        raise ValueError(f"{type(last).__name__} does not support sample_weight; omit it")
-    return {f"{step}__sample_weight" if step else "sample_weight": weight}
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    if not has_fit_parameter(steps[-1][1], "sample_weight"):
+        raise ValueError(f"{type(steps[-1][1]).__name__} does not support sample_weight; omit it")
+    return {
+        f"{name}__sample_weight" if name else "sample_weight": weight
+        for name, step in steps
+        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
+    }
 
 
 def held_out(

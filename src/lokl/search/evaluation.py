@@ -37,7 +37,7 @@ from lokl._deadline import Deadline
 from lokl._threads import threads_for
 from lokl._warnings import warn_once
 from lokl.search.backends import PipelineBackend, SklearnBackend, WarmStartBackend
-from lokl.search.cross_validation import spread_rows
+from lokl.search.cross_validation import draw_rows
 from lokl.search.lockstep import interleaved
 from lokl.search.results import Candidate, errors_behind, mean_score
 from lokl.search.shared_gram import SharedGramBackend
@@ -347,13 +347,11 @@ def subsample(task: SearchTask, n_rows: int, of_rows: int, stratify: bool) -> Se
         return task
     splits = []
     for train, test in task.splits:
-        codes = None
-        if stratify:
-            codes = np.unique(np.asarray(_safe_indexing(task.y, train)), return_inverse=True)[1]
-        # A fixed seed: rounds, candidates and repeated searches use the same rows.
-        order = np.random.RandomState(0).permutation(len(train))
+        labels = np.zeros(len(train)) if task.y is None else _safe_indexing(task.y, train)
         count = max(1, len(train) * n_rows // of_rows)
-        splits.append((np.sort(train[spread_rows(order, codes, count)]), test))
+        # A fixed seed: rounds, candidates and repeated searches use the same rows.
+        kept = draw_rows(np.asarray(labels), count, stratify, np.random.RandomState(0))
+        splits.append((train[kept], test))
     return replace(task, splits=splits)
 
 
@@ -366,7 +364,6 @@ def evaluate_candidates(
     time_limit: float | None = None,
     callback: Callable[[Progress], Any] | None = None,
     verbose: int = 0,
-    backends: Sequence[FitBackend] | None = None,
 ) -> list[Candidate]:
     """Evaluate the candidates of a task.
 
@@ -377,8 +374,6 @@ def evaluate_candidates(
         Metric by which candidates are compared, if there are several; default the first.
     adaptive, halving, time_limit, callback, verbose
         As in ``KernelSearchCV``.
-    backends : sequence of FitBackend, optional
-        Backends of an earlier search on the same samples, whose cached work is used again.
 
     Returns
     -------
@@ -386,7 +381,7 @@ def evaluate_candidates(
         One for each candidate of each round.
     """
     n_rows, started = _num_samples(task.X), time.monotonic()
-    deadline, backends = Deadline(time_limit), backends or new_backends()
+    deadline, backends = Deadline(time_limit), new_backends()
     candidates = list(range(len(task.candidates)))
     rows: list[Candidate] = []
     for iteration, count in enumerate(rows_by_round(n_rows) if halving else [n_rows]):

@@ -16,7 +16,7 @@ from lokl.base.targets import target_spread
 from lokl.kernels import Kernel
 from lokl.search.calibration import Calibration
 from lokl.search.columns import ColumnScaler
-from lokl.search.cross_validation import spread_rows
+from lokl.search.cross_validation import sample_weight_params, spread_rows
 from lokl.search.families import (
     EXACT_ROWS,
     SAME,
@@ -336,10 +336,8 @@ class ExpertSearch:
         return rows
 
     def _fit_pipeline(self, model: Pipeline, rows: Array) -> Pipeline:
-        data, params = self.data.take(rows), {}
-        if data.weight is not None:
-            params = {"scale__sample_weight": data.weight, "model__sample_weight": data.weight}
-        return model.fit(data.X, data.y, **params)
+        data = self.data.take(rows)
+        return model.fit(data.X, data.y, **sample_weight_params(model, data.weight))
 
     def _fit_many(self, chosen: Sequence[FamilyScore]) -> tuple[Pipeline, Array, str]:
         """Fit SVMs with sparse coefficients, or one for each region of very many samples."""

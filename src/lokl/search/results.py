@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -54,10 +54,28 @@ class Candidate:
     n_resources: int = 0  # training rows
     skipped: str | None = None  # reason, if it was skipped as worse than others
 
+    def mean(self, metric: str | None = None) -> float:
+        """Return the mean test score; NaN without results."""
+        return mean_score(self.fold_results or (), metric)
+
+    def standard_error(self, metric: str | None = None) -> float:
+        """Return the standard error of the mean test score."""
+        return standard_error([result.score(metric) for result in self.fold_results or ()])
+
+    @property
+    def seconds(self) -> float:
+        """Time of all fits and scores."""
+        return sum(result.fit_seconds + result.score_seconds for result in self.fold_results or ())
+
+    @property
+    def errors(self) -> list[str]:
+        """Tracebacks of the folds that could not be fitted."""
+        return [result.error for result in self.fold_results or () if result.error is not None]
+
 
 def mean_score(fold_results: Sequence[FoldResult], metric: str | None = None) -> float:
-    """Return the mean test score of a candidate over its splits."""
-    return fmean(result.score(metric) for result in fold_results)
+    """Return the mean test score of a candidate over its splits, NaN without any."""
+    return fmean(result.score(metric) for result in fold_results) if fold_results else math.nan
 
 
 def standard_error(scores: Any) -> float:
@@ -165,36 +183,28 @@ def _skipped_record(template: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def choose(results: dict[str, Any], metric: str, rule: str, eligible: Sequence[int]) -> int:
-    """Return the index of the chosen row of ``cv_results_``.
+def choose(
+    means: Array, errors: Array, rule: str, complexity: Callable[[int], tuple[float, ...]]
+) -> int:
+    """Return the index of the chosen candidate.
 
     Parameters
     ----------
-    results : dict
-        ``cv_results_``.
-    metric : str
+    means, errors : array of shape (n_candidates,)
+        Mean scores, at least one of which is a number, and their standard errors.
     rule : {"best", "one_se"}
-        "one_se" chooses the simplest row whose mean is within one standard error of the best.
-    eligible : sequence of int
-        Indices of the rows to choose from.
+        "one_se" chooses the simplest candidate whose mean is within one standard error of the best.
+    complexity : callable
+        Sort key by index, the simplest first.
     """
-    rows = np.asarray(eligible)
-    best = int(rows[results[f"rank_test_{metric}"][rows].argmin()])
-    means = results[f"mean_test_{metric}"]
+    best = int(np.nanargmax(means))
     if rule == "best" or not np.isfinite(means[best]):
         return best
-    ending = f"_test_{metric}"
-    scores = [
-        column[best]
-        for name, column in results.items()
-        if name.startswith("split") and name.endswith(ending)
-    ]
-    bound = means[best] - standard_error(scores)
-    near = [int(row) for row in rows if means[row] >= bound]
-    return min(near, key=lambda row: (*_complexity(results["params"][row]), row))
+    near = np.flatnonzero(means >= means[best] - errors[best]).tolist()
+    return min(near, key=lambda index: (*complexity(index), index))
 
 
-def _complexity(params: Params) -> tuple[float, float, int]:
+def grid_complexity(params: Params) -> tuple[float, float, int]:
     """Return the cost, the `gamma` of the narrowest kernel, and the number of kernels."""
     point = {name: value for name, value in coordinates(params).items() if is_number(value)}
     gammas = [float(value) for name, value in point.items() if leaf_name(name) == "gamma"]

@@ -7,10 +7,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
@@ -32,7 +34,7 @@ from lokl.base.settings import (
     settings,
 )
 from lokl.search.calibration import CalibratedPredictions, calibrate_fold_results
-from lokl.search.cross_validation import as_indices
+from lokl.search.cross_validation import as_indices, sample_weight_params
 from lokl.search.evaluation import evaluate_candidates
 from lokl.search.results import (
     RULES,
@@ -40,6 +42,7 @@ from lokl.search.results import (
     choose,
     cv_results,
     final_scores,
+    grid_complexity,
     last_round,
     warn_at_grid_boundary,
 )
@@ -193,60 +196,77 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
     )
 
     @atomic_fit
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Evaluate the candidates, and fit the best one on all samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            For the estimator, or the steps of a pipeline that support weights, and for scores that
+            do.
         **params
-            For the ``fit`` of the estimator, such as ``sample_weight``, and ``groups`` for the
-            splitter. Arrays with a value for each sample are indexed by fold.
+            For the ``fit`` of the estimator, and ``groups`` for the splitter. Arrays with a value
+            for each sample are indexed by fold.
 
         Returns
         -------
         self
         """
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        # Many small fits, which would wait for the threads of BLAS.
+        with DeferredWarnings(), single_threaded_blas():
+            task, metric = self._task(X, y, params)
+            rows, n_splits = self._evaluated(task), len(task.splits)
+            results = cv_results(self, rows, n_splits, self._more_columns(rows))
+            fitted = self._choose_and_refit(task, metric, rows, results)
+            single = not isinstance(task.scorers, _MultimetricScorer)
+            fitted["scorer_"] = task.scorers if single else task.scorers._scorers
+        publish(self, {**fitted, "cv_results_": results, "n_splits_": n_splits})
+        return self
+
+    def _task(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[SearchTask, Any]:
+        """Check all input, and return the task and the name of the score that decides."""
         check_settings(self)
         if y is None and get_tags(self.estimator).target_tags.required:
             name = type(self.estimator).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        # Many small fits, which would wait for the threads of BLAS.
-        with DeferredWarnings(), single_threaded_blas():
-            scorers, metric = self._get_scorers()
-            y = numeric_labels(y) if is_classifier(self.estimator) else y
-            X, y = indexable(as_pandas(X), y)
-            routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
-            task = SearchTask(
-                estimator=clone(self.estimator),
-                candidates=_candidates(self.param_grid),
-                X=X,
-                y=y,
-                fit_params=dict(routed.estimator.fit),
-                score_params=dict(routed.scorer.score),
-                splits=self._splits(X, y, routed.splitter.split),
-                scorers=scorers,
-                error_score=self.error_score,
-                return_train_score=self.return_train_score,
-                n_jobs=self.n_jobs,
-            )
-            rows = evaluate_candidates(
-                task,
-                metric=self.refit if isinstance(self.refit, str) else None,
-                adaptive=self.adaptive,
-                halving=self.halving,
-                time_limit=self.time_limit,
-                callback=self.callback,
-                verbose=self.verbose,
-            )
-            n_splits = len(task.splits)
-            results = cv_results(self, rows, n_splits, self._more_columns(rows))
-            fitted = self._choose_and_refit(task, metric, rows, results)
-            single = not isinstance(scorers, _MultimetricScorer)
-            fitted["scorer_"] = scorers if single else scorers._scorers
-        publish(self, {**fitted, "cv_results_": results, "n_splits_": n_splits})
-        return self
+        scorers, metric = self._get_scorers()
+        y = numeric_labels(y) if is_classifier(self.estimator) else y
+        X, y = indexable(as_pandas(X), y)
+        routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
+        fit_params = dict(routed.estimator.fit)
+        if isinstance(self.estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+            weight = fit_params.pop("sample_weight", None)
+            fit_params.update(sample_weight_params(self.estimator, weight))
+        task = SearchTask(
+            estimator=clone(self.estimator),
+            candidates=_candidates(self.param_grid),
+            X=X,
+            y=y,
+            fit_params=fit_params,
+            score_params=dict(routed.scorer.score),
+            splits=self._splits(X, y, routed.splitter.split),
+            scorers=scorers,
+            error_score=self.error_score,
+            return_train_score=self.return_train_score,
+            n_jobs=self.n_jobs,
+        )
+        return task, metric
+
+    def _evaluated(self, task: SearchTask) -> list[Candidate]:
+        """Return the evaluated candidates of all rounds."""
+        return evaluate_candidates(
+            task,
+            metric=self.refit if isinstance(self.refit, str) else None,
+            adaptive=self.adaptive,
+            halving=self.halving,
+            time_limit=self.time_limit,
+            callback=self.callback,
+            verbose=self.verbose,
+        )
 
     def _splits(self, X: Any, y: Any, split_params: Any) -> list[Fold]:
         # The estimator checks for infinite targets and NaN.
@@ -288,8 +308,8 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         if callable(self.refit):
             best = self._select_best_index(self.refit, metric, results)
         else:
-            best = choose(results, metric, self.rule, last_round(rows))
             means = results[f"mean_test_{metric}"]
+            best = self._best_row(results, metric, last_round(rows))
             fitted["best_score_"] = means[best]
             final = final_scores(rows, means)
             candidates = [task.candidates[candidate] for candidate in final]
@@ -298,8 +318,20 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         fitted.update(best_index_=best, best_params_=params)
         if self.refit:
             fitted.update(_refit(task, params))
-            fitted["calibration_"] = calibrate_fold_results(task, rows[best].fold_results or [])
+            fitted["calibration_"] = calibrate_fold_results(
+                task, fitted["best_estimator_"], rows[best].fold_results or []
+            )
         return fitted
+
+    def _best_row(self, results: dict[str, Any], metric: str, rows: list[int]) -> int:
+        """Return the index of the chosen row of ``cv_results_`` among some of them."""
+        means = results[f"mean_test_{metric}"][rows]
+        if np.isnan(means).all():
+            return rows[0]
+        n_splits = sum(f"split{k}_test_{metric}" in results for k in range(len(results)))
+        errors = results[f"std_test_{metric}"][rows] / np.sqrt(n_splits)
+        params = results["params"]
+        return rows[choose(means, errors, self.rule, lambda i: grid_complexity(params[rows[i]]))]
 
     def _has_probabilities(self) -> bool:
         if getattr(self, "calibration_", None) is not None:

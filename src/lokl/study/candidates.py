@@ -30,8 +30,7 @@ from lokl._text import plain_name, suggestion
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.search.columns import ColumnScaler
-from lokl.search.cross_validation import make_folds
-from lokl.search.method_search import draw_rows
+from lokl.search.cross_validation import draw_rows, make_folds
 from lokl.solvers.machines import Fold
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
@@ -110,8 +109,7 @@ class TableSamples:
         if len(self.y) <= TUNING_LIMIT:
             return np.arange(len(self.y))
         rng = np.random.RandomState(self.seed)
-        classes = None if self.is_regression else np.unique(self.y)
-        return draw_rows(self.y, TUNING_ROWS, classes, rng)
+        return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
 
     def folds(self, n_folds: int, seed: int | None = None) -> list[Fold]:
         """Divide samples at random into stratified folds that keep groups together.
