@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 ABILITIES = {
     "regression": "also predicts numeric targets",
+    "survival": "also predicts the risk of an event from censored times",
     "localized": "weights of the kernels differ between samples",
     "rounds": "an outer loop updates the weights; ``history_`` has one entry per round",
     "vote": "the model is a vote of SVMs, ``experts_``; otherwise one SVM on ``kernel_``",
@@ -29,7 +30,7 @@ class Method:
     name : str
         As tables and figures show it.
     stem : str
-        Of its classes, ``stem + "Classifier"`` and ``stem + "Regressor"``.
+        Of its classes, ``stem + "Classifier"``, ``stem + "Regressor"`` and ``stem + "Survival"``.
     summary : str
         The learned quantity in a few words.
     abilities : str
@@ -68,9 +69,13 @@ class Method:
         return f"{self.stem}Regressor" if self.can("regression") else None
 
     @property
+    def survival(self) -> str | None:
+        return f"{self.stem}Survival" if self.can("survival") else None
+
+    @property
     def classes(self) -> list[str]:
         """Names of the estimators."""
-        return list(filter(None, [self.classifier, self.regressor]))
+        return list(filter(None, [self.classifier, self.regressor, self.survival]))
 
 
 def method_of(estimator: Any) -> Method | None:
@@ -89,15 +94,20 @@ METHODS: tuple[Method, ...] = (
         "UNIFORM",
         "UniformMKL",
         "the average of the kernels",
-        "regression, squared loss, fixed kernel",
+        "regression, survival, squared loss, fixed kernel",
         learns="nothing",
     ),
-    Method("l_p-norm MKL", "LpMKL", "weights of bounded norm", "regression, squared loss, rounds"),
+    Method(
+        "l_p-norm MKL",
+        "LpMKL",
+        "weights of bounded norm",
+        "regression, survival, squared loss, rounds",
+    ),
     Method(
         "SimpleMKL",
         "SimpleMKL",
         "weights that sum to one, few not zero",
-        "regression, squared loss, rounds",
+        "regression, survival, squared loss, rounds",
     ),
     Method(
         "SPG-GMKL",

@@ -27,7 +27,11 @@ every_estimator = pytest.mark.parametrize("name", NAMES)
 
 def data(name, n=40, missing=False):
     X = np.random.RandomState(0).normal(size=(n, 4))
-    y = X[:, 0] + X[:, 2] if name.endswith("Regressor") else (X[:, 0] + X[:, 2] > 0).astype(int)
+    y = X[:, 0] + X[:, 2]
+    if name.endswith("Survival"):
+        y = lokl.survival_target(np.arange(n) % 4 > 0, np.exp(-y))
+    elif name.endswith("Classifier"):
+        y = (y > 0).astype(int)
     if missing:
         X[::7, :2] = np.nan
     return X, y

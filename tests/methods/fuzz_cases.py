@@ -27,7 +27,7 @@ from lokl.kernels import RBF, Callable, Chi2, Cosine, Laplacian, Linear, Polynom
 from lokl.kernels import Sigmoid as Tanh
 from lokl.solvers import MWU, Exact, LibSVM
 
-ESTIMATORS = [name for method in METHODS for name in method.classes]
+ESTIMATORS = [name for m in METHODS for name in (m.classifier, m.regressor) if name]
 # Seconds of work after which a case counts as hanging; a busy machine may need ten times as long.
 PATIENCE = 20
 BUSY = 10

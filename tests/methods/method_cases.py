@@ -8,9 +8,11 @@ import lokl
 from lokl._methods import METHODS
 from lokl.kernels import RBF, Linear
 
-RECORDS = {name: method for method in METHODS for name in method.classes}
 CLASSIFIERS = [method.classifier for method in METHODS]
 REGRESSORS = [method.regressor for method in METHODS if method.regressor]
+# Without censored samples these are the regressors, which have all laws: see test_survival.py.
+SURVIVAL = [method.survival for method in METHODS if method.survival]
+RECORDS = {name: m for m in METHODS for name in (m.classifier, m.regressor) if name}
 
 
 def estimators(*can, without=(), kind=""):

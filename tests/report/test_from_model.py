@@ -31,7 +31,7 @@ from lokl.report import render, report_from_model, sample_map
 from lokl.report.from_model import count_duplicates
 from lokl.search import KernelSearchCV, calibrated
 
-NAMES = [name for method in METHODS for name in method.classes]
+NAMES = [name for m in METHODS for name in (m.classifier, m.regressor) if name]
 
 
 @pytest.fixture(scope="module")

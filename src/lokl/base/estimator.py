@@ -289,7 +289,8 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             For a classifier, labels of any type, two or more classes; for a regressor, one or
-            several numeric targets.
+            several numeric targets; for a survival model, the event and the time of each sample
+            (:func:`lokl.survival_target`, or a data frame or array with these two columns).
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 counts like the row written twice, 0 like no row.
 
@@ -337,7 +338,7 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
                 check_attributes(attributes)
                 if diagnosed:
                     off_centre = diagnose(self, training, model)
-                    attributes |= _leave_one_out(data, training, model, attributes)
+                    attributes |= self._held_out_attributes(data, training, model, attributes)
         # Another estimator may have validated the data.
         attributes |= training.feature_info
         kept = replace(model, training_gates=None, left_out=None)
@@ -353,6 +354,12 @@ class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
                 training.n_samples,
             )
         return self
+
+    def _held_out_attributes(
+        self, data: Training, training: Training, model: Model, attributes: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the attributes that follow from held-out decisions of the model."""
+        return _leave_one_out(data, training, model, attributes)
 
     def _validate_for_predict(self, X: Any, *, decides: bool = False) -> Samples:
         """Check new samples against the training samples.

@@ -77,7 +77,8 @@ class Model(ABC):
         afterwards, and for methods without a gate.
     left_out : array of shape (n_samples, n_tasks) or None
         Exact leave-one-out decisions of the training samples with a weight, with the gate held
-        fixed; None if there are none, and after the fit.
+        fixed, or held-out decisions if the training has folds; None if there are none, and after
+        the fit.
     """
 
     shares_intercept: ClassVar[bool]

@@ -17,6 +17,7 @@ from lokl.gram.gated_kernel import average_kernel
 from lokl.kernels import Kernel
 from lokl.kernels.samples import read_samples
 from lokl.solvers import Machines, Problem, Solution, Solver
+from lokl.solvers.machines import Fold, held_out_decisions
 from lokl.solvers.solve import resolve_solver
 from lokl.solvers.squared import leave_one_out
 
@@ -273,6 +274,8 @@ class Training:
     kernels: list[Kernel] = field(default_factory=list)  # bound to the samples
     problems: list[Problem] = field(default_factory=list)
     rng: Any = None  # RandomState of the fit
+    # If not empty, the model has the decisions of machines that were trained without each fold.
+    folds: list[Fold] = field(default_factory=list)
 
     def take(self, rows: Array) -> "Training":
         """Return some of the samples and their problems, with an empty cache."""
@@ -282,6 +285,7 @@ class Training:
             y=self.y[rows],
             rows=self.rows[rows],
             problems=[problem.take(rows) for problem in self.problems],
+            folds=[],
             cache=FitCache(),
         )
 
@@ -403,6 +407,10 @@ class Training:
         gram = solution.gram
         warn_if_saturated([(self.problems, solution)])
         kernel = gram.kernel(gate, params, self.names if names is None else names)
+        left_out = leave_one_out(gram, self.problems)
+        if self.folds:
+            machines = self.solver, gram, self.problems
+            left_out = held_out_decisions(*machines, self.folds, solution)
         positions = np.flatnonzero((solution.coef != 0).any(axis=1))
         support = SupportSet.at(positions, self.samples, self.rows)
         return GatedMachine(
@@ -415,5 +423,5 @@ class Training:
             solution.n_iter,
             learned,
             training_gates=gram.gates,
-            left_out=leave_one_out(gram, self.problems),
+            left_out=left_out,
         )

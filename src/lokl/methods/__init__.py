@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from lokl.methods.lmkl import LMKLRegressor as LMKLRegressor
     from lokl.methods.lpmkl import LpMKLClassifier as LpMKLClassifier
     from lokl.methods.lpmkl import LpMKLRegressor as LpMKLRegressor
+    from lokl.methods.lpmkl import LpMKLSurvival as LpMKLSurvival
     from lokl.methods.mwumkl import MWUMKLClassifier as MWUMKLClassifier
     from lokl.methods.pcklmkl import PCKLMKLClassifier as PCKLMKLClassifier
     from lokl.methods.samkl import SAMKLClassifier as SAMKLClassifier
     from lokl.methods.simplemkl import SimpleMKLClassifier as SimpleMKLClassifier
     from lokl.methods.simplemkl import SimpleMKLRegressor as SimpleMKLRegressor
+    from lokl.methods.simplemkl import SimpleMKLSurvival as SimpleMKLSurvival
     from lokl.methods.swmkl import SwMKLClassifier as SwMKLClassifier
     from lokl.methods.swmkl import SwMKLRegressor as SwMKLRegressor
     from lokl.methods.trusted_vote.estimator import TrustedVoteClassifier as TrustedVoteClassifier
     from lokl.methods.trusted_vote.estimator import TrustedVoteRegressor as TrustedVoteRegressor
     from lokl.methods.uniformmkl import UniformMKLClassifier as UniformMKLClassifier
     from lokl.methods.uniformmkl import UniformMKLRegressor as UniformMKLRegressor
+    from lokl.methods.uniformmkl import UniformMKLSurvival as UniformMKLSurvival
 
 __getattr__, __all__ = lazy_exports(__name__)

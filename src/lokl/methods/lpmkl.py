@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, setting, settings
+from lokl.base import (
+    Classifier,
+    IterativeEstimator,
+    Regressor,
+    Survival,
+    Training,
+    setting,
+    settings,
+)
 from lokl.base.model import GatedMachine
 from lokl.base.settings import NORM, learning_tolerance
 from lokl.optimizers import NormBall, OptimizerStep, alternating
@@ -84,5 +92,35 @@ class LpMKLRegressor(LpMKL, Regressor):
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = LpMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """
+
+
+@settings
+class LpMKLSurvival(LpMKL, Survival):
+    """l_p-norm multiple kernel learning for censored times.
+
+    One weight for each kernel, of bounded norm, as in :class:`LpMKLRegressor`. An event costs on
+    both sides of a tube around minus its log time; a censored sample only if its predicted time is
+    too early. The problem is convex.
+
+    References
+    ----------
+    .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
+       of Machine Learning Research 12, 2011.
+    .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
+       International Conference on Data Mining, 2007.
+
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.LpMKLSurvival(["linear", "rbf"]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lokl.base import Classifier, IterativeEstimator, Regressor, Training, settings
+from lokl.base import Classifier, IterativeEstimator, Regressor, Survival, Training, settings
 from lokl.base.model import GatedMachine
 from lokl.base.settings import learning_tolerance
 from lokl.optimizers import OptimizerStep, Simplex, level_method, reduced_gradient
@@ -78,5 +78,34 @@ class SimpleMKLRegressor(_SimpleMKL, Regressor):
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = SimpleMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """
+
+
+@settings
+class SimpleMKLSurvival(_SimpleMKL, Survival):
+    """SimpleMKL for censored times: weights of the kernels that sum to one, few of them not zero.
+
+    An event costs on both sides of a tube around minus its log time; a censored sample only if its
+    predicted time is too early. The problem is convex.
+
+    References
+    ----------
+    .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
+       Learning Research 9, 2008.
+    .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
+       International Conference on Data Mining, 2007.
+
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.SimpleMKLSurvival(["linear", "rbf"]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -8,7 +8,7 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._threads import limit_blas_for
 from lokl._warnings import DeferredWarnings
-from lokl.base import Classifier, KernelEstimator, Regressor, Training, settings
+from lokl.base import Classifier, KernelEstimator, Regressor, Survival, Training, settings
 from lokl.base.model import GatedMachine
 from lokl.solvers.machines import Fold, check_any_left, held_out_decisions
 
@@ -96,5 +96,34 @@ class UniformMKLRegressor(UniformMKL, Regressor):
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> model = UniformMKLRegressor(["rbf"], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.95)
+    True
+    """
+
+
+@settings
+class UniformMKLSurvival(UniformMKL, Survival):
+    """Censored support vector regression with the average of several kernels.
+
+    The risk is ``f(x) = sum_j u_j (1/m) sum_i k_i(x_j, x) + b``. An event costs on both sides of a
+    tube around minus its log time; a censored sample only if its predicted time is too early.
+
+    References
+    ----------
+    .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
+       Research 12, 2011.
+    .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
+       International Conference on Data Mining, 2007.
+
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.UniformMKLSurvival(["linear", "rbf"]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -295,7 +295,7 @@ class _Fold:
         self.paths[settings] = (model.C, paths)
         decisions = np.empty((n_samples, len(targets)))
         for index, (target, cost) in enumerate(targets):
-            all_targets, all_costs = np.zeros(n_samples), np.zeros(n_samples)
+            all_targets, all_costs = np.zeros(n_samples, target.dtype), np.zeros(n_samples)
             all_targets[train] = target
             all_costs[train] = check_costs(model.C, {"sample_weight": cost})
             problem = model._problem(all_targets, all_costs, data.solver)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lokl.solvers.problem import Dual as Dual
     from lokl.solvers.problem import Problem as Problem
     from lokl.solvers.problem import as_squared_hinge as as_squared_hinge
+    from lokl.solvers.problem import censored as censored
     from lokl.solvers.problem import epsilon_insensitive as epsilon_insensitive
     from lokl.solvers.problem import hinge as hinge
     from lokl.solvers.problem import squared_hinge as squared_hinge

@@ -31,8 +31,9 @@ class Solver(BaseEstimator, ABC):
     Attributes
     ----------
     losses : tuple of str
-        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive", "squared". It never
-        receives a problem with another loss.
+        Losses it can minimise: "hinge", "squared_hinge", "epsilon_insensitive", "censored" (epsilon
+        insensitive with bounds on one side for some samples), "squared". It never receives a
+        problem with another loss.
     is_low_rank : bool
         Whether it replaces kernels by a few features. Such features exist only for positive
         semidefinite kernels with fixed settings, so methods that learn the settings of a kernel by

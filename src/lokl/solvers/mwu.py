@@ -75,7 +75,7 @@ class MWU(Solver):
     """
 
     # Regressions have no class hulls; the exact solver solves them.
-    losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "epsilon_insensitive")
+    losses: ClassVar[tuple[str, ...]] = ("squared_hinge", "epsilon_insensitive", "censored")
 
     epsilon: float = 0.01
     step: str = "pairwise"

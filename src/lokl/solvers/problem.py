@@ -24,8 +24,8 @@ class Problem:
     """``max_u  t'u - epsilon |u|_1 - u'(K + R)u / 2``  with ``lower <= u <= upper``, ``1'u = 0``.
 
     The hinge loss has targets ``t = y`` and boxes on one side of zero. The epsilon-insensitive loss
-    has boxes on both sides, and the squared loss has no bounds. The ridge ``R`` belongs to training
-    only: the decision function is ``f = K u + b``.
+    has boxes on both sides, or on one side for censored samples, and the squared loss has no
+    bounds. The ridge ``R`` belongs to training only: the decision function is ``f = K u + b``.
 
     Attributes
     ----------
@@ -356,6 +356,24 @@ def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Prob
     if not np.isfinite(epsilon) or epsilon < 0:
         raise ValueError(f"epsilon must be finite and not negative, got {epsilon!r}")
     return Problem(target, -cost, cost, float(epsilon), np.zeros(len(target)))
+
+
+def censored(target: Array, C: Array | float, epsilon: float, is_event: Array) -> Problem:
+    """Return the problem of a regression in which some targets are only upper bounds.
+
+    A sample with an event pays on both sides of its target, a censored one only if its decision
+    exceeds the target by more than `epsilon`: its coefficient is never positive.
+
+    Parameters
+    ----------
+    target : array of shape (n_samples,)
+    C : float or array of shape (n_samples,)
+        Cost; 0 leaves a sample out.
+    epsilon : float
+    is_event : array of bool of shape (n_samples,)
+    """
+    problem = epsilon_insensitive(target, C, epsilon)
+    return replace(problem, upper=np.where(is_event, problem.upper, 0.0))
 
 
 def squared_loss(target: Array, C: Array | float, *, is_classification: bool = False) -> Problem:

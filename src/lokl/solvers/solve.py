@@ -100,6 +100,11 @@ def _loss(loss: str, solver: Solver, losses: Sequence[str], task: str) -> str:
     )
 
 
+def survival_loss(solver: Solver) -> str:
+    """Return the loss of a survival model; raise ValueError if the solver does not support it."""
+    return _loss("auto", solver, ("censored",), "censored times")
+
+
 def regression_problem(loss: str, target: Any, C: Any, epsilon: float) -> Problem:
     """Return the problem of a regression with one of the losses."""
     if loss == "squared":

@@ -609,7 +609,13 @@ def _checked(Y: Any, costs: Any, weight: Any) -> tuple[Array, Array, Array]:
 class SquaredSolver(TolerantSolver):
     """A solver that also minimises the squared loss, without iterations if memory allows."""
 
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive", "squared")
+    losses: ClassVar[tuple[str, ...]] = (
+        "hinge",
+        "squared_hinge",
+        "epsilon_insensitive",
+        "censored",
+        "squared",
+    )
 
     cache_size: float
     max_iter: int
