@@ -76,7 +76,7 @@ def made_up(experiment, table, scores, **more):
                 "predictions": experiment.samples.y[rows].tolist(),
                 "probabilities": [[0.98, 0.01, 0.01]] * n,
                 "weights": [[0.5] * n_views] * n,
-                "trust": None,
+                "trust": [[0.5] * n_views] * n if name == "trusted vote" else None,
                 "contributions": [[1.0] * n_views] * n,
                 "base_values": [0.0] * n,
                 "runner_up": [second] * n,
@@ -87,6 +87,9 @@ def made_up(experiment, table, scores, **more):
                 "disagreement": [0.0] * n,
                 "presence": [[True] * n_views] * n,
                 "familiarity": None,
+                "alone_evidence": None,
+                "without": None,
+                "unit": "",
                 "ablation": {view: [score, score - 0.01 * split] for view in table.views},
             }
             records.append({**record, **more.get(name, {})})

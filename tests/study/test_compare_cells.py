@@ -80,7 +80,7 @@ def test_candidates_by_name(paths):
     table = read(paths)
     known = candidates_for(table)
     assert [one.name for one in known] == [
-        *("AutoMKL", "trusted vote", "uniform mix", "left alone", "right alone"),
+        *("trusted vote", "uniform mix", "left alone", "right alone"),
         *("majority class", "logistic regression", "SVC", "random forest", "gradient boosting"),
     ]
     assert {one.role for one in known} == {OURS, VIEW, BASELINE}
@@ -88,8 +88,12 @@ def test_candidates_by_name(paths):
     assert [one.name for one in some] == [
         *("uniform mix", "left alone", "right alone", "random forest", "C-LMKL")
     ]
-    with pytest.raises(TableError, match=r"'oracle'.* AutoMKL, trusted"):
+    with pytest.raises(TableError, match=r"'oracle'.* trusted vote, uniform mix"):
         candidates_for(table, ["oracle"])
+    # AutoMKL of several views is the trusted vote.
+    assert [one.name for one in candidates_for(table, ["AutoMKL", "TrustedVote"])] == [
+        "trusted vote"
+    ]
     numbers = read(paths, "score")
     assert "ridge regression" in [one.name for one in candidates_for(numbers)]
     with pytest.raises(TableError, match="EasyMKL"):

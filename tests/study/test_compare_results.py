@@ -1,6 +1,7 @@
 """Results of records: scores, the chosen candidate, the value of views, findings."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from lokl.study.candidates import VIEW
 from lokl.study.findings import findings
 from lokl.study.results import BEST_VIEW, Results, predictions_csv, results_csv
 
-NAMES = ("AutoMKL", "trusted vote", "uniform mix", "left alone", "right alone", "majority class")
+NAMES = ("SimpleMKL", "trusted vote", "uniform mix", "left alone", "right alone", "majority class")
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,31 +30,75 @@ def experiment(table):
     return experiment_of(table, NAMES, folds=3, repeats=2)
 
 
-def scores(auto=0.8, vote=0.8, mix=0.8, left=0.6, right=0.5, guess=0.3, spread=0.02):
+def scores(simple=0.8, vote=0.8, mix=0.8, left=0.6, right=0.5, guess=0.3, spread=0.02):
     # Each candidate has its own luck with the splits.
     luck = np.random.RandomState(0).normal(size=(len(NAMES), 6))
     luck -= luck.mean(axis=1, keepdims=True)
-    means = (auto, vote, mix, left, right, guess)
+    means = (simple, vote, mix, left, right, guess)
     named = zip(NAMES, means, spread * luck, strict=True)
     return {name: (mean + steps).tolist() for name, mean, steps in named}
 
 
-@given(means=st.lists(st.floats(0.1, 0.9), min_size=6, max_size=6), spread=st.floats(0.001, 0.05))
-def test_the_simplest_within_one_standard_error_is_chosen(table, experiment, means, spread):
+GOALS_ORDER = {"explain": 1, "accuracy": 0, "simple": -1}
+
+
+@given(
+    means=st.lists(st.floats(0.1, 0.9), min_size=6, max_size=6),
+    spread=st.floats(0.001, 0.05),
+    goal=st.sampled_from(sorted(GOALS_ORDER)),
+)
+def test_the_goal_chooses_among_models_that_are_not_clearly_worse(
+    table, experiment, means, spread, goal
+):
+    experiment.settings = replace(experiment.settings, goal=goal)
     results = made_up(experiment, table, scores(*means, spread=spread))
+    assert results.chosen is not None
+    experiment.settings = replace(experiment.settings, goal="explain")
     ours = [results.result(name) for name in NAMES[:3]]
     best = max(ours, key=lambda row: row.mean)
     folds = [experiment.splits[k] for k in range(6)]
     # Nadeau and Bengio: the variance of the mean is larger than that of independent splits.
     ratio = np.mean([len(left) / len(kept) for kept, left in folds])
-    error = np.sqrt((1 / 6 + ratio) * np.var(best.scores, ddof=1))
-    near = [row for row in ours if row.mean >= best.mean - error]
-    simplest = min(near, key=lambda row: (row.complexity, -row.mean))
-    assert results.chosen is simplest
+    near = []
+    for row in ours:
+        difference = best.scores - row.scores
+        if difference.mean() <= np.sqrt((1 / 6 + ratio) * np.var(difference, ddof=1)):
+            near.append(row)
+    assert results.chosen in near
+    level = max(GOALS_ORDER[goal] * row.complexity for row in near)
+    assert GOALS_ORDER[goal] * results.chosen.complexity == level
+    alike = [row.mean for row in near if GOALS_ORDER[goal] * row.complexity == level]
+    assert results.chosen.mean == pytest.approx(max(alike), abs=1e-12)
     assert results.leaderboard[0].mean == max(row.mean for row in results.leaderboard)
     for row in results.leaderboard:
         mean, low, high = corrected_interval(row.scores, folds)
         assert row.score == (mean, max(low, 0.0), min(high, 1.0))
+
+
+def test_the_reason_names_what_was_preferred(table, experiment):
+    def reason(goal="explain", **means):
+        experiment.settings = replace(experiment.settings, goal=goal)
+        results = made_up(experiment, table, scores(**means))
+        return results.chosen.name, results.reason()
+
+    means = {"simple": 0.5, "mix": 0.8, "vote": 0.8}
+    name, text = reason(**means)
+    assert name == "trusted vote"
+    assert "uniform mix is as accurate" in text
+    assert text.endswith("cannot say which table to believe.")
+    name, text = reason(**{**means, "vote": 0.6})
+    assert name == "uniform mix"
+    assert "The trusted vote is less accurate (60" in text
+    assert reason("simple", **means)[0] == "uniform mix"
+    name, text = reason("accuracy", **{**means, "mix": 0.81})
+    assert (name, "--goal accuracy" in text) == ("uniform mix", True)
+    experiment.settings = replace(experiment.settings, goal="explain")
+
+
+def test_a_vote_without_trust_has_no_advantage(table, experiment):
+    without = {"trusted vote": {"trust": None}}
+    results = made_up(experiment, table, scores(simple=0.5), **without)
+    assert results.result("trusted vote").complexity < 3
 
 
 def test_the_best_view_is_chosen_inside(table, experiment):
@@ -74,7 +119,7 @@ def test_value_of_views(table, experiment):
 
 def test_splits_that_are_not_finished_do_not_count(table, experiment):
     whole = made_up(experiment, table, scores())
-    records = [r for (name, split), r in whole.records.items() if (name, split) != ("AutoMKL", 4)]
+    records = [r for (name, split), r in whole.records.items() if (name, split) != ("SimpleMKL", 4)]
     results = Results(experiment, records)
     assert results.splits == [0, 1, 2, 3, 5]
     assert all(len(row.scores) == 5 for row in results.leaderboard)
@@ -92,33 +137,41 @@ def test_tables_have_a_line_for_everything(table, experiment):
     assert len(lines) == 1 + 2 * 45
     assert lines[0] == (
         "id,repeat,fold,class,prediction,probability high,probability low,probability mid,"
-        "weight left,weight right,disagreement,status"
+        "trust left,trust right,disagreement,status"
     )
     assert [line.split(",")[0] for line in lines[1:46]] == table.ids
 
 
-def test_samples_whose_views_disagree(table, experiment):
+def test_samples_by_status_and_decisive_view(table, experiment):
     results = made_up(experiment, table, scores())
-    assert results.disagreeing() == []
+    assert results.with_status()["agree"] == table.ids
+    assert set(results.decisive_for().values()) == {"0 samples"}
+    for split in range(3):
+        record = results.records["trusted vote", split]
+        rest = len(record["status"]) - 2
+        record["disagreement"] = [0.6, 0.9, *[0.1] * rest]
+        record["status"] = ["contradict", "contradict", *["agree"] * rest]
+        labels = experiment.samples.y[experiment.splits[split][1]]
+        record["decisive"] = [[label == "low", False] for label in labels]
+    results = Results(experiment, results.records.values())
+    names = results.with_status()
+    assert len(names["contradict"]) == 6
+    seconds = {table.ids[experiment.splits[split][1][1]] for split in range(3)}
+    # Most disagreement first.
+    assert set(names["contradict"][:3]) == seconds
+    n_low = int((experiment.samples.y == "low").sum())
+    assert results.decisive_for() == {"left": f"{n_low} samples, mostly low", "right": "0 samples"}
+
+
+def test_constant_weights_are_one_sentence(table, experiment):
+    assert made_up(experiment, table, scores()).equal_weights() == ""
+    results = made_up(experiment, table, scores(vote=0.5, simple=0.5))
+    assert results.chosen.name == "uniform mix"
+    assert results.equal_weights() == "All tables count equally."
     for split in range(6):
         record = results.records["uniform mix", split]
-        rest = len(record["alone"]) - 2
-        record["disagreement"] = [0.9, 0.6, *[0.1] * rest]
-        record["alone"] = [["low", "mid"], ["mid", "mid"], *[["low", None]] * rest]
-    firsts = {table.ids[experiment.splits[split][1][0]] for split in range(3)}
-    assert set(results.disagreeing()) == firsts
-
-
-def test_trusted_where(table, experiment):
-    results = made_up(experiment, table, scores())
-    assert results.trusted_where() == dict.fromkeys(table.views, "the same for all")
-    results = made_up(experiment, table, scores(vote=0.9))
-    for split in range(6):
-        record = results.records["trusted vote", split]
-        labels = experiment.samples.y[experiment.splits[split][1]]
-        record["trust"] = [[0.9, 0.8 if label == "low" else 0.2] for label in labels]
-    assert results.chosen.name == "trusted vote"
-    assert results.trusted_where() == {"left": "all classes", "right": "low"}
+        record["weights"] = [[0.8, 0.2] for _ in record["weights"]]
+    assert "left 0.80, right 0.20" in Results(experiment, results.records.values()).equal_weights()
 
 
 def text_of(results, code):
@@ -126,17 +179,18 @@ def text_of(results, code):
 
 
 NOISE = {name: {"warnings": ["saturated", "edge of the grid in model__C"]} for name in NAMES}
-WRONG = {"uniform mix": {"probabilities": [[0.4, 0.3, 0.3]] * 15}}
+WRONG = {"trusted vote": {"probabilities": [[0.4, 0.3, 0.3]] * 15}}
 
 
 @pytest.mark.parametrize(
     ("code", "told", "changes", "more"),
     [
-        ("LOKL002", "C of uniform mix", {}, NOISE),
-        ("LOKL003", "uniform mix is not clearly better than left alone", {"left": 0.8}, {}),
-        ("LOKL003", "uniform mix is clearly worse than left alone", {"left": 0.95}, {}),
-        ("LOKL004", "uniform mix is clearly worse than majority class", {"guess": 0.95}, {}),
-        ("LOKL005", "uniform mix is not clearly better than", {"guess": 0.79}, {}),
+        ("LOKL002", "C of trusted vote", {}, NOISE),
+        ("LOKL003", "left alone may be as good as trusted vote", {"left": 0.8}, {}),
+        ("LOKL003", "consider whether right is worth", {"left": 0.8}, {}),
+        ("LOKL003", "left alone is clearly better than trusted vote", {"left": 0.95}, {}),
+        ("LOKL004", "majority class is clearly better than trusted vote", {"guess": 0.95}, {}),
+        ("LOKL005", "majority class may be as good as trusted vote", {"guess": 0.79}, {}),
         ("LOKL008", "saturated", {}, NOISE),
     ],
 )
@@ -149,13 +203,13 @@ def test_findings_are_told_where_there_is_something(table, experiment, code, tol
 def test_probabilities_that_are_off(table, experiment):
     results = made_up(experiment, table, scores())
     for split in range(6):
-        record = results.records["uniform mix", split]
+        record = results.records["trusted vote", split]
         truth = experiment.samples.y[experiment.splits[split][1]]
         is_class = truth[:, None] == np.array(experiment.target.classes)
         record["probabilities"] = np.where(is_class, 0.98, 0.01).tolist()
     assert text_of(results, "LOKL011") == ""
     for split in range(6):
-        record = results.records["uniform mix", split]
+        record = results.records["trusted vote", split]
         record["probabilities"] = [[0.4, 0.3, 0.3]] * len(record["probabilities"])
     assert "0." in text_of(results, "LOKL011")
 
@@ -182,17 +236,17 @@ def test_a_model_that_is_better_without_a_view(table, experiment):
     results = made_up(experiment, table, scores())
     assert text_of(results, "LOKL007") == ""
     for split in range(6):
-        results.records["uniform mix", split]["ablation"]["left"] = [0.7, 0.8 + 0.001 * split]
+        results.records["trusted vote", split]["ablation"]["left"] = [0.7, 0.8 + 0.001 * split]
     assert "left" in text_of(results, "LOKL007")
     assert "right" not in text_of(results, "LOKL007")
 
 
 def test_candidates_that_fail(table, experiment):
-    failed = {"AutoMKL": {"error": "ValueError: no"}}
+    failed = {"SimpleMKL": {"error": "ValueError: no"}}
     results = made_up(experiment, table, scores(), **failed)
-    assert results.result("AutoMKL").failed
-    assert results.leaderboard[-1].name == "AutoMKL"
-    assert text_of(results, "LOKL014") == "AutoMKL failed in 6 of 6 folds: ValueError: no"
+    assert results.result("SimpleMKL").failed
+    assert results.leaderboard[-1].name == "SimpleMKL"
+    assert text_of(results, "LOKL014") == "SimpleMKL failed in 6 of 6 folds: ValueError: no"
 
 
 def test_copies_and_classes_of_few(tmp_path):

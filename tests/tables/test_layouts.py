@@ -27,7 +27,8 @@ def test_separators_are_inferred(tmp_path, delimiter, decimal):
     found = read(path, "kind")
     assert found.data.tolist() == frame[["iron", "run"]].to_numpy().tolist()
     # What is unusual is noted.
-    (note,) = (note for note in read_table([str(path)]).notes if note.startswith(f"{path}: 3"))
+    notes = read_table([str(path)]).notes
+    note = next((note for note in notes if note.startswith(f"{path}: ")), "")
     assert ("decimal commas" in note) == (decimal == ",")
     assert ("separated by" in note) == (delimiter != ",")
 

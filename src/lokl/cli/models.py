@@ -68,13 +68,13 @@ def fit(
         settings, _, chosen = read_settings(**given)
         table = settings.read()
         check_writable(output)
-        print_notes(table.notes)
+        print_notes(table.describe())
         if chosen is not None and method is None:
             from lokl.study.candidates import fit_candidate
 
             if jobs != -1:
                 note = f"{chosen} is fitted in one thread, as in the comparison"
-                print_notes([f"{note}: --jobs has no effect"])
+                print_notes([("note", f"{note}: --jobs has no effect")])
             model = fit_candidate(table, chosen, settings.seed, time_limit)
         else:
             # -1 is the default of the model, which its file omits.
@@ -110,7 +110,7 @@ def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[
 
     fitted = load(model)
     table = read_new(data, schema_of(fitted), **given)
-    print_notes(table.notes)
+    print_notes(table.describe())
     return fitted, table
 
 

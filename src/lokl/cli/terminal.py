@@ -10,13 +10,17 @@ from textwrap import wrap
 from typing import NoReturn
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-# Columns of a terminal.
-WIDTH = 80
+# Columns of a terminal, and of a wide one that are used.
+WIDTH, _WIDEST = 80, 120
 # Single characters, so that columns stay aligned. rich replaces lines of tables itself.
-_REPLACEMENTS = {"†": "+", "‡": "#", "…": "~", "●": "o", "─": "-", "←": "<", "·": ".", "█": "#"}
+_REPLACEMENTS = {"†": "+", "‡": "#", "…": "~", "●": "o", "─": "-", "·": ".", "█": "#", "−": "-"}
 _REPLACEMENTS |= {"━": "=", "◀": "<", "▶": ">"}
 _HANDLER = "lokl.replace"
+# Characters of the word before a note.
+_WORD = 8
 
 
 def replace_unprintable() -> None:
@@ -80,16 +84,30 @@ def stop(reason: object, code: int) -> NoReturn:
     raise typer.Exit(code) from None
 
 
-def print_notes(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[tuple[str, str]]) -> None:
     """Print on standard error what was read and inferred.
 
     Parameters
     ----------
-    notes : iterable of str
-        One line each.
+    notes : iterable of (str, str)
+        A word, and the text after it.
     """
-    for note in notes:
-        typer.echo("\n".join(wrapped(note)), err=True)
+    for word, note in notes:
+        lines = wrapped(note, f" {word:<{_WORD}}", " " * (_WORD + 1))
+        typer.echo("\n".join(lines), err=True)
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal that are used: 80 in a file or a pipe, at most 120."""
+    return min(Console().width, _WIDEST)
+
+
+def print_wrapped(text: str, style: str = "") -> None:
+    """Print a text in lines that fit; nothing without a text."""
+    if text:
+        console = Console(highlight=False, soft_wrap=True)
+        for line in wrapped(text):
+            console.print(Text(line, style))
 
 
 def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:
@@ -103,7 +121,7 @@ def wrapped(text: str, first: str = " ", others: str = "   ") -> list[str]:
     """
     return wrap(
         text,
-        WIDTH,
+        terminal_width(),
         initial_indent=first,
         subsequent_indent=others,
         break_on_hyphens=False,

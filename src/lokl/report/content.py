@@ -165,6 +165,8 @@ class Report:
     title : str
     verdict : str
         Two sentences; if empty, they are made from the leaderboard or the explanation.
+    choice : str
+        Why the model was chosen among the models of lokl, and whether all views count equally.
     score_name : str
         Such as "accuracy".
     classes : list of str
@@ -203,6 +205,7 @@ class Report:
     percent: bool | None = None
     alignment: KernelAlignment | None = None
     sources: list[SourceFile] = field(default_factory=list)
+    choice: str = ""
 
     def __post_init__(self) -> None:
         explanation = self.explanation

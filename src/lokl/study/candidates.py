@@ -191,7 +191,7 @@ class StudyCandidate:
         Takes `TableSamples`, chooses settings, and returns a `FittedCandidate`.
     complexity : int
         0 for a fixed mix of kernels, 1 for learned weights, 2 for weights that differ between
-        samples, 3 if everything is chosen. The simplest of equally good candidates is chosen.
+        samples, 3 for trust in each view.
     aliases : frozenset of str
         Other names of the candidate on the command line.
     """
@@ -445,11 +445,17 @@ def candidates_for(table: Table, names: Sequence[str] = ()) -> list[StudyCandida
 
 
 def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
-    """Yield AutoMKL, the trusted vote, the uniform mix, single views and baselines."""
+    """Yield AutoMKL, the uniform mix, single views and baselines.
+
+    AutoMKL of several views is a trusted vote, and has its name.
+    """
     several = len(table.views) > 1
-    yield StudyCandidate(name=AUTO, role=OURS, fit=_fit_auto, complexity=3, aliases={"auto"})
-    for method in (_VOTE, _UNIFORM) if several else (_UNIFORM,):
-        yield _tuned(method)
+    aliases = {AUTO, "auto", *(names_of(_VOTE) if several else ())}
+    name, complexity = (VOTE, 3) if several else (AUTO, 1)
+    yield StudyCandidate(
+        name=name, role=OURS, fit=_fit_auto, complexity=complexity, aliases=aliases
+    )
+    yield _tuned(_UNIFORM)
     for view in table.views if several else ():
         fit = partial(_fit_single_view, view=view)
         yield StudyCandidate(name=single_view_name(view), role=VIEW, fit=fit, aliases={view})
@@ -467,11 +473,12 @@ def single_view_name(view: str) -> str:
 def _tuned(method: Method) -> StudyCandidate:
     """Return the candidate of a method with settings chosen by cross-validation."""
     simple = method is _UNIFORM
+    levels = {"nothing": 0, "weights": 2 if method.can("localized") else 1, "trust": 3}
     return StudyCandidate(
         name=MIX if simple else method.name,
         role=OURS,
         fit=partial(_fit_auto, method=method),
-        complexity=0 if simple else 2 if method.can("localized") else 1,
+        complexity=levels[method.learns],
         aliases=names_of(method),
     )
 
@@ -490,7 +497,8 @@ def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[S
             # Raises if the method is for classification only.
             estimator_class(method.stem, table.is_regression)
             return [_tuned(method)]
-    known = dict.fromkeys([*(candidate.name for candidate in default), _ALL_VIEWS, _ALL_BASELINES])
+    known = dict.fromkeys([*(candidate.name for candidate in default), AUTO])
+    known |= dict.fromkeys([_ALL_VIEWS, _ALL_BASELINES])
     known |= dict.fromkeys(method.name for method in METHODS)
     hint = suggestion(name, known) or f"; choose among {', '.join(known)}"
     raise TableError(f"unknown candidate {name!r}{hint}")

@@ -40,6 +40,16 @@ MODEL, REPORT = "model.lokl", "report.html"
 FILES = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
 
 
+# How a model is chosen for each goal.
+_RULES = {
+    "explain": "among the models of lokl that are not worse than the best by more than a standard "
+    "error: a trusted vote, then learned weights, then the uniform mix",
+    "accuracy": "the best model of lokl",
+    "simple": "the simplest model of lokl that is not worse than the best by more than a standard "
+    "error",
+}
+
+
 class CellRecords(Records):
     """Records of the cells of a comparison."""
 
@@ -70,13 +80,15 @@ class StudyOutputs:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         results, chosen = self.results, self.results.chosen
-        trusted = results.trusted_where()
+        decisive = results.decisive_for()
         return {
             "score": results.target.score_name,
             "samples": len(results.table.ids),
             "classes": results.target.classes,
             "folds": len(results.splits),
+            "goal": results.experiment.settings.goal,
             "chosen": None if chosen is None else chosen.name,
+            "reason": results.reason(),
             "candidates": [
                 {
                     "name": row.name,
@@ -94,11 +106,11 @@ class StudyOutputs:
                     "name": scores.name,
                     **_interval_values("alone", scores.alone),
                     **_interval_values("loss when removed", scores.loss),
-                    "trusted where": trusted.get(scores.name),
+                    "decisive for": decisive.get(scores.name),
                 }
                 for scores in results.view_scores
             ],
-            "views disagree": results.disagreeing(),
+            "status": results.with_status(),
             "findings": [vars(finding) for finding in self.findings],
             "files": {name: str(path) for name, path in self.files.items()},
         }
@@ -356,6 +368,7 @@ def study_report(
         title=f"{results.table.target.name}: which {what} to trust",
         # With a chosen model, the page makes its verdict from the leaderboard.
         verdict="" if results.chosen else _without_a_model(results),
+        choice=" ".join(filter(None, [results.reason(), results.equal_weights()])),
         score_name=results.target.score_name,
         classes=[str(label) for label in results.target.classes],
         views=list(results.view_scores),
@@ -374,7 +387,7 @@ def study_report(
 def _without_a_model(results: Results) -> str:
     """Return the verdict of a comparison that had no candidate of lokl."""
     best, target = results.leaderboard[0], results.target
-    score = f"{target.score_name} {target.format_score(best.mean)}{target.unit}"
+    score = f"{target.score_name} {results.scale.mean(best.score)}{results.scale.unit}"
     return (
         "No model of lokl was compared, so none is chosen. The best candidate, "
         f"{best.name}, reaches {score}."
@@ -428,7 +441,7 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
         "folds": f"{settings.folds}, {settings.repeats} times{groups}",
         "duplicates across the split": f"{copies} of {len(frame)}",
         "settings of each model": "chosen inside the training samples",
-        "chosen": "the simplest model of lokl within one standard error of the best one",
+        "chosen": _RULES[settings.goal],
         "predictions": "of models that were not trained on the sample, from the first repeat",
         "seconds": "processor time of one fit, including the choice of settings",
         "seed": str(settings.seed),

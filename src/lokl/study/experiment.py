@@ -78,19 +78,9 @@ class PredictionTarget:
     positive: str | None = None
 
     @property
-    def unit(self) -> str:
-        """Unit of formatted scores."""
-        return " %" if self.classes else ""
-
-    @property
     def score_name(self) -> str:
         """Name of the score by which candidates are compared."""
         return "accuracy" if self.classes else "R squared"
-
-    def format_score(self, value: float, sign: str = "") -> str:
-        """Return a score in percent, or R squared, as text; `sign` is "+" to show the sign."""
-        factor, decimals = (100, 1) if self.classes else (1, 3)
-        return f"{factor * value:{sign}.{decimals}f}"
 
     def scores(
         self, truth: Array, predictions: Array, probabilities: Array | None = None
@@ -213,6 +203,8 @@ class Experiment:
 
     Attributes
     ----------
+    table, settings
+        As given.
     samples : TableSamples
         All samples.
     target : PredictionTarget
@@ -223,7 +215,7 @@ class Experiment:
     """
 
     def __init__(self, table: Table, candidates: Sequence[StudyCandidate], settings: Settings):
-        self.table = table
+        self.table, self.settings = table, settings
         self.samples = all_samples(table, settings.seed)
         classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
         self.target = PredictionTarget(classes, table.positive)

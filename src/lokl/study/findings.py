@@ -19,7 +19,7 @@ Conditions of the findings, whose codes stay the same in all versions:
 - LOKL015: the time limit ended the comparison early
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from lokl.explain.explanation import Explanation
 from lokl.explain.stability import LARGE_CHANGE, MANY_LEADERS, leader_changed
 from lokl.report.content import Finding
 from lokl.search import expected_calibration_error
-from lokl.study.candidates import BASELINE, CONSTANT_BASELINES, VIEW
+from lokl.study.candidates import BASELINE, CONSTANT_BASELINES, VIEW, single_view_name
 from lokl.study.results import CandidateResult, Results
 
 # Findings from a warning of most fits of the chosen model: kind of the warning, and text.
@@ -48,6 +48,8 @@ _FEW_SAMPLES = 10
 _CALIBRATION_ERROR = 0.1
 # Weights that differ by less are both the largest.
 _EQUAL_WEIGHTS = 0.05
+# Views that are listed by name.
+_FEW_NAMES = 4
 # Least number of samples with and without a missing view, and least loss of accuracy.
 _ENOUGH_SAMPLES, _LARGE_LOSS = 10, 0.1
 
@@ -111,24 +113,33 @@ def _compared(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:
     """Yield other candidates that are about as good as the chosen model, or better."""
     fitted = [row for row in results.leaderboard if not row.failed]
     constant = next((row for row in fitted if row.name in CONSTANT_BASELINES), None)
+    view = results.best(VIEW)
+    others = [name for name in results.table.views if view and view.name != single_view_name(name)]
+    worth = f"consider whether {_listed(others)} {'is' if len(others) == 1 else 'are'}"
     # Whether the whole interval of the difference must be above zero, or only its mean.
-    for code, other, clearly in (
-        ("LOKL003", results.best(VIEW), True),
-        ("LOKL004", results.best(BASELINE), False),
-        ("LOKL005", constant, True),
+    for code, other, clearly, advice in (
+        ("LOKL003", view, True, f"{worth} worth measuring"),
+        ("LOKL004", results.best(BASELINE), False, "use it if nothing has to be explained"),
+        ("LOKL005", constant, True, f"the {results.noun}s may not say anything about the target"),
     ):
         if other is None:
             continue
-        mean, low, high = difference = results.difference(chosen, other)
-        if (low if clearly else mean) <= 0:
-            relation = "not clearly better than" if clearly else "not better than"
-            relation = "clearly worse than" if high < 0 else relation
-            shown, lowest, highest = map(results.target.format_score, difference)
-            yield (
-                code,
-                f"{chosen.name} is {relation} {other.name} (difference {shown}, 95 % interval "
-                f"{lowest} to {highest})",
-            )
+        difference = results.difference(chosen, other)
+        if (difference.low if clearly else difference.mean) <= 0:
+            relation = "may be as good" if clearly else "is as good"
+            relation = "is clearly better" if difference.high < 0 else relation
+            scale, unit = results.scale.differences, " points" if results.scale.percent else ""
+            limits = scale.limits(difference)
+            shown = f"{scale.mean(difference)}{unit}" + (f", {limits}" if limits else "")
+            text = f"{other.name} {relation} as {chosen.name} (difference {shown}): {advice}"
+            yield code, text.replace("better as", "better than")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as text; many names are counted."""
+    if len(names) > _FEW_NAMES:
+        return f"the other {len(names)}"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _from_warnings(results: Results, chosen: CandidateResult) -> Iterator[_Coded]:

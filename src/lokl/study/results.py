@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array
-from lokl._frames import need_pandas
 from lokl._text import csv_text
-from lokl.explain.explanation import DISAGREE, Explanation
+from lokl.explain.explanation import STATUSES, Explanation
 from lokl.explain.results import corrected_error, corrected_interval
 from lokl.report import Interval, LeaderboardEntry, ViewSummary
+from lokl.report.formatting import Scale, count
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, VIEW, single_view_name
 from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, Experiment, to_array
 from lokl.study.run_folder import Record
 
 BEST_VIEW = "best view"
-# Mean trust from which on a view counts as trusted; for weights, the share of equal weights.
-_TRUSTED, _NEARLY_EQUAL = 0.5, 0.9
 # Weights that differ by less between samples count as constant.
 _CONSTANT = 1e-3
-_THIRDS = ["low values", "middle values", "high values"]
+# Complexity of candidates with trust in each view.
+_TRUST = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,17 +83,20 @@ class Results:
 
     @cached_property
     def leaderboard(self) -> list[CandidateResult]:
-        """All candidates and the best view, best first, failed ones last.
-
-        The simplest candidate of lokl within one standard error of the best one is chosen.
-        """
+        """All candidates and the best view, best first, failed ones last; see :attr:`chosen`."""
         rows = sorted(self._rows(), key=lambda row: (row.failed, -row.mean, row.complexity))
         ours = [row for row in rows if row.role == OURS and not row.failed]
         if not ours:
             return rows
-        bound = ours[0].mean - corrected_error(ours[0].scores, self._folds)
-        near = [row for row in ours if row.mean >= bound]
-        chosen = min(near, key=lambda row: (row.complexity, -row.mean))
+        near = [row for row in ours if not self._clearly_worse(row, ours[0])]
+        order = {
+            "explain": lambda row: -row.complexity if self.n_views > 1 else row.complexity,
+            "accuracy": lambda row: 0,
+            "simple": lambda row: row.complexity,
+        }[self.experiment.settings.goal]
+        # Rows are sorted by their scores: the first of equal ones is the best.
+        chosen = min(near, key=order)
+        rows.sort(key=lambda row: (row.failed, -row.mean, row is not chosen))
         return [
             replace(
                 row,
@@ -138,6 +140,9 @@ class Results:
         errors = [record["error"] for record in records if record["error"] is not None]
         failed = bool(errors) or not records
         scores = np.array([] if failed else [record["score"] for record in records])
+        if role == OURS and not failed and any(record["trust"] is None for record in records):
+            # A vote in regions has no trust.
+            complexity = min(complexity, _TRUST - 1)
         return CandidateResult(
             name,
             None if failed else self._score_interval(scores),
@@ -157,8 +162,24 @@ class Results:
 
     @property
     def chosen(self) -> CandidateResult | None:
-        """The chosen candidate, None if no model of lokl was compared."""
+        """The chosen candidate, None if no model of lokl was compared.
+
+        It is chosen among the candidates of lokl whose mean difference from the best of them,
+        paired by split, is within one standard error. To explain, trust in each view is preferred
+        to weights that differ between samples, these to learned weights, and these to a fixed mix;
+        the simplest is the reverse. With one view there is nothing to explain by views, and the
+        simplest is chosen. For accuracy, the best is chosen.
+        """
         return next((row for row in self.leaderboard if row.chosen), None)
+
+    @property
+    def n_views(self) -> int:
+        return len(self.table.views)
+
+    def _clearly_worse(self, row: CandidateResult, best: CandidateResult) -> bool:
+        """Return whether a candidate is worse than the best by more than a standard error."""
+        differences = best.scores - row.scores
+        return float(differences.mean()) > corrected_error(differences, self._folds)
 
     def difference(self, first: CandidateResult, second: CandidateResult) -> Interval:
         """Return how much better the first candidate is, paired by split.
@@ -276,48 +297,111 @@ class Results:
         records = self._records_of(name)
         return Counter(kind for record in records for kind in record.get("warnings", ()))
 
-    def trusted_where(self) -> dict[str, str]:
-        """Return the classes, or thirds of the values, for which each view is trusted.
+    @property
+    def scale(self) -> Scale:
+        """Scale on which scores are shown."""
+        name, percent = self.target.score_name, bool(self.target.classes)
+        return Scale.of_score(name, percent=percent, n_samples=len(self.table.ids))
+
+    def reason(self) -> str:
+        """Return in one or two sentences why the chosen candidate was chosen.
+
+        Returns
+        -------
+        sentences : str
+            Empty if no model of lokl was compared.
+        """
+        chosen, scale, goal = self.chosen, self.scale, self.experiment.settings.goal
+        if chosen is None:
+            return ""
+        first = f"Chosen: {chosen.name}, {scale.mean(chosen.score)}{scale.unit}"
+        ours = [row for row in self.leaderboard if row.role == OURS and not row.failed]
+        others = [row for row in ours if row is not chosen]
+        if not others:
+            return f"{first}, the only model of lokl that was compared."
+        best = ours[0]
+        if goal == "accuracy":
+            return f"{first}, the best model of lokl (--goal accuracy)."
+        if goal == "simple" or self.n_views < 2:
+            if best is chosen:
+                return f"{first}, the best model of lokl."
+            return f"{first}. {_sentence(self._compared(best, chosen))}, but less simple."
+        if chosen.complexity < _TRUST:
+            votes = [row for row in others if row.complexity == _TRUST]
+            return f"{first}. {_sentence(self._compared((votes or others)[0], chosen))}."
+        without = next((row for row in others if row.complexity < _TRUST), None)
+        can = f"can say which {self.noun} to believe"
+        if without is None:
+            return f"{first}. It {can}."
+        if self._clearly_worse(without, chosen):
+            return f"{first}. It {can}; {self._compared(without, chosen)}."
+        can = f"cannot say which {self.noun} to believe"
+        return f"{first}. {_sentence(self._compared(without, chosen))}, but {can}."
+
+    def _compared(self, row: CandidateResult, chosen: CandidateResult) -> str:
+        """Return a clause that compares a candidate with the chosen one."""
+        worse, better = self._clearly_worse(row, chosen), self._clearly_worse(chosen, row)
+        words = ("less accurate", "more accurate", "as accurate")
+        if "accuracy" not in self.target.score_name:
+            words = ("worse", "better", "as good")
+        how = words[0 if worse else 1 if better else 2]
+        return f"{_with_article(row.name)} is {how} ({self.scale.mean(row.score)}{self.scale.unit})"
+
+    def decisive_for(self) -> dict[str, str]:
+        """Return for how many held-out samples each view is decisive, and which class most have.
 
         Returns
         -------
         texts : dict of str to str
-            By view, such as "all classes" or "little"; empty without an explanation.
+            By view, such as "21 samples, mostly Her2"; empty for regression and without an
+            explanation.
         """
         explanation = self.held_out()
-        trust = None if explanation is None else explanation.trust_or_weights
-        if explanation is None or trust is None:
+        if explanation is None or explanation.decisive is None:
             return {}
-        limit, complete = _TRUSTED, explanation.presence.all(axis=1)
-        if explanation.trust is None:
-            limit = _NEARLY_EQUAL / len(explanation.views)
-            if complete.any() and np.ptp(trust[complete], axis=0).max() < _CONSTANT:
-                return dict.fromkeys(explanation.views, "the same for all")
-        names, codes = list(map(str, self.target.classes)) or _THIRDS, explanation.truth_codes
-        if not self.target.classes:
-            codes = np.digitize(codes, np.quantile(codes, [1 / 3, 2 / 3]), right=True)
-        present = need_pandas("lokl compare").DataFrame(trust).where(explanation.presence)
-        means = present.groupby(codes).mean()
-        everywhere = "all classes" if self.target.classes else "everywhere"
         texts = {}
-        for column, view in enumerate(explanation.views):
-            trusted = [names[code] for code in means.index[means[column] >= limit]]
-            shown = everywhere if len(trusted) == len(names) else ", ".join(trusted)
-            texts[view] = shown or "little"
+        for view, rows in zip(explanation.views, explanation.decisive.T, strict=True):
+            counts = np.bincount(explanation.truth_codes[rows], minlength=1)
+            texts[view] = count(int(rows.sum()), "sample")
+            if rows.sum() > 1 and 2 * counts.max() > rows.sum():
+                texts[view] += f", mostly {self.target.classes[int(counts.argmax())]}"
         return texts
 
-    def disagreeing(self) -> list[str]:
-        """Return ids of samples whose views predict different classes, worst first."""
+    def with_status(self) -> dict[str, list[str]]:
+        """Return the ids of the held-out samples by status; empty without statuses."""
         explanation = self.held_out()
-        if explanation is None or explanation.probabilities is None or len(self.table.views) < 2:
-            return []
-        codes, disagreement = explanation.alone_codes, explanation.disagreement
-        highest = codes.max(axis=1)
-        # Views without a prediction have the code -1.
-        lowest = np.where(codes >= 0, codes, highest[:, None]).min(axis=1)
-        rows = np.flatnonzero((lowest != highest) & (disagreement >= DISAGREE))
-        order = rows[np.argsort(-disagreement[rows], kind="stable")]
-        return [self.table.ids[row] for row in order]
+        if explanation is None or explanation.status is None or self.n_views < 2:
+            return {}
+        ids, disagreement = np.array(explanation.ids, dtype=object), explanation.disagreement
+        order = np.argsort(-np.nan_to_num(disagreement), kind="stable")
+        return {
+            status: ids[order][explanation.status[order] == status].tolist() for status in STATUSES
+        }
+
+    def equal_weights(self) -> str:
+        """Return a sentence about weights that are the same for all samples.
+
+        Returns
+        -------
+        sentence : str
+            Empty if the chosen model has trust, or weights that differ between samples.
+        """
+        explanation = self.held_out()
+        if explanation is None or explanation.trust is not None or explanation.weights is None:
+            return ""
+        weights = explanation.weights[explanation.presence.all(axis=1)]
+        if self.n_views < 2 or not len(weights) or np.ptp(weights, axis=0).max() >= _CONSTANT:
+            return ""
+        if np.ptp(weights[0]) < _CONSTANT:
+            return f"All {self.noun}s count equally."
+        shown = zip(explanation.views, weights[0], strict=True)
+        listed = ", ".join(f"{view} {weight:.2f}" for view, weight in shown)
+        return f"The weights of the {self.noun}s are the same for all samples: {listed}."
+
+    @property
+    def noun(self) -> str:
+        """What a view is called: a table if it has a file of its own."""
+        return "table" if len(self.table.files) > 1 else "view"
 
 
 _EXTRA_SCORES = (
@@ -330,6 +414,16 @@ def _mean(records: Sequence[Record], name: str) -> float | None:
     """Return the mean of a value of all records, None if one of them lacks it."""
     values: list[Any] = [record.get(name) for record in records]
     return None if None in values else float(np.mean(values))
+
+
+def _with_article(name: str) -> str:
+    """Return the name of a candidate in a sentence: methods named by a noun have an article."""
+    return name if any(letter.isupper() for letter in name) else f"the {name}"
+
+
+def _sentence(clause: str) -> str:
+    """Return a clause with a capital letter at its beginning."""
+    return clause[:1].upper() + clause[1:]
 
 
 def results_csv(results: Results) -> str:

@@ -51,6 +51,9 @@ def _value(value: Any) -> str:
 
 CONFIG = "config.toml"
 _HEAD = "# Settings: `lokl compare config.toml` and `lokl fit config.toml` run them again.\n"
+# Which of the models that are not clearly worse than the best is chosen: the one that explains
+# most, the best, or the simplest.
+GOALS = ("explain", "accuracy", "simple")
 # Values that stand for a setting left out.
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
@@ -70,6 +73,8 @@ class Settings:
     methods : tuple of str
         Names of candidates; empty for the default ones.
     seed : int
+    goal : {"explain", "accuracy", "simple"}
+        Which candidate is chosen; see :attr:`Results.chosen`.
     """
 
     files: tuple[str, ...]
@@ -86,6 +91,12 @@ class Settings:
     repeats: int = 2
     methods: tuple[str, ...] = ()
     seed: int = 0
+    goal: str = GOALS[0]
+
+    def __post_init__(self) -> None:
+        if self.goal not in GOALS:
+            hint = suggestion(self.goal, GOALS) or f"; use one of {', '.join(GOALS)}"
+            raise TableError(f"unknown goal {self.goal!r}{hint}")
 
     def read(self) -> Table:
         """Read the tables."""
@@ -136,8 +147,10 @@ class Settings:
         return StoredSettings(self, self.checksums(), __version__, model or {})
 
 
+# Settings that may change in a folder: they only concern what is made of the fits.
+_AFTER_FITS = {"goal"}
 # Sections of the file, and the settings in each.
-_COMPARISON = ("folds", "repeats", "methods", "seed")
+_COMPARISON = ("folds", "repeats", "methods", "seed", "goal")
 _SECTIONS: Mapping[str, Sequence[str]] = {
     "data": [field.name for field in fields(Settings) if field.name not in _COMPARISON],
     "comparison": _COMPARISON,
@@ -167,13 +180,17 @@ class StoredSettings:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that two runs with the same results share, by name.
+        """Everything that two runs with the same fits share, by name.
 
         Folders of files do not matter, but their names are names of views.
         """
         settings = self.settings.with_paths(lambda path: Path(path).name)
         # Lists, as a settings file shows them.
-        values = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(settings).items()}
+        values = {
+            k: list(v) if isinstance(v, tuple) else v
+            for k, v in vars(settings).items()
+            if k not in _AFTER_FITS
+        }
         checksums = {f"checksum of {name}": value for name, value in self.checksums.items()}
         return {**values, **checksums, "version of lokl": self.version}
 

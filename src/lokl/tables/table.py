@@ -58,11 +58,11 @@ class Table:
     on : str or None
         Name of the column of ids; None if ids are row numbers.
     notes : tuple of str
-        Facts about what was read, inferred and left out, one line each.
+        Facts about what was inferred and left out, one line each; see also :meth:`describe`.
     positive : str or None
         Class that is compared with all others, if one was named.
     files : dict of str to TableSize
-        Size of each file that is a view, by the name it was given.
+        Size of each file with features, by the name it was given.
     """
 
     frame: Any
@@ -89,10 +89,31 @@ class Table:
     def n_missing(self) -> dict[str, int]:
         """Number of samples without each view, for views that some samples lack."""
         counts = {
-            view: int(self.frame[columns].isna().all(axis=1).sum())
+            view: int(self.frame.reindex(columns=columns).isna().all(axis=1).sum())
             for view, columns in self.views.items()
         }
         return {view: count for view, count in counts.items() if count}
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return lines about the samples: a word for each line, and its text."""
+        sizes = [
+            f"{Path(label).name} {size.rows} x {size.columns}" for label, size in self.files.items()
+        ]
+        lacking = [f", {n} without {view}" for view, n in self.n_missing().items()]
+        joined = f"joined on {self.on}: " if len(sizes) > 1 and self.on else ""
+        joined += f"{len(self.ids)} samples{''.join(lacking)}"
+        lines = [("read", f"{' · '.join(sizes)}   {joined}")]
+        if self.target is not None and self.target.notna().any():
+            lines.append(("target", f"{self.target.name}: {self._describe_target()}"))
+        return [*lines, *(("note", note) for note in self.notes)]
+
+    def _describe_target(self) -> str:
+        known = self.target.dropna()
+        if self.is_regression:
+            return f"numbers from {known.min():g} to {known.max():g}"
+        # Integers became floats where the class of a sample is unknown.
+        counts = known.convert_dtypes().value_counts()
+        return shorten_list([f"{label} {count}" for label, count in counts.items()], 8)
 
 
 def read_table(
@@ -219,7 +240,7 @@ def read_new(
     if frame.shape[1] == 0:
         columns = shorten_list(list(schema.kinds))
         raise TableError(f"{read[0].label} has none of the columns of the model: {columns}")
-    notes = _size_notes(read)
+    notes = _remarks(read)
     ignored = [name for _, others in selected for name in others if name != schema.target]
     if ignored:
         notes.append(f"not used by the model, ignored: {shorten_list(ignored)}")
@@ -230,7 +251,19 @@ def read_new(
             values = _merged(_as_classes(values), schema.merged_class())
         values = values.reindex(frame.index)
     views = {view: list(names) for view, names in schema.views.items()}
-    return Table(frame, views, dict(schema.kinds), values, on=on, notes=tuple(notes))
+    return Table(
+        frame,
+        views,
+        dict(schema.kinds),
+        values,
+        schema.task,
+        on=on,
+        notes=tuple(notes),
+        files={
+            source.label: _size(source.frame, own)
+            for source, (own, _) in zip(files, selected, strict=False)
+        },
+    )
 
 
 def _select(source: TableSource, schema: TablePreparation) -> tuple[Any, list[str]]:
@@ -264,12 +297,8 @@ def _read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[Tabl
     return read
 
 
-def _size_notes(tables: Sequence[TableSource]) -> list[str]:
-    return [
-        f"{table.label}: {len(table.frame)} x {table.frame.shape[1]}"
-        + (f" ({table.remarks})" if table.remarks else "")
-        for table in tables
-    ]
+def _remarks(tables: Sequence[TableSource]) -> list[str]:
+    return [f"{table.label}: {table.remarks}" for table in tables if table.remarks]
 
 
 def _take_columns(
@@ -363,7 +392,7 @@ def _join_features(
     patterns, kinds : mapping of str to str
         As `views` and `kinds` of :func:`read_table`.
     """
-    notes = _size_notes(tables)
+    notes = _remarks(tables)
     names = disambiguate_columns({table.name: list(table.frame.columns) for table in tables})
     frames, inferred, sizes = {}, {}, {}
     for table in tables:
@@ -371,9 +400,7 @@ def _join_features(
         frames[table.name] = frame
         inferred.update(kinds_of_table)
         notes += dropped
-        # Whether a cell is empty depends on the kind of its column.
-        rows, columns = table.frame.shape
-        sizes[table.label] = TableSize(rows, columns, float(frame.isna().to_numpy().mean()))
+        sizes[table.label] = _size(table.frame, frame)
     unknown = [column for column in kinds if column not in inferred]
     if unknown:
         hint = suggestion(unknown[0], inferred) or f"; there are {shorten_list(list(inferred))}"
@@ -391,6 +418,13 @@ def _join_features(
     frame = outer_join(list(frames.values()))[used]
     joined = Table(frame, views, {c: inferred[c] for c in used}, files=sizes)
     return replace(joined, notes=(*notes, *_notes_about(joined)))
+
+
+def _size(frame: Any, features: Any) -> TableSize:
+    """Return the size of a file; whether a cell is empty depends on the kind of its column."""
+    n_rows, n_columns = frame.shape
+    empty = float(features.isna().to_numpy().mean()) if features.size else 0.0
+    return TableSize(n_rows, n_columns, empty)
 
 
 def _features(
@@ -449,14 +483,13 @@ def _why_uninformative(values: Any, kind: str) -> str:
 
 
 def _notes_about(table: Table) -> list[str]:
-    """Return notes about categories and missing views."""
+    """Return notes about categories."""
     words = [column for column, kind in table.kinds.items() if kind == CATEGORICAL]
     many = [column for column in words if table.frame[column].nunique() > MAX_CATEGORIES]
     notes = [f"categories: {shorten_list(words)}"] if words else []
     if many:
         notes.append(f"only the {MAX_CATEGORIES} most frequent categories: {shorten_list(many)}")
-    n_samples = len(table.frame)
-    return notes + [f"{n} of {n_samples} lack {view}" for view, n in table.n_missing().items()]
+    return notes
 
 
 def _views_of_patterns(
@@ -509,17 +542,12 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
         raise TableError(f"target {name} is missing in every row that has values; see --target")
     values = values[usable]
     task = _infer_task(name, values.infer_objects(), task)
-    if task == REGRESSION:
-        shown = f"numbers from {values.min():g} to {values.max():g}"
-        if positive is not None:
-            raise TableError(f"--positive {positive}: target {name} has no classes")
-    else:
+    if task != REGRESSION:
         values = _one_versus_rest(_as_classes(values), positive)
-        counts = values.value_counts()
-        shown = shorten_list([f"{label} {count}" for label, count in counts.items()], 8)
-    notes = [f"target {name}: {shown}"]
-    if not usable.all():
-        notes.append(f"left out {int((~usable).sum())} samples without target or without values")
+    elif positive is not None:
+        raise TableError(f"--positive {positive}: target {name} has no classes")
+    n_unusable = int((~usable).sum())
+    notes = [f"left out {n_unusable} samples without target or without values"] * bool(n_unusable)
     return replace(
         table,
         frame=table.frame[usable],
