@@ -48,9 +48,14 @@ class Options:
 
 @dataclass
 class Timing:
-    """Seconds of each run."""
+    """Seconds of each run, and seconds of processor in all threads of this process."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def add(self, elapsed: float, cpu: float) -> None:
+        self.seconds.append(elapsed)
+        self.cpu.append(cpu)
 
     @property
     def median(self) -> float:
@@ -79,9 +84,9 @@ def race(
     results: dict[str, Any] = {}
     wanted = dict.fromkeys(calls, max(options.repeats, least))
     for name, call in calls.items():
-        elapsed, results[name] = _timed(call)
+        elapsed, cpu, results[name] = timed(call)
         if name != ours and elapsed > slow:
-            times[name].seconds.append(elapsed)
+            times[name].add(elapsed, cpu)
             wanted[name] = max(options.peer_repeats, 1)
     slow_ones = {name for name in calls if times[name].seconds}
     quick_ones = [name for name in calls if name not in slow_ones]
@@ -93,8 +98,8 @@ def race(
             for name in group:
                 if len(times[name].seconds) < wanted[name]:
                     results[name] = None
-                    elapsed, results[name] = _timed(calls[name])
-                    times[name].seconds.append(elapsed)
+                    elapsed, cpu, results[name] = timed(calls[name])
+                    times[name].add(elapsed, cpu)
     return times, results
 
 
@@ -109,11 +114,17 @@ def ratio(slower: Timing, faster: Timing) -> Ratio:
     return Ratio(slower.median / faster.median)
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def cpu_ratio(slower: Timing, faster: Timing) -> Ratio:
+    """Return the ratio of the seconds of processor, which other programs hardly change."""
+    return Ratio(statistics.median(slower.cpu) / statistics.median(faster.cpu))
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Return the seconds of a call, its seconds of processor, and its result."""
     gc.collect()
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     result = call()
-    return time.perf_counter() - begun, result
+    return time.perf_counter() - begun, time.process_time() - cpu, result
 
 
 def fresh_process(code: str, **environment: str) -> tuple[float, Any]:

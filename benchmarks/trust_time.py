@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.common import Options, Report, load_set, main, race, ratio
+from benchmarks.common import Options, Report, cpu_ratio, load_set, main, race, ratio
 from lokl import TrustedVoteClassifier, UniformMKLClassifier
 from lokl.kernels import Laplacian, per_view
 
@@ -44,6 +44,7 @@ def run(options: Options, report: Report) -> None:
                 "": name,
                 "fit": times[name],
                 "time relative to the uniform mix": ratio(times[name], times[MIX]),
+                "processor time": cpu_ratio(times[name], times[MIX]),
                 "accuracy in five folds, %": accuracy.get(name, ""),
             }
             for name in models
@@ -52,7 +53,9 @@ def run(options: Options, report: Report) -> None:
     report.quality(
         "accuracy of the uniform mix minus the vote", accuracy[MIX] - accuracy[VOTE], "<=", 0.5
     )
-    report.target("time relative to the uniform mix", ratio(times[VOTE], times[MIX]), "<=", MOST)
+    for what, compare in (("time", ratio), ("processor time", cpu_ratio)):
+        relative = compare(times[VOTE], times[MIX])
+        report.target(f"{what} relative to the uniform mix", relative, "<=", MOST)
 
 
 if __name__ == "__main__":

@@ -311,7 +311,7 @@ class GatedGram:
         memory, part = self.inner.memory, inner._gram(points)
         if memory.belongs_to(self.points) and memory.whole is not None:
             inner.memory.claim(points)
-            inner.memory.whole = read_only(memory.whole[np.ix_(rows, rows)])
+            inner.memory.whole = read_only(memory.whole.take(rows, 0).take(rows, 1))
         return part
 
     def release(self) -> None:

@@ -38,9 +38,9 @@ _FEW_COSTS = 3
 _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
 # Negative eigenvalues of this size, in units of the precision and of the largest one, are rounding.
 _ROUNDING = 16.0
-# Rows of a block of the matrix or of features in double precision, and of a block that stays in the
-# second-level cache.
-_BLOCK, _TILE = 1024, 64
+# Rows of a block of the matrix or of features in double precision, and the numbers in a block that
+# stays in the second-level cache.
+_BLOCK, _TILE = 1024, 2**17
 # Most features for which a matrix of their products is stored.
 _MOST_FEATURES = 5000
 # Most Newton steps of the squared hinge.
@@ -146,35 +146,53 @@ def squared_hinge_path(
         np.full((len(costs), Y.shape[1]), np.nan),
         np.full((len(costs), *Y.shape), np.nan),
     )
-    for task, y in enumerate(Y.T):
-        active = weight > 0
-        for index, cost in enumerate(costs):
-            solution, active = _squared_hinge(K, y, cost, weight, active)
-            if solution is None:
-                active = weight > 0
-                continue
-            path.coef[index, :, task] = solution.coef[0, :, 0]
-            path.intercept[index, task] = solution.intercept[0, 0]
-            path.loo[index, :, task] = solution.loo[0, :, 0]
+    active = np.repeat((weight > 0)[np.newaxis], Y.shape[1], axis=0)
+    for index, cost in enumerate(costs):
+        converged = np.zeros(Y.shape[1], dtype=bool)
+        for _ in range(_HINGE_STEPS):
+            for tasks in _equal_rows(active, np.flatnonzero(~converged)):
+                system = _hinge_system(K, Y[:, tasks], cost, weight, active[tasks[0]])
+                if system is None:
+                    continue
+                violating = _violating(system, weight)
+                done = (violating == active[tasks[0]]).all(axis=1)
+                if done.any():
+                    found = system.path()
+                    path.coef[index][:, tasks[done]] = found.coef[0][:, done]
+                    path.intercept[index, tasks[done]] = found.intercept[0, done]
+                    path.loo[index][:, tasks[done]] = found.loo[0][:, done]
+                active[tasks], converged[tasks] = violating, done
+            if converged.all():
+                break
+        active[~converged] = weight > 0
     return path
 
 
-def _squared_hinge(
-    K: Array, y: Array, cost: float, weight: Array, active: Array
-) -> tuple[SquaredPath | None, Array]:
-    """Return the solution for one target, None without convergence, and its active samples."""
-    costs, targets = np.array([cost]), y[:, np.newaxis]
-    for _ in range(_HINGE_STEPS):
-        if len(np.unique(y[active])) < 2:
-            break
-        path = _path_on_stored(K, targets, costs, np.where(active, weight, 0.0))
-        slack = path.coef[0, :, 0] / np.where(active, cost * weight, 1.0)
-        margin = y * np.where(active, y - slack, path.loo[0, :, 0])
-        violating = (margin < 1.0) & (weight > 0)
-        if (violating == active).all():
-            return path, active
-        active = violating
-    return None, active
+def _equal_rows(active: Array, tasks: Array) -> list[Array]:
+    """Divide tasks into groups with equal active samples, which share a factorisation."""
+    groups: dict[bytes, list[int]] = {}
+    for task in tasks:
+        groups.setdefault(active[task].tobytes(), []).append(int(task))
+    return [np.array(members) for members in groups.values()]
+
+
+def _hinge_system(
+    K: Array, Y: Array, cost: float, weight: Array, active: Array
+) -> "_StoredSystem | None":
+    """Return the system of the active samples; None if one class is active alone."""
+    if (Y[active].min(axis=0, initial=1.0) == Y[active].max(axis=0, initial=-1.0)).any():
+        return None
+    return _StoredSystem.of(K, Y, np.array([cost]), np.where(active, weight, 0.0))
+
+
+def _violating(system: "_StoredSystem", weight: Array) -> Array:
+    """Return which samples are inside the margin of each solution, (n_targets, n_samples)."""
+    path, Y, cost = system.path(left_out=False), system.Y, system.costs[0]
+    active = system.weight > 0
+    slack = path.coef[0] / np.where(active, cost * weight, 1.0)[:, np.newaxis]
+    # Of absent samples, `loo` has the decision of the solution.
+    decision = np.where(active[:, np.newaxis], Y - slack, path.loo[0])
+    return np.asarray((Y * decision < 1.0) & (weight > 0)[:, np.newaxis]).T
 
 
 def _path_on_stored(K: Array, Y: Array, costs: Array, weight: Array) -> SquaredPath:
@@ -283,7 +301,7 @@ class _Inverse:
         if (values == 1.0).all():
             product, _ = _lapack("lauum", T)(T.T, lower=1, overwrite_c=1)
             matrix = product.T
-            for part in slices(len(matrix), _TILE):
+            for part in _tiles(0, len(matrix), len(matrix)):
                 matrix[part.stop :, part] = matrix[part, part.stop :].T
                 square = np.triu(matrix[part, part])
                 matrix[part, part] = square + np.triu(square, 1).T
@@ -298,6 +316,7 @@ class _Centred:
     K: Array
     scale: Array  # s = sqrt(weight), (n,)
     unit: Array  # u, (n,)
+    is_weighted: bool  # whether some s is not one
     means: Array  # S K S u, (n,)
     shift: float  # twice a bound of the other eigenvalues
     rounding: float  # size of eigenvalues that are zero up to rounding
@@ -305,17 +324,18 @@ class _Centred:
     @classmethod
     def of(cls, K: Array, weight: Array) -> "_Centred":
         scale = np.sqrt(weight)
-        system = cls(K, scale, scale / np.linalg.norm(scale), np.empty(len(K)), 0.0, 0.0)
+        unit, is_weighted = scale / np.linalg.norm(scale), bool((scale != 1.0).any())
+        system = cls(K, scale, unit, is_weighted, np.empty(len(K)), 0.0, 0.0)
         squares = np.empty(len(K))
 
         def task(start: int, stop: int) -> None:
-            for part in _tiles(start, stop):
+            for part in _tiles(start, stop, len(system.K)):
                 rows = system._rows(part)
                 system.means[part] = rows @ system.unit
                 squares[part] = np.einsum("jk,jk->j", rows, rows)
 
         with limit_blas_for(len(K)):
-            run_chunked(task, len(K), _TILE)
+            run_chunked(task, len(K), _rows_of_tile(len(K)))
         square, mean = float(squares.sum()), float(system.unit @ system.means)
         precision = np.finfo(np.result_type(K, np.float32)).eps
         system.rounding = _ROUNDING * float(precision) * np.sqrt(square)
@@ -328,9 +348,9 @@ class _Centred:
     def _rows(self, part: slice, first: int = 0) -> Array:
         """Return rows of ``S K S`` in double precision, without the columns before `first`."""
         rows = np.asarray(self.K[part, first:], dtype=np.float64)
-        if (self.scale == 1.0).all():
-            return rows
-        return self.scale[part, np.newaxis] * rows * self.scale[first:]
+        if self.is_weighted:
+            rows = self.scale[part, np.newaxis] * rows * self.scale[first:]
+        return rows
 
     def matrix(self, dtype: Any) -> Array:
         """Return the lower triangle of the matrix in some precision, in Fortran order."""
@@ -341,13 +361,13 @@ class _Centred:
         matrix = np.empty(self.K.shape, dtype=dtype)
 
         def task(start: int, stop: int) -> None:
-            for part in _tiles(start, stop):
+            for part in _tiles(start, stop, len(matrix)):
                 rows, first = self._rows(part, part.start), part.start
                 correction = left[part] @ right[:, first:]
                 np.subtract(rows, correction, out=matrix[part, first:], casting="same_kind")
 
         with limit_blas_for(len(matrix)):
-            run_chunked(task, len(matrix), _TILE)
+            run_chunked(task, len(matrix), _rows_of_tile(len(matrix)))
         return matrix.T
 
     def solve(self, right: Array, costs: Array) -> tuple[Array, _Inverse]:
@@ -400,7 +420,7 @@ class _StoredSystem:
     @classmethod
     def of(cls, K: Array, Y: Array, costs: Array, weight: Array) -> "_StoredSystem":
         present = np.flatnonzero(weight > 0)
-        inside = K if len(present) == len(weight) else K[np.ix_(present, present)]
+        inside = K if len(present) == len(weight) else K.take(present, 0).take(present, 1)
         centred = _Centred.of(inside, weight[present])
         targets = centred.scale[:, np.newaxis] * Y[present]
         return cls(K, Y, costs, weight, present, centred, targets)
@@ -448,7 +468,7 @@ class _StoredSystem:
         """Return the solutions of all samples from those of the samples that have a weight."""
         coef = np.zeros((len(self.costs), *self.Y.shape))
         coef[:, self.present] = path.coef
-        loo = self.K[:, self.present] @ path.coef + path.intercept[:, np.newaxis]
+        loo = np.matmul(self.K, coef) + path.intercept[:, np.newaxis]
         loo[:, self.present] = path.loo
         return SquaredPath(self.costs, coef, path.intercept, loo)
 
@@ -463,7 +483,7 @@ class _StoredSystem:
         means = centred.means - float(centred.unit @ centred.means) * centred.unit
         intercept = centred.unit - P @ means.astype(P.dtype)
         intercept *= centred.scale / np.linalg.norm(centred.scale)
-        if (scale != 1.0).any():
+        if centred.is_weighted:
             P *= scale
             P *= scale[:, np.newaxis]
         if len(scale) == len(self.weight):
@@ -478,9 +498,14 @@ def _lapack(name: str, matrix: Array) -> Any:
     return get_lapack_funcs(name, (matrix,))
 
 
-def _tiles(start: int, stop: int) -> list[slice]:
-    """Return slices of a few rows that divide ``range(start, stop)``."""
-    return [slice(start + part.start, start + part.stop) for part in slices(stop - start, _TILE)]
+def _tiles(start: int, stop: int, width: int) -> list[slice]:
+    """Return slices of a few rows of some width that divide ``range(start, stop)``."""
+    parts = slices(stop - start, _rows_of_tile(width))
+    return [slice(start + part.start, start + part.stop) for part in parts]
+
+
+def _rows_of_tile(width: int) -> int:
+    return max(_TILE // width, 1)
 
 
 def _turned(matrix: Array, columns: Array) -> Array:
