@@ -41,8 +41,7 @@ SVM_GRID = {
     "C": np.logspace(-1, 3, 5),
     "kernels": [[RBF(gamma)] for gamma in 2.0 ** np.arange(-1, 8, 2)],
 }
-# Rows of the smallest and the largest UCI set, and the time, in units of ours, at which a grid search
-# ends.
+# Rows of the smallest and the largest UCI set. A grid search ends at so many times our time.
 FEWEST, MOST, PATIENCE = 1_000, 20_000, 2.0
 FOLDS = {"five folds": 5, "two folds": 2}
 LIMITS, LIMITED_ROWS, OVERRUN = (5.0, 10.0, 30.0), (2_000, 5_000, 20_000), 1.2
