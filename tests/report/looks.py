@@ -87,14 +87,16 @@ CARD = """
 (() => {
   const find = (name) => document.getElementById("card-" + name);
   const plain = (node) => (node ? node.textContent.replace(/\\s+/g, " ").trim() : "");
-  const names = ["name", "prediction", "truth", "left", "right", "end", "similar", "unfamiliar"];
+  const names = ["name", "prediction", "truth", "left", "right", "similar", "unfamiliar", "first",
+    "second", "state", "learned", "sentences"];
   const words = names.map((name) => plain(find(name)));
-  const badges = ["wrong", "differ"].map((name) => !find(name).hidden && plain(find(name)));
+  const badges = ["wrong", "differ", "state", "learned"]
+    .map((name) => !find(name).hidden && plain(find(name)));
   const rows = [...document.querySelectorAll("#votes tbody tr")].map((row) => {
     const bar = row.querySelector("rect"), line = row.querySelector("line");
     const zero = line ? line.getAttribute("x1") : 0;
     const places = [bar.getAttribute("x"), bar.getAttribute("width"), zero];
-    return [row.className, [...row.cells].slice(0, 4).map(plain), places.map(Number)];
+    return [row.className, [...row.cells].slice(0, -1).map(plain), places.map(Number)];
   });
   return [words, badges, rows];
 })()
@@ -110,6 +112,8 @@ STATE = """
   listed: [...document.querySelectorAll("#listed tbody th")].map((own) => own.textContent),
   picked: document.getElementById("card-name").textContent,
   marked: document.querySelectorAll("#where-marks use.picked").length,
+  glance: document.querySelectorAll("#glance-marks use:not(.faint)").length,
+  ringed: document.querySelectorAll("#glance-here:not(.off)").length,
   here: document.querySelectorAll("#trust-here rect").length,
   field: document.getElementById("pick").value,
   trust: document.getElementById("trust-words").textContent,

@@ -176,7 +176,8 @@ def check_selected(browser, numbers, words):
     names = {f"P{k:03d}" for k in numbers}
     assert found["shown"]
     assert found["words"].startswith(f"{len(numbers)} of 150 samples selected: {words}")
-    assert found["bright"] == found["rows"] == len(numbers)
+    assert found["bright"] == found["rows"] == found["glance"] == len(numbers)
+    assert found["ringed"] == 1
     assert set(found["listed"]) <= names | {""}
     assert found["picked"] in names
     assert found["field"] == found["picked"]
@@ -189,14 +190,18 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
     lead = np.where(found.presence, found.contributions, -np.inf).argmax(axis=1)
     lacks = ~found.presence
     truth = found.truth_codes
-    both, differ = truth + found.predicted_codes, found.disagreement
+    both, status = truth + found.predicted_codes, found.status
+    hinges = (status == "hinges") & found.decisive[:, 0] & (found.decisive.sum(axis=1) == 1)
     browser.open(study)
     before = browser.see(STATE)
     for selector, chosen, words in [
         ('#where-legend button[data-select="lead=1"]', lead == 1, "led by mirna"),
         ('.legend button[data-select="truth=2"]', truth == 2, "class Her2"),
         ('#trust-groups button[data-select="truth=1"]', truth == 1, "class Basal"),
-        ('#verdict button[data-select="views=disagree"]', differ >= 0.5, "samples whose"),
+        ('#verdict button[data-select="status=contradict"]', status == "contradict", "views contr"),
+        ('#glance button[data-select="state=0"]', status == "agree", "all agree"),
+        ('#glance button[data-select="state=1"]', hinges, "hinges on mrna"),
+        ('#worth button[data-select="decisive=1"]', found.decisive[:, 1], "mirna is decisive"),
         ('#verdict button[data-select="lacks=any"]', lacks.any(axis=1), "samples that lack"),
         ('#confusion button[data-select="truth=0&predicted=0"]', both == 0, "LumA predicted"),
         ('#patterns button[data-select="lacks=2"]', lacks[:, 2] & ~lacks[:, 1], "without protein"),
@@ -213,19 +218,85 @@ def test_what_is_selected_anywhere_is_selected_everywhere(browser, study):
         assert browser.see(pressed) == "false"
         after = browser.see(STATE)
         assert not after["shown"]
-        assert (after["bright"], after["rows"], after["listed"]) == (150, 150, before["listed"])
+        assert after["bright"] == after["glance"] == 150
+        assert (after["rows"], after["listed"]) == (before["rows"], before["listed"])
+    assert before["rows"] == (status != "agree").sum()
+    browser.click('#trust button[data-select="all=1"]')
+    assert browser.see(STATE)["rows"] == 150
     is_quiet(browser)
 
 
 def test_the_confusion_matrix_is_large(browser, study):
     browser.open(study, width=1200)
     _, _, width, height = browser.box("#confusion td.right")
-    assert min(width, height) >= 60
+    assert min(width, height) >= 80
     # The leaderboard has the only interval of the accuracy.
     assert " to " not in browser.text("#believe p")
     # Dots of the calibration are samples of their own, which no line joins.
     assert browser.count("#calibration polyline") == 0
     assert browser.count("#calibration circle") == browser.count("#bins tbody tr")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_samples_lie_in_their_columns_at_their_probabilities(browser, study, width):
+    found = like_a_study().explanation
+    browser.open(study, width=width)
+    ticks = browser.see(
+        "[...document.querySelectorAll('.glance-axis b')].map((own) => {"
+        "const box = own.getBoundingClientRect();"
+        "return [Number(own.textContent), box.top + box.height / 2]; })"
+    )
+    marks = browser.see(
+        "[...document.querySelectorAll('#glance-marks use')].map((own) => {"
+        "const box = own.getBoundingClientRect();"
+        "return [box.left + box.width / 2, box.top + box.height / 2, own.getAttribute('href')]; })"
+    )
+    columns = browser.see(
+        "[...document.querySelectorAll('.glance-heads > span')].map((own) => {"
+        "const box = own.getBoundingClientRect(); return [box.left, box.right]; })"
+    )
+    assert len(marks) == len(found)
+    drawn = np.array([mark[:2] for mark in marks])
+    # Both are in log-odds, from the top: the order is that of the probabilities.
+    chances, tops = np.array(ticks).T
+    logit = np.log(chances / (1 - chances))
+    slope, start = np.polyfit(logit, tops, 1)
+    np.testing.assert_allclose(start + slope * logit, tops, atol=1.0)
+    p = np.clip(found.predicted_probability, 0.01, 0.999)
+    expected = np.sort(start + slope * np.log(p / (1 - p)))
+    np.testing.assert_allclose(np.sort(drawn[:, 1]), expected, atol=1.5)
+    inside = [((drawn[:, 0] > a - 1) & (drawn[:, 0] < b + 1)).sum() for a, b in columns]
+    heads = browser.see(
+        "[...document.querySelectorAll('.glance-heads b')].map((own) => Number(own.textContent))"
+    )
+    assert inside == heads
+    assert sum(heads) == len(found)
+    assert sum(mark[2] == "#g1" for mark in marks) == found.wrong.sum()
+
+
+def test_a_click_near_a_symbol_picks_its_sample(browser, study):
+    browser.open(study)
+    browser.click("#glance-map", 0.02, 0.02)
+    first = browser.see(STATE)
+    browser.click("#glance-map", 0.98, 0.9)
+    second = browser.see(STATE)
+    assert first["picked"] != second["picked"]
+    assert first["ringed"] == second["ringed"] == 1
+    is_quiet(browser)
+
+
+def test_a_report_on_training_rows_has_no_accuracy(browser):
+    content = replace(like_a_study(), leaderboard=[])
+    learned = np.ones(150, dtype=bool)
+    content = replace(content, explanation=replace(content.explanation, learned=learned))
+    browser.open(render(content))
+    is_quiet(browser)
+    assert "no accuracy is shown" in browser.text("#verdict")
+    assert browser.count("#believe") == 0
+    assert browser.count("#glance-marks use[href='#g2']") == 150
+    assert not browser.see("document.getElementById('card-learned').hidden")
+    browser.click('#glance button[data-select="state=0"]')
+    assert "right" not in browser.text("#choice-words")
 
 
 def test_a_step_of_the_calibration_selects_its_samples(browser, study):
@@ -282,7 +353,14 @@ def test_pictures_are_walked_with_the_keyboard(browser, study):
     browser.press("ArrowUp")
     assert browser.see(STATE)["picked"] == top
     browser.press("End")
-    assert browser.see("document.querySelector('#trust-here rect').y.baseVal.value") == 149
+    last = (like_a_study().explanation.status != "agree").sum() - 1
+    assert browser.see("document.querySelector('#trust-here rect').y.baseVal.value") == last
+    browser.see("document.getElementById('glance-box').focus()")
+    picked = browser.see(STATE)["picked"]
+    browser.press("ArrowRight")
+    assert browser.see(STATE)["picked"] != picked
+    browser.press("ArrowUp")
+    assert browser.see(STATE)["picked"] == picked
 
 
 def test_every_control_is_reached_by_the_tab_key_in_the_order_of_the_page(browser, study):

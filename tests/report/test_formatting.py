@@ -26,7 +26,7 @@ from lokl.report.formatting import (
     short,
     significant,
 )
-from lokl.report.sections import Column, rank_by_interest, verdict
+from lokl.report.sections import Column, head_sentences, rank_by_interest, verdict
 from lokl.search import expected_calibration_error
 
 
@@ -245,13 +245,65 @@ def test_attention_goes_to_the_sure_and_wrong_first():
     assert sure[order[0]] == sure[calm.wrong].max()
 
 
-def test_samples_whose_views_disagree_most_are_named_first():
+def head(report):
+    parts = head_sentences(report, Formatter.of(report), reliability(report.explanation))
+    return ["".join(text for text, _ in sentence) for sentence in parts]
+
+
+def test_the_head_has_three_sentences():
     report = like_a_study()
     own = report.explanation
-    differ = replace(own, disagreement=np.linspace(0.0, 1.0, len(own)))
-    page = lokl.report.render(replace(report, explanation=differ))
-    assert ", ".join(own.ids[-1:-4:-1]) in page
-    assert ", ".join(own.ids[-3:]) not in page
+    first, views, samples = head(report)
+    assert "accuracy 95" in first
+    assert "best baseline (logistic)" in first
+    assert max(report.views, key=lambda view: view.loss.mean).name in views
+    counts = own.decisive.sum(axis=0)
+    assert f"changes the prediction of {own.decisive.any(axis=1).sum()} samples" in views
+    assert all(str(count) in views for count in counts[counts > 0])
+    for status in ("contradict", "hinges", "unsure"):
+        n = int((own.status == status).sum())
+        assert not n or f"{n} sample" in samples
+    names = [own.ids[k] for k in np.flatnonzero(own.status == "contradict")[:2]]
+    assert ", ".join(names) in samples
+    assert f"{own.wrong.sum()} prediction" in samples
+
+
+def test_clear_losses_and_scores_that_are_lost_have_their_words():
+    report = like_a_study()
+    for loss, words in (
+        (
+            Interval(0.05, 0.01, 0.09),
+            "mrna matters most: without it, accuracy is 5 points (1 to 9)",
+        ),
+        (Interval(0.05, -0.01, 0.1), "No view is clearly needed: without mrna, accuracy is 5"),
+        (Interval(-0.05, -0.1, -0.01), "No view is needed alone"),
+    ):
+        views = [
+            replace(view, loss=loss if k == 0 else None) for k, view in enumerate(report.views)
+        ]
+        found = head(replace(report, views=views))[1]
+        assert found.startswith(words)
+    log = replace(report, score_name="log loss", percent=False, views=[
+        replace(report.views[0], loss=Interval(0.2, 0.1, 0.3)), *report.views[1:]
+    ])  # fmt: skip
+    assert "log loss is 0.20 (0.10 to 0.30) higher" in head(log)[1]
+
+
+def test_samples_that_were_learned_from_do_not_count():
+    report = replace(like_a_study(), leaderboard=[])
+    own = report.explanation
+    some = np.arange(len(own)) % 3 == 0
+    found = replace(report, explanation=replace(own, learned=some))
+    assert f"has learned from {some.sum()} of {len(own)} samples" in head(found)[0]
+    judged = reliability(found.explanation)
+    assert judged.n_samples == (own.known & ~some).sum()
+    assert not found.explanation.wrong[some].any()
+    every = replace(report, explanation=replace(own, learned=np.ones(len(own), dtype=bool)))
+    assert "no accuracy is shown" in head(every)[0]
+    page = lokl.report.render(every)
+    assert "%" not in head(every)[0]
+    assert 'id="confusion"' not in page
+    assert " wrong" not in head(every)[2]
 
 
 # Matrices of Machado, Oliveira and Fernandes (2009) for full protanopia, deuteranopia, tritanopia.

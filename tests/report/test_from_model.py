@@ -103,8 +103,11 @@ def test_regression(problem):
     assert np.isfinite(found.explanation.alone[found.explanation.presence]).all()
     assert found.explanation.ids[3] == "s3"
     page = render(found)
-    assert "believe the probabilities" not in page
+    assert "How large are its errors?" not in page
+    assert f"learned from all {len(X)} samples" in page
+    page = render(report_from_model(model, X + 0.01, target))
     assert "How large are its errors?" in page
+    assert "learned from all" not in page
 
 
 def wrapped_models(X, y, kernels):

@@ -1,6 +1,6 @@
 """Explanation of predictions: one object for the terminal, the report, CSV files and notebooks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
@@ -28,6 +28,7 @@ FAMILIAR = 0.5
 _SURE = 2 / 3
 # Contributions that are shown as zero, and differences of weights that count as none.
 _NOTHING, _EQUAL = 0.005, 1e-3
+_STILL = "; next to the other views, it still "
 # Arrays of an explanation that are given by view, in the order of the fields of a contribution.
 _VIEW_FIELDS = (
     "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity",
@@ -153,29 +154,69 @@ class SampleExplanation:
         learned = any(own.trust is not None for own in self.views)
         return not learned and len(weights) > 1 and max(weights) - min(weights) < _EQUAL
 
+    def view_sentences(
+        self,
+        outcome: Callable[[Any], str] | None = None,
+        added: Callable[[float], str] = "{:+.3g}".format,
+    ) -> list[str]:
+        """Return a sentence for each view: what it predicts alone, and what it adds.
+
+        Parameters
+        ----------
+        outcome : callable, optional
+            Returns a class, or a value, as text.
+        added : callable, optional
+            Returns a contribution to a value as text.
+        """
+        return [self._sentence(own, outcome or _text, added) for own in self.views]
+
     def view_remarks(self) -> list[str]:
-        """Return a sentence for each view that predicts one class and favours another one.
+        """Return the sentences of views that predict one class and favour another one.
 
         The contribution of a view is about two classes, the predicted one and the runner-up, next
         to all other views. Its own prediction may be another class, or the other one of the two.
         """
-        return [text for text in map(self._remark_about, self.views) if text]
+        sentences = zip(self.views, self.view_sentences(), strict=True)
+        return [sentence for own, sentence in sentences if self._differs(own)]
 
-    def _remark_about(self, own: ViewContribution) -> str:
-        """Return why what a view predicts differs from what it adds; empty if it does not."""
-        first, second = self.prediction, self.runner_up
-        contribution = own.contribution or 0.0
-        if own.predicts is None or second is None or abs(contribution) < _NOTHING:
-            return ""
-        favoured, other = (first, second) if contribution > 0 else (second, first)
-        if own.predicts == favoured:
-            return ""
-        weakly = " weakly" if own.probability is not None and own.probability < _SURE else ""
-        how = "next to the other views, " if own.predicts == other else ""
-        return (
-            f"{own.view} alone predicts {own.predicts}{weakly}; {how}it still adds evidence for "
-            f"{favoured} over {other}."
-        )
+    def _differs(self, own: ViewContribution) -> bool:
+        """Return whether a view predicts another class than the one that it adds evidence for."""
+        if own.predicts is None or self.runner_up is None or self._adds_nothing(own):
+            return False
+        return bool(own.predicts != self._favoured(own)[0])
+
+    def _adds_nothing(self, own: ViewContribution) -> bool:
+        return abs(own.contribution or 0.0) < _NOTHING
+
+    def _favoured(self, own: ViewContribution) -> tuple[Any, Any]:
+        """Return the class that a view adds evidence for, and the other one of the two."""
+        both = self.prediction, self.runner_up
+        return both if (own.contribution or 0.0) > 0 else both[::-1]
+
+    def _sentence(
+        self,
+        own: ViewContribution,
+        outcome: Callable[[Any], str],
+        added: Callable[[float], str],
+    ) -> str:
+        """Return what a view predicts alone, what it adds, and the prediction without it."""
+        if not own.present:
+            return f"{own.view} is missing."
+        alone = "" if own.predicts is None else f" alone predicts {outcome(own.predicts)}"
+        if self.runner_up is None:
+            return (
+                f"{own.view}{alone}{'; it' if alone else ''} adds {added(own.contribution or 0.0)}."
+            )
+        if own.probability is not None and own.probability < _SURE:
+            alone += " weakly"
+        favoured, other = self._favoured(own)
+        joint = " and " if alone else " "
+        if self._differs(own):
+            joint = "; it still " if own.predicts not in (favoured, other) else _STILL
+        adds = "adds next to nothing" if self._adds_nothing(own) else "adds evidence"
+        without = f" Without it the prediction is {outcome(own.without)}." if own.decisive else ""
+        two = f"{outcome(favoured)} over {outcome(other)}"
+        return f"{own.view}{alone}{joint}{adds} for {two}.{without}"
 
     def __str__(self) -> str:
         sentences = [*self._background(), *self._table(), *self._remarks()]
@@ -245,10 +286,10 @@ class SampleExplanation:
         return f"{value:+.2f}" if abs(value) >= _NOTHING else "0.00"
 
     def _remarks(self) -> Iterator[str]:
-        for text in self.view_remarks():
-            yield from wrap(text, _WIDTH, subsequent_indent="  ")
-        for own in self.views:
-            if own.decisive:
+        for own, text in zip(self.views, self.view_sentences(), strict=True):
+            if self._differs(own):
+                yield from wrap(text, _WIDTH, subsequent_indent="  ")
+            elif own.decisive:
                 yield f"Without {own.view} the prediction is {own.without}."
         if self.weighs_equally:
             yield "All views of the sample count equally."
@@ -446,9 +487,9 @@ class Explanation:
 
     @cached_property
     def wrong(self) -> Array:
-        """Whether each prediction is known to be the wrong class; False for regression."""
+        """Whether each prediction counts, and is the wrong class; False for regression."""
         differs = self.truth_codes != self.predicted_codes
-        return np.asarray(self.known & differs & (not self.is_regression))
+        return np.asarray(self.judged & differs & (not self.is_regression))
 
     @cached_property
     def predicted_probability(self) -> Array:
@@ -459,8 +500,8 @@ class Explanation:
 
     @cached_property
     def absolute_errors(self) -> Array:
-        """Absolute error of each prediction of a regression; 0 if the truth is unknown."""
-        return np.abs(np.nan_to_num(self.truth_codes - self.predicted_codes))
+        """Absolute error of each prediction of a regression; 0 if it does not count."""
+        return np.abs(np.where(self.judged, self.truth_codes - self.predicted_codes, 0.0))
 
     def table(self, *, details: bool = True) -> dict[str, Array]:
         """Return columns by name: predictions, probabilities, trust or weights, status.

@@ -116,8 +116,11 @@ class Reliability:
 
 
 def reliability(explanation: Explanation) -> Reliability | None:
-    """Return the reliability on samples whose truth is known; None without such samples."""
-    known = explanation.known
+    """Return the reliability on samples whose predictions count; None without such samples.
+
+    Their truth is known, and the model has not learned from them.
+    """
+    known = explanation.judged
     if not known.any():
         return None
     truth, predicted = explanation.truth_codes[known], explanation.predicted_codes[known]

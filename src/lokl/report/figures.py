@@ -17,7 +17,7 @@ from lokl.explain.explanation import Explanation
 from lokl.report.formatting import fixed
 
 # Shades of trust, colours of views, and steps of colour for values of a regression.
-LEVELS, COLOURS, STEPS = 10, 8, 8
+LEVELS, COLOURS, STEPS = 50, 8, 8
 # Scores of the leaderboard that can be chosen.
 BOARDS = 12
 # Samples that are drawn at most.
@@ -44,6 +44,13 @@ SYMBOLS = (
 _RAMP = ("00224e", "35456c", "666970", "948e77", "c8b866", "fee838")
 # Height of the trust map on the screen, of one of its rows at most, and of a line of text.
 _MAP_TALL, _TALLEST_ROW, _LINE = 480.0, 14.0, 15.0
+# Height of the picture of all samples, and height and width of the place of a sample in it, if the
+# picture has its usual width.
+GLANCE_HEIGHT, _PLACE, _GLANCE_WIDTH = 280.0, 7.0, 1000.0
+# Probabilities at the ticks of this picture; certain predictions are drawn at the last one.
+_CHANCES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+# Least distance of its ticks, and least share of a column in the width of the widest one.
+_TICKS_APART, _NARROW = 22.0, 0.36
 # Size of the map of samples, and room at its sides for half a symbol.
 MAP_WIDTH, _LOW, _HIGH, _ROOM = 480, 240.0, 420.0, 12.0
 
@@ -149,6 +156,115 @@ class Plot:
         return round(self.height * (1 - self.up.share(value)), 1)
 
 
+@dataclass(frozen=True, eq=False)
+class Glance:
+    """Picture of all samples in columns.
+
+    Attributes
+    ----------
+    edges : list of float
+        Left edges of the columns and the right edge of the last one, in percent.
+    ticks : list of (float, str)
+        Distance from the top in pixels, and label.
+    drawn : int array
+        Samples that are drawn, column by column, from the top.
+    x, y : arrays
+        Their positions in percent and in pixels.
+    """
+
+    edges: list[float]
+    ticks: list[tuple[float, str]]
+    drawn: Array
+    x: Array
+    y: Array
+
+
+def glance(column: Array, n_columns: int, values: Array, *, chances: bool) -> Glance:
+    """Return the picture of all samples in columns, at the height of a value.
+
+    Parameters
+    ----------
+    column : int array of shape (n_samples,)
+        Column of each sample.
+    n_columns : int
+    values : array of shape (n_samples,)
+    chances : bool
+        Whether the values are probabilities, which are drawn in log-odds.
+
+    Returns
+    -------
+    picture : Glance
+        Of more samples than can be drawn, all samples of small columns are drawn, and evenly
+        spaced ones of the others.
+    """
+    if chances:
+        values = np.log(np.clip(values, 0.01, _CHANCES[-1]))
+        values = values - np.log1p(-np.exp(values))
+        steps = np.log(_CHANCES) - np.log1p(-np.array(_CHANCES))
+        axis = Axis(min(float(values.min()), steps[3]), steps[-1], 1.0)
+        labels = [(step, f"{p:g}") for step, p in zip(steps.tolist(), _CHANCES, strict=True)]
+    else:
+        axis = Axis.over(values.tolist(), whole=True)
+        labels = axis.labels
+    heights = np.round(GLANCE_HEIGHT * (1 - np.array([axis.share(v) for v in values])), 1)
+    counts = np.bincount(column, minlength=n_columns)
+    widths = np.maximum(np.sqrt(counts), _NARROW * np.sqrt(counts.max()))
+    edges = np.concatenate([[0.0], 100 * np.cumsum(widths) / widths.sum()])
+    ticks: list[tuple[float, str]] = []
+    for value, label in reversed(labels):
+        top = round(GLANCE_HEIGHT * (1 - axis.share(value)), 1)
+        if axis.low <= value and (not ticks or top - ticks[-1][0] >= _TICKS_APART):
+            ticks.append((top, label))
+    most, drawn, across = _most_by_group(counts, MOST_SYMBOLS), [], []
+    for code in range(n_columns):
+        rows = np.flatnonzero(column == code)
+        rows = rows[np.lexsort([rows, heights[rows]])]
+        rows = rows[evenly_spaced(len(rows), most)]
+        drawn.append(rows)
+        left, right = edges[code : code + 2]
+        across.append((left + right) / 2 + _swarm(heights[rows], right - left))
+    chosen = np.concatenate(drawn)
+    return Glance(
+        np.round(edges, 2).tolist(), ticks, chosen, np.round(np.concatenate(across), 2),
+        heights[chosen],
+    )  # fmt: skip
+
+
+def _most_by_group(counts: Array, total: int) -> int:
+    """Return how many of each group can be chosen, so that at most `total` are chosen."""
+    low, high = 0, int(counts.max(initial=0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(counts, middle).sum() <= total:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _swarm(heights: Array, width: float) -> Array:
+    """Return distances from the middle of a column, in percent of the picture.
+
+    Samples of about the same height are next to each other, closer if the column has no room.
+
+    Parameters
+    ----------
+    heights : array of shape (n_samples,)
+        In pixels, sorted.
+    width : float
+        Width of the column in percent of the picture.
+    """
+    away = np.zeros(len(heights))
+    bins = np.floor(heights / _PLACE)
+    for level in np.unique(bins):
+        rows = np.flatnonzero(bins == level)
+        step = min(100 * _PLACE / _GLANCE_WIDTH, 0.92 * width / len(rows))
+        # From the middle to both sides in turn.
+        turn = np.arange(len(rows))
+        away[rows] = step * ((turn + 1) // 2) * np.where(turn % 2, 1, -1)
+    return away
+
+
 def map_order(explanation: Explanation, grouped: bool) -> Array:
     """Return samples in the order of the trust map.
 
@@ -189,25 +305,32 @@ def trust_map(explanation: Explanation, classes: Sequence[str], order: Array) ->
     Returns
     -------
     figure : dict
-        "cells": outlines by CSS class, in units of a row and a hundredth of a column; "height": in
-        pixels; "rows": samples from top to bottom; "groups": labels of classes; "hatch": distance
-        of the lines that mark missing views, in rows.
+        "cells": outlines by CSS class and opacity, in units of a row and a hundredth of a column;
+        "height": in pixels; "rows": samples from top to bottom; "groups": labels of classes;
+        "hatch": distance of the lines that mark missing views, in rows.
     """
     rows = order[evenly_spaced(len(order), MOST_ROWS)]
     presence, trust = explanation.presence[rows], np.asarray(explanation.trust_or_weights)[rows]
     height = min(_MAP_TALL, max(_TALLEST_ROW * len(rows), 3 * _LINE))
-    cells: dict[tuple[int, str], str] = {}
+    cells: dict[tuple[int, int], str] = {}
     level = np.where(presence, np.minimum((trust * LEVELS).astype(int), LEVELS - 1), -1)
     for view in range(trust.shape[1]):
         for start, end in _runs(level[:, view]):
             shade = level[start, view]
-            key = view, "absent" if shade < 0 else f"v{view % COLOURS} t{shade}"
+            key = view, int(shade)
             cells[key] = cells.get(key, "") + f"M{100 * view + 1},{start}h98v{end - start}h-98z"
     groups = _groups(explanation.truth_codes[rows], classes, height) if classes else []
-    paths = [(css, path) for (_, css), path in sorted(cells.items())]
+    paths = [(*_shade(view, shade), path) for (view, shade), path in sorted(cells.items())]
     # Lines of the hatching are some pixels apart, whatever the height of a row.
     hatch = max(1, round(6 * len(rows) / height))
     return {"cells": paths, "height": height, "rows": rows, "groups": groups, "hatch": hatch}
+
+
+def _shade(view: int, level: int) -> tuple[str, float]:
+    """Return the CSS class of a cell of the trust map, and its opacity."""
+    if level < 0:
+        return "absent", 1.0
+    return f"v{view % COLOURS}", round((level + 0.5) / LEVELS, 2)
 
 
 def _runs(values: Array) -> list[tuple[int, int]]:

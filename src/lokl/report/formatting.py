@@ -205,7 +205,9 @@ class Formatter:
         if explanation is None or not len(explanation):
             return cls({}, scale)
         sizes = np.abs(explanation.contributions[np.isfinite(explanation.contributions)])
-        places = {"contribution_places": decimals(float(sizes.mean()) if sizes.size else 1.0)}
+        # Log-odds have the decimals of the terminal.
+        fine = explanation.unit == "log-odds" or not sizes.size
+        places = {"contribution_places": 2 if fine else decimals(float(sizes.mean()))}
         if explanation.classes is None:
             names, spread = {}, float(explanation.predictions.std())
             places["value_places"] = decimals(spread / 10)
@@ -222,6 +224,14 @@ class Formatter:
     def contribution(self, value: float) -> str:
         """Return a contribution with its sign."""
         shown = fixed(value, self.contribution_places)
+        return f"+{shown}" if value > 0 and float(shown) else shown
+
+    def evidence(self, value: float | None) -> str:
+        """Return log-odds of a view alone with one decimal; empty without a value."""
+        if value is None:
+            return ""
+        # The script of the page stores tenths.
+        shown = fixed(round(value, 1), 1)
         return f"+{shown}" if value > 0 and float(shown) else shown
 
     def total(self, value: float) -> str:

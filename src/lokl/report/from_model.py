@@ -1,6 +1,7 @@
 """Report about a fitted model: its explanation, similar samples, views and provenance."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,8 @@ def report_from_model(
     ['acids', 'colours']
     """
     explanation = explain(model, X, y, views=views, ids=ids)
+    if explanation.learned is None and training is not None:
+        explanation = replace(explanation, learned=duplicated_rows(training[0], X))
     inner, Z = unwrap(model, X)
     if not explanation.views:
         raise TypeError(
@@ -237,8 +240,13 @@ def count_duplicates(training: Any, X: Any) -> int:
     training, X : {array-like, sparse matrix, data frame} with the same columns
         NaN equals NaN.
     """
+    return int(duplicated_rows(training, X).sum())
+
+
+def duplicated_rows(training: Any, X: Any) -> Array:
+    """Return whether each row of `X` equals a training row; see :func:`count_duplicates`."""
     known = set(_keys(training))
-    return sum(key in known for key in _keys(X))
+    return np.array([key in known for key in _keys(X)], dtype=bool)
 
 
 def _keys(X: Any) -> list[Any]:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
@@ -14,14 +15,21 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._exports import need
 from lokl._files import replace_file
-from lokl.explain.explanation import DISAGREE, FAMILIAR, Explanation, class_codes
+from lokl.explain.explanation import (
+    DISAGREE,
+    FAMILIAR,
+    STATUS_TEXT,
+    STATUSES,
+    Explanation,
+    class_codes,
+)
 from lokl.explain.reliability import reliability
 from lokl.report import figures, formatting, sections
-from lokl.report.content import Report, SampleMap
+from lokl.report.content import Report, SampleMap, SupportSamples
 from lokl.report.formatting import Formatter
 
 _STYLES = ("page.css", "tables.css", "pictures.css")
-_SCRIPTS = ("data.js", "tables.js", "choice.js", "maps.js", "card.js", "save.js")
+_SCRIPTS = ("data.js", "tables.js", "choice.js", "glance.js", "maps.js", "card.js", "save.js")
 _DIGITS = np.array(list("0123456789abcdefghijklmnopqrstuvwxyz"))
 # Steps of packed shares, and of packed values over their range.
 _SHARE_STEPS, _VALUE_STEPS = 1000, 40_000
@@ -60,8 +68,10 @@ def render(report: Report) -> str:
             formatter=formatter,
             explanation=explanation,
             samples=samples,
-            verdict=sections.verdict(report, formatter, found),
-            tiles=list(sections.headline_values(report, formatter, found)),
+            sentences=sections.head_sentences(report, formatter, found),
+            query_words=sections.QUERY_WORDS,
+            state_texts=STATUS_TEXT,
+            glossary=list(sections.glossary(report, explanation)),
             leaderboard=sections.leaderboard_section(report, formatter),
             views=sections.views_section(report, formatter),
             reliability=sections.reliability_section(report, formatter, found),
@@ -122,7 +132,7 @@ def _page_data(
     }
     if explanation is None or report.sample_map is None:
         return data
-    support = report.sample_map.support
+    support, similar = _support_among(report.sample_map, explanation)
     return {
         **data,
         "ids": explanation.ids,
@@ -134,8 +144,10 @@ def _page_data(
         "symbols": len(figures.SYMBOLS),
         "mostRows": figures.MOST_ROWS,
         "disagree": DISAGREE,
-        "familiar": FAMILIAR,
-        "columns": _packed_columns(explanation, report.sample_map, samples),
+        "states": STATUSES,
+        "stateTexts": [STATUS_TEXT[status] for status in STATUSES],
+        "unit": explanation.unit,
+        "columns": _packed_columns(explanation, similar, samples),
         "support": support
         and {
             "ids": support.ids,
@@ -144,12 +156,38 @@ def _page_data(
     }
 
 
+def _support_among(
+    similar: SampleMap, explanation: Explanation
+) -> tuple[SupportSamples | None, SampleMap]:
+    """Return support samples that have names of their own, and neighbours by position.
+
+    If all support samples are among the explained ones, their names and truth are known.
+    """
+    support, truth = similar.support, explanation.truth
+    row_of = {name: k for k, name in enumerate(explanation.ids)}
+    if support is None or truth is None or not all(name in row_of for name in support.ids):
+        return support, similar
+    rows = [row_of[name] for name in support.ids]
+    if not np.array_equal(np.asarray(support.truth), truth[rows]):
+        return support, similar
+    neighbours = [[rows[j] for j in near] for near in similar.neighbours]
+    return None, replace(similar, neighbours=neighbours)
+
+
 def _packed_columns(
     explanation: Explanation, similar: SampleMap, samples: dict[str, Any]
 ) -> dict[str, Any]:
     """Return packed columns of values by sample, by sample and view, or by sample and class."""
     outcomes = _outcome_packer(explanation)
-    support = similar.support
+    support, status = similar.support, explanation.status
+    evidence, decisive = explanation.alone_evidence, explanation.decisive
+    learned, familiar = explanation.learned, explanation.familiarity
+    without = None
+    if decisive is not None and explanation.without is not None:
+        without = class_codes(explanation.without, explanation.classes)
+    unfamiliar = None
+    if familiar is not None:
+        unfamiliar = explanation.presence & (familiar < FAMILIAR)
     return {
         "truth": outcomes(explanation.truth_codes),
         "prediction": outcomes(explanation.predicted_codes),
@@ -159,19 +197,51 @@ def _packed_columns(
         "trust": _pack_shares(explanation.trust_or_weights),
         "aloneProbability": _pack_shares(explanation.alone_probabilities),
         "disagreement": _pack_shares(explanation.disagreement),
-        "familiarity": _pack_shares(explanation.familiarity),
         "similarity": support and _pack_shares(_padded(support.similarities)),
         "contributions": pack_values(explanation.contributions),
+        "evidence": None if evidence is None else _pack_tenths(evidence),
         "baseValue": pack_values(explanation.base_values),
         "x": pack_values(samples["at"][:, 0]),
         "y": pack_values(samples["at"][:, 1]),
         "absent": pack(np.flatnonzero(~explanation.presence)),
+        **_sparse("decisive", decisive, "without", without, outcomes),
+        **_sparse("unfamiliar", unfamiliar, "familiarity", familiar, _pack_shares),
+        "learned": pack([] if learned is None else np.flatnonzero(learned)),
+        "status": None if status is None else pack(class_codes(status, STATUSES)),
+        "state": pack(samples["glance"]["state"]),
+        "glance": pack(samples["glance"]["picture"].drawn),
         "lead": pack(samples["lead"]),
         "order": pack(samples["order"]),
         "rows": pack(samples["trust"]["rows"] if samples["trust"] else []),
         "drawn": pack(samples["drawn"]),
         "similar": pack(_padded(similar.neighbours)),
     }
+
+
+def _sparse(
+    name: str, chosen: Array | None, values_name: str, values: Array | None, packer: Any
+) -> dict[str, Any]:
+    """Return packed positions of some entries of a table, and packed values of these entries.
+
+    Parameters
+    ----------
+    name, values_name : str
+    chosen : bool array or None
+    values : array or None
+        Of the shape of `chosen`.
+    packer : callable
+    """
+    if chosen is None:
+        return {name: pack([])}
+    positions = np.flatnonzero(chosen)
+    packed = None if values is None else packer(np.asarray(values).ravel()[positions])
+    return {name: pack(positions), values_name: packed}
+
+
+def _pack_tenths(values: Array) -> dict[str, Any]:
+    """Pack numbers that are shown with one decimal."""
+    low = float(np.floor(np.nanmin(values, initial=0.0)))
+    return pack(values, 10.0, low)
 
 
 def _outcome_packer(explanation: Explanation) -> Callable[[Any], dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Sections of the page: values and figures for the templates, which write them as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, isfinite, nan
 from typing import Any
@@ -9,11 +10,19 @@ import numpy as np
 
 from lokl._arrays import Array, evenly_spaced
 from lokl._text import shorten_list
-from lokl.explain.explanation import DISAGREE, Explanation, plain_value
+from lokl.explain.explanation import (
+    AGREE,
+    CONTRADICT,
+    DISAGREE,
+    HINGES,
+    UNSURE,
+    Explanation,
+    plain_value,
+)
 from lokl.explain.reliability import Reliability, mean_interval
 from lokl.explain.results import Interval
 from lokl.report import figures
-from lokl.report.content import LeaderboardEntry, Report, SampleMap
+from lokl.report.content import LeaderboardEntry, Report
 from lokl.report.figures import Axis, Plot
 from lokl.report.formatting import (
     Formatter,
@@ -31,6 +40,18 @@ _STRIP_CHARACTERS = 18
 _DOTS = 600
 # Samples in the list next to the card, and pairs of classes in the list of errors.
 _LISTED = 8
+# Views that have a column of samples that hinge on them, and samples that a sentence names.
+_HINGES, _NAMED = 6, 5
+# Weights and trust that differ by less between samples count as constant.
+_CONSTANT = 0.02
+# What the parts of the head sentences that stand for samples have in common, by query.
+QUERY_WORDS = {
+    f"status={CONTRADICT}": "views contradict each other",
+    f"status={HINGES}": "the prediction hinges on one view",
+    f"status={UNSURE}": "no view is sure",
+    "answer=wrong": "wrong predictions",
+    "lacks=any": "samples that lack a view",
+}
 # Classes whose confusion matrix fits next to a figure, and whose matrix can be read at all.
 _FEW_CLASSES, _MOST_CLASSES = 5, 40
 
@@ -160,10 +181,11 @@ def views_section(report: Report, formatter: Formatter) -> dict[str, Any] | None
         without values. "sizes" are mean absolute contributions (Interval) and "shares" mean trust
         or weight by view. "decisive" has the number of samples for which a view is decisive, and
         what they have in common; empty if unknown. "subsets" are in the order of their scores.
-        None without views.
+        None without views, and for a single view without scores.
     """
     views, scale, explanation = report.views, formatter.scale, report.explanation
-    if not views:
+    if len(views) < 2 and not any(view.alone or view.loss for view in views):
+        # All that is known of a single view is in other sections.
         return None
     chosen = chosen_row(report)
     mark = nan if chosen is None or chosen.score is None else chosen.score.mean
@@ -218,7 +240,8 @@ def samples_section(
     section : dict
         Map of samples: coordinates "at" (n_samples, 2), "height", class codes as "shapes", "lead",
         the leading view, and the samples that are "drawn". Trust map: "trust", None unless trust
-        "varies", "order" of its samples, and whether they are "grouped" by class. "listed" has
+        "varies", "order" of all samples, whether they are "grouped" by class, and whether only
+        those are drawn whose views "differ". "glance" is the picture of all samples. "listed" has
         (SampleExplanation, reasons) of samples worth a look; "card" explains the first of them.
     """
     assert report.sample_map is not None
@@ -230,9 +253,10 @@ def samples_section(
         shapes = explanation.truth_codes if grouped else explanation.predicted_codes
     lead, order = figures.leading_view(explanation), figures.map_order(explanation, grouped)
     ranked, interest = rank_by_interest(explanation)
-    varies, trust = _varies(explanation), None
+    varies, trust, differ = _varies(explanation), None, _differing(explanation)
     if varies:
-        trust = figures.trust_map(explanation, classes if grouped else (), order)
+        rows = order[differ[order]] if differ.any() else order
+        trust = figures.trust_map(explanation, classes if grouped else (), rows)
     return {
         "at": at,
         "height": height,
@@ -242,25 +266,127 @@ def samples_section(
         "grouped": grouped,
         "order": order,
         "varies": varies,
+        "equal": _weighs_equally(explanation),
         "trust": trust,
+        "differ": int(differ.sum()),
         "trust_name": "weight" if explanation.trust is None else "trust",
         "compared": _has_disagreement(explanation),
+        "glance": glance_section(report, explanation, lead),
         "listed": [
             (explanation.sample_at(k), ", ".join(_reasons(explanation, formatter, k)))
             for k in ranked[interest > 0][:_LISTED]
         ],
-        "card": _sample_card(report.sample_map, explanation, int(ranked[0])),
+        "card": _sample_card(report, explanation, formatter, int(ranked[0])),
     }
+
+
+def _differing(explanation: Explanation) -> Array:
+    """Return the samples that the trust map shows, unless there are none: their views differ."""
+    if explanation.status is not None:
+        return np.asarray(explanation.status != AGREE)
+    return np.asarray(np.nan_to_num(explanation.disagreement) >= DISAGREE)
+
+
+def glance_section(report: Report, explanation: Explanation, lead: Array) -> dict[str, Any]:
+    """Return the picture of all samples, in columns of their states.
+
+    Parameters
+    ----------
+    report : Report
+    explanation : Explanation
+    lead : int array of shape (n_samples,)
+        Leading view of each sample.
+
+    Returns
+    -------
+    section : dict
+        "picture", "columns" of (name, samples, wrong ones), "state", the column of each sample,
+        "shapes" (0 right, 1 wrong, 2 not counted), "what" the height of a sample is, and "zero",
+        the height of zero in pixels or None.
+    """
+    names, state = _states(report, explanation, lead)
+    chances, zero = explanation.probabilities is not None, False
+    if chances:
+        values, what = explanation.predicted_probability, "probability of the prediction"
+    elif not explanation.is_regression:
+        values = explanation.base_values + explanation.contributions.sum(axis=1)
+        what = "decision for the predicted class"
+    elif explanation.judged.any():
+        off = explanation.predicted_codes - explanation.truth_codes
+        values, what, zero = np.where(explanation.judged, off, 0.0), "prediction minus truth", True
+    else:
+        values, what = explanation.predicted_codes, "prediction"
+    picture = figures.glance(state, len(names), np.asarray(values, dtype=float), chances=chances)
+    wrong = explanation.wrong
+    counts = np.bincount(state, minlength=len(names)).tolist()
+    return {
+        "picture": picture,
+        "columns": list(
+            zip(
+                names, counts, np.bincount(state[wrong], minlength=len(names)).tolist(), strict=True
+            )
+        ),
+        "state": state,
+        "shapes": np.where(explanation.judged, wrong.astype(int), 2),
+        "what": what,
+        "zero": next((top for top, label in picture.ticks if zero and not label.strip("0.")), None),
+    }
+
+
+def _states(report: Report, explanation: Explanation, lead: Array) -> tuple[list[str], Array]:
+    """Return names of columns of the picture, and the column of each sample."""
+    status, views = explanation.status, [view.name for view in report.views]
+    if status is None:
+        if len(views) < 2:
+            return ["all samples"], np.zeros(len(explanation), dtype=int)
+        return [f"led by {name}" for name in views], lead
+    if len(views) < 2:
+        return ["sure", "not sure"], (status == UNSURE).astype(int)
+    decisive = np.zeros((len(explanation), len(views)), dtype=bool)
+    if explanation.decisive is not None:
+        decisive = explanation.decisive.astype(bool)
+    several = decisive.sum(axis=1) > 1
+    alone = np.where(several, -1, decisive.argmax(axis=1))
+    hinges = status == HINGES
+    # Rare views share the column of several views.
+    counts = np.bincount(alone[hinges & ~several], minlength=len(views))
+    common = [k for k in np.argsort(-counts, kind="stable")[:_HINGES].tolist() if counts[k]]
+    common.sort()
+    names, state = ["all agree"], np.zeros(len(explanation), dtype=int)
+    for k in common:
+        state[hinges & (alone == k)] = len(names)
+        names.append(f"hinges on {views[k]}")
+    rest = hinges & (state == 0)
+    if rest.any():
+        state[rest] = len(names)
+        names.append("hinges on several" if several[rest].all() else "hinges on others")
+    for kind, name in ((CONTRADICT, "views contradict"), (UNSURE, "no view is sure")):
+        state[status == kind] = len(names)
+        names.append(name)
+    return names, state
 
 
 def _varies(explanation: Explanation) -> bool:
     """Return whether trust or weights differ between samples that have the same views."""
     trust = explanation.trust_or_weights
-    if trust is None or explanation.trust is not None or len(explanation) == 1:
-        return trust is not None
+    if trust is None or len(explanation.views) < 2:
+        return False
+    if len(explanation) == 1:
+        return not _weighs_equally(explanation)
     patterns, code = np.unique(explanation.presence, axis=0, return_inverse=True)
     groups = [trust[code.ravel() == k] for k in range(len(patterns))]
-    return not all(np.allclose(group, group[0], atol=1e-6) for group in groups)
+    return not all(np.ptp(group, axis=0).max() < _CONSTANT for group in groups)
+
+
+def _weighs_equally(explanation: Explanation) -> bool:
+    """Return whether all present views of each sample have the same weight, as in a mix."""
+    weights = explanation.trust_or_weights
+    if weights is None or len(explanation.views) < 2:
+        return False
+    present = explanation.presence
+    high = np.where(present, weights, -np.inf).max(axis=1)
+    low = np.where(present, weights, np.inf).min(axis=1)
+    return bool((high - low < _CONSTANT).all())
 
 
 def _has_disagreement(explanation: Explanation) -> bool:
@@ -293,19 +419,25 @@ def _reasons(explanation: Explanation, formatter: Formatter, k: int) -> Iterator
     if explanation.wrong[k]:
         probability = format_probability(explanation.predicted_probability[k])
         yield f"wrong at {probability}" if probability else "wrong"
-    if explanation.is_regression and explanation.known[k]:
+    if explanation.is_regression and explanation.judged[k]:
         yield f"off by {formatter.outcome(explanation.absolute_errors[k])}"
     if explanation.disagreement[k] > 0:
         yield f"views differ {format_probability(explanation.disagreement[k])}"
 
 
-def _sample_card(similar: SampleMap, explanation: Explanation, k: int) -> dict[str, Any]:
+def _sample_card(
+    report: Report, explanation: Explanation, formatter: Formatter, k: int
+) -> dict[str, Any]:
     """Return the explanation of sample k: bars from the base value over the views to the decision.
 
     Bars are (left, width) in percent of the width of the figure, neighbours are (id, truth,
     similarity).
     """
-    sample, support = explanation.sample_at(k), similar.support
+    assert report.sample_map is not None
+    sample, similar = explanation.sample_at(k), report.sample_map
+    # Views have the names of the report.
+    named = zip(sample.views, report.views, strict=True)
+    sample = replace(sample, views=tuple(replace(own, view=view.name) for own, view in named))
     contributions = [view.contribution or 0.0 for view in sample.views]
     stops = np.cumsum([sample.base_value, *contributions]).tolist()
     # Decisions begin at zero. Values of a regression may be far from it, so only changes count.
@@ -314,6 +446,7 @@ def _sample_card(similar: SampleMap, explanation: Explanation, k: int) -> dict[s
     span = (high - low) or 1.0
     steps = [(first, stops[0]), *pairwise(stops), (last, stops[-1])]
     neighbours: list[tuple[str, Any, float | None]] = []
+    support = similar.support
     for position, j in enumerate(similar.neighbours[k]):
         if support is None:
             neighbours.append((explanation.ids[j], explanation.sample_at(j).truth, None))
@@ -330,6 +463,7 @@ def _sample_card(similar: SampleMap, explanation: Explanation, k: int) -> dict[s
         "bars": [
             (100 * (min(ends) - low) / span, 100 * abs(ends[1] - ends[0]) / span) for ends in steps
         ],
+        "sentences": sample.view_sentences(formatter.outcome, formatter.contribution),
         "neighbours": neighbours,
     }
 
@@ -375,7 +509,7 @@ def reliability_section(
         "calibration": _calibration_plot(found) if found.calibration else None,
         "parity": None if n_classes else _parity_plot(explanation),
         "risk": _risk_plot(found, scale) if found.risk else None,
-        "points": np.flatnonzero(explanation.known)[evenly_spaced(found.n_samples, _DOTS)],
+        "points": np.flatnonzero(explanation.judged)[evenly_spaced(found.n_samples, _DOTS)],
         "risks": Column([value for _, value in found.risk], scale),
         "patterns": Column([score for _, _, score in found.patterns], scale, mark=found.score.mean),
         "confusion": confusion.tolist(),
@@ -401,52 +535,111 @@ def _risk_plot(found: Reliability, scale: Scale) -> Plot:
 
 
 def _parity_plot(explanation: Explanation) -> Plot:
-    known = explanation.known
+    known = explanation.judged
     values = np.concatenate([explanation.truth_codes[known], explanation.predicted_codes[known]])
     axis = Axis.over(values.tolist())
     return Plot(axis, axis)
 
 
-def headline_values(
+def head_sentences(
     report: Report, formatter: Formatter, found: Reliability | None
-) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (value, label, detail, query) of the values at the head of the page.
+) -> list[list[tuple[str, str]]]:
+    """Return the sentences at the head of the page: how good, which views, which samples.
 
-    The query selects the samples that a value counts, in the language of the script.
+    Returns
+    -------
+    sentences : list of list of (text, query)
+        A part with a query stands for the samples that match it, in the language of the script.
     """
-    chosen, baseline, scale = chosen_row(report), best_baseline(report), formatter.scale
-    if chosen is not None:
-        yield _score_tile(scale, chosen.score, report.score_name)
-        if baseline is not None:
-            yield _score_tile(scale, baseline.score, "the best baseline", baseline.name)
-    elif found is not None:
-        label = "right" if report.classes else "mean error"
-        yield _score_tile(error_scale(report, formatter), found.score, label)
+    first = [(verdict(report, formatter, found), "")]
     explanation = report.explanation
-    if explanation is None:
+    parts = [first]
+    if len(report.views) > 1:
+        parts.append([(_about_views(report, formatter), "")])
+    if explanation is not None:
+        parts.append(list(_about_samples(report, explanation, found)))
+    return [part for part in parts if any(text for text, _ in part)]
+
+
+def _about_views(report: Report, formatter: Formatter) -> str:
+    """Return a sentence about the views that matter most; empty if nothing is known."""
+    explanation, scale = report.explanation, formatter.scale.differences
+    way = "higher" if formatter.scale.is_loss else "lower"
+    known = [view for view in report.views if view.loss is not None and isfinite(view.loss.mean)]
+    text = ""
+    if known:
+        most = max(known, key=lambda view: view.loss.mean if view.loss else 0.0)
+        assert most.loss is not None
+        falls, limits = scale.mean(most.loss), scale.limits(most.loss)
+        points = f"{falls} points" if scale.percent else falls
+        change = f"{report.score_name} is {points}" + (f" ({limits})" if limits else "") + f" {way}"
+        if most.loss.low > 0:
+            text = f"{most.name} matters most: without it, {change}"
+        elif most.loss.mean > 0 and falls.strip("0."):
+            text = f"No view is clearly needed: without {most.name}, {change}"
+        else:
+            text = (
+                f"No view is needed alone: without any one of them, {report.score_name} is as good"
+            )
+    elif explanation is not None and len(explanation):
+        sizes = [np.abs(explanation.contributions[has, k]).mean() if has.any() else 0.0
+                 for k, has in enumerate(explanation.presence.T)]  # fmt: skip
+        what = "values" if explanation.is_regression else "decisions"
+        text = f"{report.views[int(np.argmax(sizes))].name} contributes most to the {what}"
+    if explanation is not None and explanation.decisive is not None:
+        counts = explanation.decisive.astype(bool).sum(axis=0).tolist()
+        names = [(n, view.name) for n, view in zip(counts, report.views, strict=True)]
+        shown = [f"{name} {n}" for n, name in sorted(names, reverse=True) if n]
+        some = int(explanation.decisive.astype(bool).any(axis=1).sum())
+        changes = f"removing one view changes the prediction of {count(some, 'sample')}"
+        changes = changes if some else "no single view changes a prediction"
+        text += f"; {changes}" + (f" ({shorten_list(shown, 4)})" if shown else "")
+    return f"{text}." if text else ""
+
+
+def _about_samples(
+    report: Report, explanation: Explanation, found: Reliability | None
+) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a sentence about the samples to check."""
+    if not len(explanation):
         return
-    of = f"of {len(explanation)}"
-    if report.classes and found is not None:
-        n_wrong = int(explanation.wrong.sum())
-        query = "answer=wrong" if n_wrong else ""
-        yield str(n_wrong), "wrong predictions", f"of {found.n_samples}", query
-    if _has_disagreement(explanation):
-        differ = np.nan_to_num(explanation.disagreement)
-        order = np.argsort(-differ, kind="stable")
-        names = [explanation.ids[k] for k in order[differ[order] >= DISAGREE]]
-        detail, query = (shorten_list(names, 4), "views=disagree") if names else (of, "")
-        yield str(len(names)), "samples whose views disagree", detail, query
+    if explanation.is_regression:
+        if found is not None:
+            order = np.argsort(-explanation.absolute_errors, kind="stable")[:_NAMED]
+            names = ", ".join(explanation.ids[k] for k in order.tolist())
+            yield f"Check the samples with the largest errors: {names}.", ""
+        return
+    parts: list[tuple[str, str]] = []
+    status, several = explanation.status, len(report.views) > 1
+    kinds = [
+        (CONTRADICT, "whose views contradict each other"),
+        (HINGES, "whose prediction hinges on one view"),
+        (UNSURE, "of which no view is sure" if several else "of which the model is not sure"),
+    ]
+    for kind, words in kinds if status is not None else ():
+        rows = np.flatnonzero(status == kind)
+        if len(rows):
+            names = shorten_list([explanation.ids[k] for k in rows], _NAMED)
+            shown = f" {words}" + (f" ({names})" if kind == CONTRADICT else "")
+            parts += [
+                (", " if parts else "Check ", ""),
+                (count(len(rows), "sample"), f"status={kind}"),
+            ]
+            parts.append((shown, ""))
     n_lacking = int((~explanation.presence.all(axis=1)).sum())
+    if found is not None:
+        n_wrong = int(explanation.wrong.sum())
+        if parts:
+            parts.append(("; ", ""))
+        query = "answer=wrong" if n_wrong else ""
+        parts.append((count(n_wrong, "prediction"), query))
+        parts.append((f" of {found.n_samples} {'is' if n_wrong == 1 else 'are'} wrong", ""))
     if n_lacking:
-        yield str(n_lacking), "samples that lack a view", of, "lacks=any"
-
-
-def _score_tile(
-    scale: Scale, score: Interval | None, label: str, name: str = ""
-) -> tuple[str, str, str, str]:
-    limits = scale.limits(score)
-    detail = filter(None, [name, f"{limits}, 95 % interval" if limits else ""])
-    return scale.mean(score) + scale.unit, label, "; ".join(detail), ""
+        parts += [(", " if parts else "", ""), (count(n_lacking, "sample"), "lacks=any")]
+        parts.append((f" {'lacks' if n_lacking == 1 else 'lack'} a view", ""))
+    yield from parts
+    if parts:
+        yield ".", ""
 
 
 def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> str:
@@ -462,6 +655,32 @@ def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> 
         return _leaderboard_verdict(report, formatter.scale, chosen)
     if explanation is None:
         return "This report contains no predictions."
+    learned = 0 if explanation.learned is None else int(explanation.learned.sum())
+    if learned:
+        return _training_verdict(report, explanation, learned, formatter, found)
+    return _accuracy_verdict(report, explanation, formatter, found)
+
+
+def _training_verdict(
+    report: Report,
+    explanation: Explanation,
+    learned: int,
+    formatter: Formatter,
+    found: Reliability | None,
+) -> str:
+    """Return the verdict of a report with samples that the model has learned from."""
+    n = len(explanation)
+    which = f"all {n} samples" if learned == n else f"{learned} of {n} samples"
+    first = f"The model has learned from {which}, so it predicts them better than new ones"
+    if found is None:
+        return f"{first}, and no accuracy is shown."
+    return f"{first}: they do not count. {_accuracy_verdict(report, explanation, formatter, found)}"
+
+
+def _accuracy_verdict(
+    report: Report, explanation: Explanation, formatter: Formatter, found: Reliability | None
+) -> str:
+    """Return how good the predictions are, and how good a constant prediction would be."""
     if found is None:
         n = count(len(explanation), "sample")
         return f"Predictions for {n}. Their truth is unknown, so accuracy cannot be estimated."
@@ -475,7 +694,7 @@ def verdict(report: Report, formatter: Formatter, found: Reliability | None) -> 
             f"The model is right for {score} of {n}. Always predicting the most frequent class, "
             f"{report.classes[most]}, would be right for {share} %."
         )
-    truth = explanation.truth_codes[explanation.known]
+    truth = explanation.truth_codes[explanation.judged]
     median = formatter.outcome(np.abs(truth - np.median(truth)).mean())
     return (
         f"The mean absolute error is {score} over {n}. Always predicting the median would give "
@@ -498,3 +717,39 @@ def _leaderboard_verdict(report: Report, scale: Scale, chosen: LeaderboardEntry)
     both = scale.differences
     difference = f"{both.mean(behind)}, interval {both.limits(behind)}"
     return f"{first} {second}, {clear} (difference {difference})."
+
+
+def glossary(report: Report, explanation: Explanation | None) -> Iterator[tuple[str, str]]:
+    """Yield the words of the page that not everybody knows, and their meanings."""
+    if report.leaderboard:
+        yield "held out", "predicted by a model that was not fitted on the sample"
+        yield "95 % interval", "where the value may lie, given the differences between folds"
+        yield "baseline", "a simple model that a good one has to beat"
+    if len(report.views) > 1:
+        yield "view", "columns that belong together, usually one table"
+        yield "alone", "of a model, or a prediction, that uses this view only"
+        if any(view.loss for view in report.views):
+            yield "loss when removed", "how much worse the score is without the view"
+    if explanation is None or not len(explanation.views):
+        return
+    if explanation.unit == "log-odds":
+        yield (
+            "log-odds",
+            "logarithm of the ratio of two probabilities; 0 is even, 2.2 is 9 to 1, 4.6 is 99 to 1",
+        )
+    yield "adds, contribution", "what a view adds to the prediction, next to the other views"
+    yield "base value", "the prediction before any view is added"
+    if len(explanation.views) < 2:
+        return
+    if explanation.trust is not None:
+        yield "trust", "probability that a view is informative for a sample"
+    elif explanation.weights is not None:
+        yield "weight", "share of a view in the decision about a sample; weights sum to one"
+    if explanation.decisive is not None:
+        yield "decisive", "the prediction changes if the view is removed"
+    if explanation.status is not None:
+        yield "sure", "a view whose class is at least twice as probable as any other"
+        yield "all agree", "no single view changes the prediction, and sure views predict the same"
+        yield "hinges on", "removing this view changes the prediction"
+        yield "contradict", "two sure views predict different classes"
+        yield "no view is sure", "each view alone leaves the class open"

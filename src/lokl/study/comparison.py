@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -377,7 +378,7 @@ def study_report(
         subsets=_subsets(results),
         explanation=explanation,
         sample_map=similar,
-        audit=_audit(results, settings),
+        audit={**_audit(results, settings), **_when(folder)},
         command=f"lokl compare {folder / CONFIG}",
         alignment=alignment,
         sources=_sources(results.table, settings.checksums()),
@@ -438,6 +439,7 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
     return {
         "samples": str(len(frame)),
         "target": str(table.target.name),
+        "input": _plain_notes(table),
         "folds": f"{settings.folds}, {settings.repeats} times{groups}",
         "duplicates across the split": f"{copies} of {len(frame)}",
         "settings of each model": "chosen inside the training samples",
@@ -448,6 +450,22 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
         "versions": {name: value for name, value in versions().items() if value},
         "system": system(),
     }
+
+
+def _plain_notes(table: Table) -> str:
+    """Return what was read and left out; the same wherever the files are."""
+    text = "; ".join(table.notes)
+    for path in table.files:
+        text = text.replace(path, Path(path).name)
+    return text
+
+
+def _when(folder: Path) -> dict[str, str]:
+    """Return the date of the last fit, so that a finished comparison gives the same page again."""
+    cells = folder / CELLS
+    if not cells.exists():
+        return {}
+    return {"date": datetime.fromtimestamp(cells.stat().st_mtime, UTC).strftime("%Y-%m-%d")}
 
 
 def model_report(model: Any, table: Table, name: str, command: str = "") -> Report:
@@ -480,8 +498,7 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
         audit={
             "file": name,
             "samples": len(table.ids),
-            "predictions": "of the model itself; scores of samples that it was trained on are too "
-            "optimistic",
+            "predictions": "of the model itself; samples that it has learned from have no score",
             "system": system(),
         },
     )

@@ -268,7 +268,7 @@ class Results:
         classes = np.array(self.target.classes, dtype=object) if self.target.classes else None
         fields: dict[str, Any] = {}
         for name in EXPLANATION_FIELDS:
-            values = [value for record in records for value in record[name] or ()]
+            values = [value for record in records for value in record.get(name) or ()]
             is_class = classes is not None and name in CLASS_FIELDS
             array = np.array(values, dtype=object) if is_class else to_array(values)
             fields[name] = array[order] if values else None
@@ -281,7 +281,7 @@ class Results:
             classes=classes,
             truth=self.experiment.samples.y[rows[order]],
             prior=self._prior(),
-            unit=records[0]["unit"],
+            unit=records[0].get("unit", ""),
             **fields,
         )
 

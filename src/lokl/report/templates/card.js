@@ -2,7 +2,7 @@ if (n) {
   const votes = find("votes"), body = votes.tBodies[0].rows;
   const field = find("pick"), status = find("pick-words"), options = find("all-ids");
   const place = (row, from, to, low, span, zero) => {
-    const svg = row.cells[4].firstElementChild, bar = svg.querySelector("rect"), line = svg.querySelector("line");
+    const svg = row.querySelector(".way svg"), bar = svg.querySelector("rect"), line = svg.querySelector("line");
     bar.setAttribute("x", (100 * (Math.min(from, to) - low)) / span);
     bar.setAttribute("width", Math.max((100 * Math.abs(to - from)) / span, 0.6));
     if (line) { line.setAttribute("x1", zero); line.setAttribute("x2", zero); }
@@ -20,6 +20,25 @@ if (n) {
     const probable = columns.aloneProbability ? probability(columns.aloneProbability[at]) : "";
     return predicted ? (probable ? `${predicted} ${probable}` : predicted) : "–";
   };
+  const put = (row, cell, text) => {
+    const node = row.querySelector("." + cell);
+    if (node) node.textContent = text;
+  };
+  // A sentence about each view, as the library writes it.
+  const sentence = (k, view) => {
+    const name = data.views[view], at = k * m + view;
+    if (!has(k, view)) return `${name} is missing.`;
+    const added = columns.contributions[at] || 0, said = outcome(columns.alone[at]);
+    let alone = said ? ` alone predicts ${said}` : "";
+    if (!names.length) return `${name}${alone}${alone ? "; it" : ""} adds ${contribution(added)}.`;
+    if (columns.aloneProbability && columns.aloneProbability[at] < 2 / 3) alone += " weakly";
+    const both = [names[columns.prediction[k]], runnerUp(k)], nothing = Math.abs(added) < 0.005;
+    const [favoured, other] = added > 0 ? both : [both[1], both[0]];
+    let joint = alone ? " and " : " ";
+    if (said && !nothing && said !== favoured) joint = said === other ? "; next to the other views, it still " : "; it still ";
+    const without = decisive.has(at) ? ` Without it the prediction is ${outcome(withoutOf.get(at))}.` : "";
+    return `${name}${alone}${joint}${nothing ? "adds next to nothing" : "adds evidence"} for ${favoured} over ${other}.${without}`;
+  };
   const fillSimilar = (k) => {
     const list = find("card-similar");
     list.replaceChildren();
@@ -28,7 +47,7 @@ if (n) {
       const other = columns.similar[3 * k + j];
       if (!known(other)) continue;
       const name = support ? support.ids[other] : ids[other];
-      const words = [outcome(truth[other]), support ? `similarity ${probability(columns.similarity[3 * k + j])}` : ""].filter(Boolean).join(", ");
+      const words = [outcome(truth[other]), columns.similarity ? `similarity ${probability(columns.similarity[3 * k + j])}` : ""].filter(Boolean).join(", ");
       const outer = make("span", undefined, "similar");
       outer.append(numberOf.has(name) ? picker(name) : name, words ? ` (${words})` : "");
       list.append(outer, " ");
@@ -50,7 +69,6 @@ if (n) {
     find("card-differ").lastElementChild.textContent = probability(differ(k));
     find("card-left").textContent = names.length ? runnerUp(k) : "less";
     find("card-right").textContent = names.length ? names[columns.prediction[k]] : "more";
-    find("card-end").textContent = outcome(columns.prediction[k]);
     const contributions = data.views.map((_, view) => (has(k, view) ? columns.contributions[k * m + view] : 0));
     const stops = [columns.baseValue[k]];
     contributions.forEach((own) => stops.push(stops[stops.length - 1] + own));
@@ -59,19 +77,28 @@ if (n) {
     const zero = (-100 * low) / span, end = stops[m];
     const word = names.length ? contribution : outcome;
     place(body[0], names.length ? 0 : stops[0], stops[0], low, span, zero);
-    body[0].cells[3].textContent = word(stops[0]);
+    put(body[0], "adds", word(stops[0]));
     data.views.forEach((_, view) => {
-      const row = body[view + 1], here = has(k, view);
+      const row = body[view + 1], here = has(k, view), at = k * m + view;
       row.className = here ? "" : "missing";
-      row.cells[1].textContent = here ? alone(k, view) : "missing";
-      row.cells[2].textContent = here ? (columns.trust && probability(columns.trust[k * m + view])) || "–" : "";
-      row.cells[3].textContent = here ? contribution(contributions[view]) : "";
+      put(row, "says", here ? alone(k, view) : "missing");
+      put(row, "share", here && columns.trust ? probability(columns.trust[at]) : "");
+      put(row, "evidence", here && columns.evidence && known(columns.evidence[at]) ? signed(columns.evidence[at], 1) : "");
+      put(row, "adds", here ? contribution(contributions[view]) : "");
       place(row, stops[view], stops[view + 1], low, span, zero);
     });
     place(body[m + 1], names.length ? 0 : end, end, low, span, zero);
-    body[m + 1].cells[3].textContent = word(end);
-    const unfamiliar = data.views.map((_, view) => [view, columns.familiarity ? columns.familiarity[k * m + view] : NaN])
-      .filter(([view, seen]) => has(k, view) && seen < data.familiar);
+    put(body[m + 1], "says", outcome(columns.prediction[k]));
+    put(body[m + 1], "adds", word(end));
+    if (find("card-sentences")) find("card-sentences").replaceChildren(...data.views.map((_, view) => make("li", sentence(k, view))));
+    find("card-state").hidden = !columns.status || m < 2;
+    find("card-state").textContent = columns.status ? data.stateTexts[columns.status[k]] : "";
+    find("card-learned").hidden = !learned.has(k);
+    if (names.length) {
+      find("card-first").textContent = names[columns.prediction[k]];
+      find("card-second").textContent = runnerUp(k);
+    }
+    const unfamiliar = data.views.map((_, view) => [view, familiarityOf.get(k * m + view)]).filter(([, seen]) => seen !== undefined);
     find("card-unfamiliar").hidden = !unfamiliar.length;
     find("card-unfamiliar").lastElementChild.textContent = unfamiliar.map(([view, seen]) => `${data.views[view]} ${probability(seen)}`).join(", ");
     fillSimilar(k);
@@ -88,7 +115,7 @@ if (n) {
   const why = (k) => {
     const found = [];
     if (isWrong(k)) found.push(columns.probabilities ? `wrong at ${probability(predictedProbability(k))}` : "wrong");
-    if (!names.length && known(columns.truth[k])) found.push(`off by ${fixed(offBy(k), data.valuePlaces)}`);
+    if (!names.length && isJudged(k)) found.push(`off by ${fixed(offBy(k), data.valuePlaces)}`);
     if (differ(k) > 0) found.push(`views differ ${probability(differ(k))}`);
     return found.join(", ");
   };

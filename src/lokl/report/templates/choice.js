@@ -9,10 +9,14 @@ const tellAll = () => watchers.forEach((watch) => watch());
 const tests = {
   truth: (k, value) => (value === "-1" ? !known(columns.truth[k]) : columns.truth[k] === Number(value)),
   predicted: (k, value) => columns.prediction[k] === Number(value),
+  all: () => true,
+  state: (k, value) => columns.state[k] === Number(value),
+  status: (k, value) => columns.status !== null && data.states[columns.status[k]] === value,
+  decisive: (k, value) => decisive.has(k * m + Number(value)),
   lead: (k, value) => columns.lead[k] === Number(value),
-  answer: (k, value) => (value === "unknown" ? !known(columns.truth[k]) : isWrong(k) === (value === "wrong")),
+  answer: (k, value) => (value === "unknown" ? !known(columns.truth[k]) : isJudged(k) && isWrong(k) === (value === "wrong")),
   views: (k, value) => differ(k) >= data.disagree === (value === "disagree"),
-  from: (k, value) => known(columns.truth[k]) && predictedProbability(k) >= Number(value) - 1e-9,
+  from: (k, value) => isJudged(k) && predictedProbability(k) >= Number(value) - 1e-9,
   to: (k, value) => predictedProbability(k) < Number(value) - 1e-9 || Number(value) === 1,
   lacks: (k, value) => {
     const views = data.views.map((_, view) => view).filter((view) => !has(k, view));
@@ -29,9 +33,9 @@ const choose = (numbers, words, query = "") => {
   asked = query;
   bar.hidden = chosen === null;
   if (chosen !== null) {
-    const right = numbers.filter((k) => known(columns.truth[k]));
-    const share = names.length && right.length
-      ? `, ${Math.round((100 * right.filter((k) => !isWrong(k)).length) / right.length)} % right` : "";
+    const counted = numbers.filter(isJudged);
+    const share = names.length && counted.length
+      ? `, ${Math.round((100 * counted.filter((k) => !isWrong(k)).length) / counted.length)} % right` : "";
     find("choice-words").textContent = `${numbers.length} of ${n} samples selected: ${words}${share}`;
   }
   for (const button of document.querySelectorAll("button[data-select]")) {

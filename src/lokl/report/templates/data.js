@@ -47,13 +47,19 @@ const short = (words, most) => {
 const known = (value) => !Number.isNaN(value);
 const outcome = (value) => (!known(value) ? "" : names.length ? names[value] : fixed(value, data.valuePlaces));
 const probability = (value) => (known(value) ? fixed(value, 2) : "");
-const contribution = (value) => {
-  const shown = fixed(value, data.contributionPlaces);
+const signed = (value, places) => {
+  const shown = fixed(value, places);
   return value > 0 && Number(shown) ? "+" + shown : shown;
 };
+const contribution = (value) => signed(value, data.contributionPlaces);
 
-const isWrong = (k) => names.length > 0 && known(columns.truth[k]) && columns.truth[k] !== columns.prediction[k];
+// Predictions of samples that the model has learned from do not count.
+const learned = new Set(columns.learned), decisive = new Set(columns.decisive);
+const byPosition = (positions, values) => new Map([...(values ? positions : [])].map((at, k) => [at, values[k]]));
+const withoutOf = byPosition(columns.decisive, columns.without), familiarityOf = byPosition(columns.unfamiliar, columns.familiarity);
+const isJudged = (k) => known(columns.truth[k]) && !learned.has(k);
+const isWrong = (k) => names.length > 0 && isJudged(k) && columns.truth[k] !== columns.prediction[k];
 const differ = (k) => (columns.disagreement ? columns.disagreement[k] : NaN);
 const predictedProbability = (k) => (columns.probabilities ? columns.probabilities[k * names.length + columns.prediction[k]] : NaN);
-const offBy = (k) => Math.abs(columns.truth[k] - columns.prediction[k]);
+const offBy = (k) => (isJudged(k) ? Math.abs(columns.truth[k] - columns.prediction[k]) : NaN);
 const colourOf = (view) => `v${view % data.colours}` + (Math.floor(view / data.colours) % 2 ? " hollow" : "");

@@ -5,9 +5,10 @@ if (n && find("trust-map")) {
   const drawn = [...columns.rows];
   let rows = drawn;
   const shade = (k, view) => {
-    if (!has(k, view)) return "absent";
+    if (!has(k, view)) return ["absent", 1];
     const trust = columns.trust[k * m + view];
-    return known(trust) ? `v${view % data.colours} t${Math.min(Math.floor(trust * data.levels), data.levels - 1)}` : "unknown";
+    if (!known(trust)) return ["unknown", 1];
+    return [`v${view % data.colours}`, (Math.min(Math.floor(trust * data.levels), data.levels - 1) + 0.5) / data.levels];
   };
   const spread = (list) => {
     if (list.length <= data.mostRows) return list;
@@ -45,7 +46,10 @@ if (n && find("trust-map")) {
     const hatch = map.querySelector("pattern");
     hatch.setAttribute("height", high);
     hatch.firstElementChild.setAttribute("d", `M0,${high}L5,0`);
-    cells.replaceChildren(...Object.entries(paths).map(([kind, d]) => draw("path", { class: kind, d })));
+    cells.replaceChildren(...Object.entries(paths).map(([kind, d]) => {
+      const [css, opacity] = kind.split(",");
+      return draw("path", { class: css, "fill-opacity": opacity, d });
+    }));
     if (names.length && columns.truth.some(known)) groups();
     const all = [...chosen].length;
     find("trust-words").textContent = rows.length < all ? `${rows.length} of the ${all} selected samples are drawn.` : `Only the ${all} selected samples are drawn.`;
@@ -98,7 +102,7 @@ if (n) {
   const colours = {
     lead: (k) => colourOf(columns.lead[k]),
     class: (k) => (!known(values[k]) ? "fine" : names.length ? "c" + values[k] : step((values[k] - low) / (high - low || 1))),
-    error: (k) => (!known(columns.truth[k]) ? "fine" : names.length ? (isWrong(k) ? "bad" : "fine") : step(offBy(k) / largest)),
+    error: (k) => (!isJudged(k) ? "fine" : names.length ? (isWrong(k) ? "bad" : "fine") : step(offBy(k) / largest)),
   };
   const entry = (css, words, query, title) => {
     const outer = make("span", undefined, "entry"), swatch = make("span", undefined, "swatch " + css);

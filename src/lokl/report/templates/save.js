@@ -18,7 +18,7 @@ const tableRows = (id) => [...find(id).rows].map((row) => [...row.cells].flatMap
 }));
 const exact = (value) => (known(value) ? Number(value.toPrecision(6)) : "");
 const predictions = (numbers) => [
-  ["id", "truth", "prediction", ...(columns.probabilities ? names.map((name) => `probability ${name}`) : []), "disagreement",
+  ["id", "truth", "prediction", ...(columns.probabilities ? names.map((name) => `probability ${name}`) : []), "disagreement", "status",
     ...data.views.flatMap((view) => [`${data.weightName} ${view}`, `contribution ${view}`, `alone ${view}`])],
   ...numbers.map((k) => [
     ids[k],
@@ -26,6 +26,7 @@ const predictions = (numbers) => [
     names.length ? outcome(columns.prediction[k]) : exact(columns.prediction[k]),
     ...(columns.probabilities ? names.map((_, c) => exact(columns.probabilities[k * names.length + c])) : []),
     exact(differ(k)),
+    columns.status ? data.states[columns.status[k]] : "",
     ...data.views.flatMap((_, view) => {
       const at = k * m + view;
       if (!has(k, view)) return ["", "", ""];
