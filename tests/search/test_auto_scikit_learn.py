@@ -5,8 +5,17 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GroupKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+)
+from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lokl import AutoMKLClassifier, AutoMKLRegressor
@@ -36,6 +45,34 @@ def test_same_seed_same_model_also_after_clone_and_pickle():
             table.drop(columns="seconds") for table in (other.leaderboard_, model.leaderboard_)
         ]
         assert shown[0].equals(shown[1])
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        CalibratedClassifierCV(AutoMKLClassifier(), cv=2),
+        TunedThresholdClassifierCV(AutoMKLClassifier(), cv=2),
+        TunedThresholdClassifierCV(AutoMKLClassifier(), cv=2, response_method="predict_proba"),
+        FixedThresholdClassifier(AutoMKLClassifier(), threshold=0.3),
+        OutputCodeClassifier(AutoMKLClassifier(), random_state=0),
+        OneVsRestClassifier(AutoMKLClassifier()),
+    ],
+)
+def test_meta_estimators_take_it_before_it_is_fitted(meta):
+    rows, labels = (X[:100], y[:100]) if "Threshold" in type(meta).__name__ else (X, y)
+    assert meta.fit(rows[::2], labels[::2]).score(rows[1::2], labels[1::2]) > 0.9
+
+
+def test_probabilities_and_decisions_are_promised_before_the_fit_and_checked_after():
+    auto = AutoMKLClassifier(methods=[RandomForestClassifier(5, random_state=0)], cv=2)
+    for name in ("predict_proba", "decision_function"):
+        assert hasattr(auto, name)
+        with pytest.raises(NotFittedError):
+            getattr(auto, name)(X)
+    auto.fit(X, y)
+    assert hasattr(auto, "predict_proba")
+    assert not hasattr(auto, "decision_function")
+    assert not hasattr(AutoMKLRegressor(), "decision_function")
 
 
 def test_it_can_be_cross_validated_itself():

@@ -65,9 +65,12 @@ _TOLERANCE = 1e-3
 _SPARE = 0.05
 
 
-def _if_best_model_has(name: str) -> Any:
-    """Return the condition of methods that only some models have."""
-    return lambda auto: auto._best_model_has(name)
+def _if_best_model_has(name: str, *, before_fit: bool = False) -> Any:
+    """Return the condition of methods that only some models have.
+
+    `before_fit` is the answer before the model is known.
+    """
+    return lambda auto: auto._best_model_has(name, before_fit)
 
 
 def _check_views(name: str, value: Any) -> None:
@@ -399,8 +402,10 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         """
         return np.asarray(self._call_model("predict", X))
 
-    def _best_model_has(self, name: str) -> bool:
-        return "best_estimator_" in vars(self) and hasattr(self.best_estimator_[-1], name)
+    def _best_model_has(self, name: str, before_fit: bool = False) -> bool:
+        if "best_estimator_" not in vars(self):
+            return before_fit
+        return hasattr(self.best_estimator_[-1], name)
 
     def _explains(self, question: str) -> bool:
         return self._best_model_has(question)
@@ -502,7 +507,8 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         return {"class_weight": self.class_weight}
 
-    @available_if(_if_best_model_has("decision_function"))
+    # Meta-estimators of scikit-learn look for it before they fit.
+    @available_if(_if_best_model_has("decision_function", before_fit=True))
     def decision_function(self, X: Any) -> Array:
         """Return the decision values of the best model.
 
@@ -532,7 +538,7 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
 
     def _has_probabilities(self) -> bool:
         is_calibrated = getattr(self, "calibration_", None) is not None
-        return is_calibrated or self._best_model_has("predict_proba")
+        return is_calibrated or self._best_model_has("predict_proba", before_fit=True)
 
 
 @settings
