@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lokl import AutoMKLClassifier, AutoMKLRegressor
+from lokl import AutoMKLClassifier, AutoMKLRegressor, LpMKLClassifier, UniformMKLClassifier
 
 X, y = load_iris(return_X_y=True)
 
@@ -26,7 +26,11 @@ X, y = load_iris(return_X_y=True)
 @pytest.mark.slow
 @parametrize_with_checks(
     [
-        AutoMKLClassifier(cv=2, methods=["UniformMKL", "LpMKL"]),
+        AutoMKLClassifier(),
+        # Weighted samples are equivalent to repeated ones up to the tolerance of the SVMs.
+        AutoMKLClassifier(
+            cv=2, methods=[UniformMKLClassifier(tol=1e-8), LpMKLClassifier(tol=1e-8)]
+        ),
         AutoMKLRegressor(cv=2, methods=["UniformMKL"]),
     ]
 )

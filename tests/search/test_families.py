@@ -1,7 +1,5 @@
 """Families of kernels: held-out decisions, equally good families, parts of many samples."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,19 +18,19 @@ from lokl.search.families import (
     COSTS,
     Block,
     FamilyData,
-    FamilyScore,
     FamilySearch,
     KernelFamily,
     TargetCoding,
     best_expert,
     class_shares,
-    common_cost,
     content_order,
     equally_good,
     families_of,
     given_families,
     of_one_loss,
 )
+from lokl.search.results import Candidate, errors_behind
+from lokl.search.tasks import FoldResult
 
 BLOCK = Block(None, None, "auto")
 
@@ -43,10 +41,11 @@ def family_data(X, y, weight=None, folds=None, classes=True):
     return FamilyData({BLOCK: X}, coding, weight, folds)
 
 
-def score_of(loss, weight, form="rbf", path=(0.0,)):
-    total = float(weight @ loss / weight.sum())
-    family = KernelFamily(BLOCK, form, (0.0,), None)
-    return FamilyScore(family, None, 0.0, 1.0, None, loss, total, 0.0, np.array(path))
+def score_of(loss, form="rbf", svm_loss="squared"):
+    """A candidate with a loss of each sample."""
+    params = {"family": KernelFamily(BLOCK, form, (0.0,), None), "loss": svm_loss}
+    result = FoldResult(0, 0, -float(np.mean(loss)), None, 0.0, 0.0, row_scores=-np.array(loss))
+    return Candidate(0, params, [result])
 
 
 def samples(n=40, n_classes=3, seed=0):
@@ -85,13 +84,12 @@ def test_losses_are_brier_scores_and_squared_errors():
 
 @given(seed=st.integers(0, 2**16), n_errors=st.floats(0.0, 4.0))
 def test_equally_good_families_contain_the_best_and_grow_with_the_margin(seed, n_errors):
-    rng = np.random.RandomState(seed)
-    weight = rng.uniform(0.1, 2.0, 30)
+    rng, weight = np.random.RandomState(seed), np.ones(30)
     losses = rng.uniform(size=(6, 30)) + 0.2 * np.arange(6)[:, np.newaxis]
-    scores = [score_of(loss, weight) for loss in losses]
+    scores = [score_of(loss) for loss in losses]
     near = equally_good(scores, weight, n_errors)
-    assert near[0] is min(scores, key=lambda score: score.loss)
-    assert [score.loss for score in near] == sorted(score.loss for score in near)
+    assert near[0] is max(scores, key=Candidate.mean)
+    assert [-score.mean() for score in near] == sorted(-score.mean() for score in near)
     assert set(map(id, near)) <= set(map(id, equally_good(scores, weight, n_errors + 1.0)))
     assert len(equally_good(scores, weight, 1e6)) == len(scores)
 
@@ -99,30 +97,30 @@ def test_equally_good_families_contain_the_best_and_grow_with_the_margin(seed, n
 def test_an_expert_is_laplacian_unless_another_kernel_is_clearly_better():
     rng, weight = np.random.RandomState(0), np.ones(50)
     losses = rng.uniform(size=50)
-    best = score_of(losses, weight)
-    near = score_of(losses + rng.normal(0.01, 0.1, 50), weight, "laplacian")
-    far = score_of(losses + 0.2, weight, "laplacian")
+    best = score_of(losses)
+    near = score_of(losses + rng.normal(0.01, 0.1, 50), "laplacian")
+    far = score_of(losses + 0.2, "laplacian")
     assert best_expert([best, near], weight, 4.0) is near
     assert best_expert([best, far], weight, 4.0) is best
-    assert best_expert([best, near], weight, 0.0) is min([best, near], key=lambda s: s.loss)
+    assert best_expert([best, near], weight, 0.0) is max([best, near], key=Candidate.mean)
 
 
 def test_the_common_cost_has_the_least_mean_loss():
-    paths = np.random.RandomState(0).uniform(size=(3, len(COSTS)))
-    scores = [score_of(np.ones(2), np.ones(2), path=path) for path in paths]
-    assert common_cost(scores) == COSTS[paths.sum(axis=0).argmin()]
+    scores = np.random.RandomState(0).uniform(size=(3, len(COSTS)))
+    members = [score_of(np.ones(2)) for _ in scores]
+    families = [member.params["family"] for member in members]
+    search = FamilySearch(None, families, Deadline(None))
+    search.scores_by_cost.update(zip(families, scores, strict=True))
+    assert search.common_cost(members) == COSTS[scores.sum(axis=0).argmax()]
 
 
 def test_a_repeated_sample_counts_like_a_weight_of_two():
     losses = np.random.RandomState(0).uniform(size=(2, 10))
     weight = np.array([2.0, *np.ones(9)])
     twice = np.repeat(np.arange(10), weight.astype(int))
-
-    def near(losses, weight):
-        scores = [score_of(loss, weight) for loss in losses]
-        return [len(equally_good(scores, weight, k)) for k in np.linspace(0, 4, 30)]
-
-    assert near(losses, weight) == near(losses[:, twice], np.ones(11))
+    weighted = errors_behind(*losses, weight)
+    assert weighted == pytest.approx(errors_behind(*losses[:, twice]))
+    assert weighted == pytest.approx(errors_behind(*losses[:, twice], np.ones(11)))
 
 
 @given(seed=st.integers(0, 2**16))
@@ -172,12 +170,9 @@ def test_noisy_classes_keep_the_squared_loss():
 def test_the_squared_hinge_must_be_better_than_all_squared_losses():
     rng, weight = np.random.RandomState(0), np.ones(50)
     losses = rng.uniform(size=50)
-    squared = [score_of(losses, weight), score_of(losses + 0.1, weight)]
-
-    def hinge(gain):
-        return replace(score_of(losses - gain, weight), svm_loss="squared_hinge")
-
-    slightly, much = hinge(rng.normal(0.01, 0.1, 50)), hinge(0.2)
+    squared = [score_of(losses), score_of(losses + 0.1)]
+    slightly = score_of(losses - rng.normal(0.01, 0.1, 50), svm_loss="squared_hinge")
+    much = score_of(losses - 0.2, svm_loss="squared_hinge")
     assert of_one_loss([*squared, slightly], weight) == squared
     assert of_one_loss([*squared, slightly, much], weight) == [slightly, much]
 
@@ -187,19 +182,20 @@ def test_many_samples_are_compared_on_all_near_the_best_of_some(monkeypatch):
     X, y = load_wine(return_X_y=True)
     data = family_data(ColumnScaler(unit=False).fit_transform(X), y)
     _, scores = FamilySearch(data, families_of(BLOCK, 13, False), Deadline(None)).run()
-    assert all(len(score.losses) == len(y) for score in scores)
-    assert min(score.loss for score in scores) < 0.1
+    assert all(len(score.held_out.row_scores) == len(y) for score in scores)
+    assert max(score.mean() for score in scores) > -0.1
 
 
 def test_samples_without_the_view_get_the_mean_target():
     X, y = samples(30)
     X[:10] = np.nan
     data = family_data(X, y)
-    (family,) = given_families(BLOCK, {"k": RBF(0.3)})
-    score = data.evaluate(family, [(0.0, RBF(0.3))], COSTS)
+    given = given_families(BLOCK, {"k": RBF(0.3)})
+    _, (score, *_) = FamilySearch(data, given, Deadline(None)).run()
     mean = data.coding.targets.mean(axis=0)
-    np.testing.assert_allclose(score.decision[:10], np.repeat(mean[np.newaxis], 10, axis=0))
-    assert np.isfinite(score.loss)
+    expected = np.repeat(mean[np.newaxis], 10, axis=0)
+    np.testing.assert_allclose(score.held_out.decision[:10], expected)
+    assert np.isfinite(score.mean())
 
 
 def test_a_kernel_without_finite_values_has_no_score():

@@ -55,7 +55,7 @@ def race(correct, n_paths, limit=None):
     costs = len(correct) // n_paths
     candidates = [{"C": i % costs, "width": i // costs} for i in range(len(correct))]
     splits = [(fold, None) for fold in range(correct.shape[1])]
-    task = SearchTask(None, candidates, None, None, {}, {}, splits, None, 0.0, False, 1)
+    task = SearchTask(None, candidates, None, None, splits, n_jobs=1)
     race = Evaluation(task, Deadline(limit), adaptive=True)
     backend = Table(correct)
     paths = np.arange(len(correct)).reshape(n_paths, costs)

@@ -46,7 +46,17 @@ def task(model, grid, X, y, splits, weight=None):
     fit_params = {} if weight is None else {"sample_weight": weight}
     scorers = search._get_scorers()[0]
     candidates = list(ParameterGrid(grid))
-    return SearchTask(model, candidates, X, y, fit_params, {}, splits, scorers, np.nan, True, 1)
+    return SearchTask(
+        model,
+        candidates,
+        X,
+        y,
+        splits,
+        fit_params,
+        scorers=scorers,
+        return_train_score=True,
+        n_jobs=1,
+    )
 
 
 def check(model, grid, X, y, weight=None, close=CLOSE):

@@ -213,9 +213,7 @@ def test_parts_have_all_classes_in_their_shares(seed, n_classes):
     rng = np.random.RandomState(seed)
     labels = rng.randint(n_classes, size=300)
     labels[:n_classes] = np.arange(n_classes)
-    task = SearchTask(
-        None, [], labels, labels, {}, {}, [(rng.permutation(300), labels)], None, 0, False, 1
-    )
+    task = SearchTask(None, [], labels, labels, [(rng.permutation(300), labels)])
     for n in (33, 100):
         part = subsample(task, n, 300, True).splits[0][0]
         counts = np.bincount(labels[part], minlength=n_classes)

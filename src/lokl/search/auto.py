@@ -16,7 +16,6 @@ from sklearn.utils import (
     check_random_state,
     column_or_1d,
 )
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -239,7 +238,8 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
             if is_named:
                 choice = self._best_method(data, unit_cost, deadline)
             else:
-                choice = self._expert_search(data, unit_cost, deadline).run()
+                settings = {"random_state": 0, **self._method_settings(unit_cost)}
+                choice = ExpertSearch(self, data, settings, deadline).run()
             attributes = {
                 **target_attributes,
                 **self._model_attributes(reader, choice.model, rows[choice.rows]),
@@ -272,25 +272,6 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         rng = None if is_deterministic else check_random_state(self.random_state)
         is_classifier = self._kind == "Classifier"
         return make_folds(self.cv, y, classification=is_classifier, groups=groups, rng=rng)
-
-    def _expert_search(self, data: AutoData, unit_cost: float, deadline: Deadline) -> ExpertSearch:
-        """Return the comparison of families of kernels."""
-        is_classifier = self._kind == "Classifier"
-        factors = np.ones(data.n_samples)
-        if is_classifier:
-            factors = compute_sample_weight(self.class_weight, data.y)
-        return ExpertSearch(
-            data,
-            np.unique(data.y) if is_classifier else None,
-            factors,
-            None if self.kernels is None else named_kernels(self.kernels),
-            every_view=self.views_policy == "all",
-            rule=self.rule,
-            settings={"random_state": 0, **self._method_settings(unit_cost)},
-            deadline=deadline,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-        )
 
     def _best_method(self, data: AutoData, unit_cost: float, deadline: Deadline) -> Choice:
         """Compare named methods by cross-validation, on a part of many samples."""
@@ -475,7 +456,7 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     class_weight: Any = setting(
         None,
         Rule('dict, "balanced" or None', _check_class_weight),
-        "Factors of the cost by class, for methods that are given by name.",
+        "Factors of the cost by class. Estimators in `methods` with a class weight keep it.",
     )
 
     _kind: ClassVar[str] = "Classifier"

@@ -20,7 +20,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -99,8 +99,8 @@ class Evaluation:
         Metric by which candidates are compared, if there are several; default the first.
     adaptive : bool
         Whether candidates that are unlikely to be the best are skipped; see the module.
-    require_one : bool
-        Whether one candidate is evaluated even after the deadline.
+    required : collection of int or None
+        Candidates that are evaluated even after the deadline; None for the first one.
     callback : callable or None
         Called with the progress after each candidate.
     verbose : int
@@ -122,7 +122,7 @@ class Evaluation:
     deadline: Deadline
     metric: str | None = None
     adaptive: bool = False
-    require_one: bool = True
+    required: Collection[int] | None = None
     callback: Callable[[Progress], Any] | None = None
     verbose: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -169,15 +169,17 @@ class Evaluation:
         scored = [c for c in self.complete if not math.isnan(self.mean(c))]
         return sorted(scored, key=lambda c: (-self.mean(c), c))[:count]
 
-    @property
-    def _is_over(self) -> bool:
-        return self.deadline.passed and (bool(self.results) or not self.require_one)
+    def _is_over(self, candidate: int | None = None) -> bool:
+        """Whether no other candidate is evaluated, or not the given one."""
+        if self.required is None:
+            return self.deadline.passed and bool(self.results)
+        return candidate not in self.required and self.deadline.passed
 
     def _race(self, paths: Sequence[CandidateGroup]) -> None:
         """Evaluate candidates on more and more folds, and skip those far behind the best."""
         for folds in rounds_of_folds(self.n_folds):
             self._run_folds(paths, folds)
-            if self._is_over:
+            if self._is_over():
                 return
             if folds.stop < self.n_folds:
                 candidates = (c for path in paths for c in path.candidates)
@@ -211,7 +213,7 @@ class Evaluation:
         """
         with closing(group.run(threads)) as results:
             for index, candidate in enumerate(group.candidates):
-                if self._is_over:
+                if self._is_over(candidate):
                     return
                 if candidate in self.skipped:
                     break
@@ -387,7 +389,14 @@ def evaluate_candidates(
     for iteration, count in enumerate(rows_by_round(n_rows) if halving else [n_rows]):
         part = subsample(task, count, n_rows, is_classifier(task.estimator))
         evaluation = Evaluation(
-            part, deadline, metric, adaptive, iteration == 0, callback, verbose, started
+            part,
+            deadline,
+            metric,
+            adaptive,
+            None if iteration == 0 else (),
+            callback,
+            verbose,
+            started,
         )
         evaluation.run(group_by_backend(part, backends, candidates))
         complete, skipped = evaluation.complete, evaluation.skipped

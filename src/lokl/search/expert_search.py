@@ -1,19 +1,20 @@
 """The automatic model: families of kernels are compared, and the best ones are fitted together."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils.class_weight import compute_sample_weight
 
 from lokl import methods
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
 from lokl._warnings import warn_once
 from lokl.base.targets import target_spread
-from lokl.kernels import Kernel
+from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import sample_weight_params, spread_rows
@@ -22,21 +23,20 @@ from lokl.search.families import (
     SAME,
     Block,
     FamilyData,
-    FamilyScore,
     FamilySearch,
     KernelFamily,
     TargetCoding,
     best_expert,
-    common_cost,
     content_order,
+    description,
     equally_good,
     expert_families,
     families_of,
     given_families,
+    kernel_name,
     of_one_loss,
-    solving_seconds,
 )
-from lokl.search.results import LeaderboardRow
+from lokl.search.results import Candidate, LeaderboardRow
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold, restrict_folds
 
@@ -45,8 +45,9 @@ from lokl.solvers.machines import Fold, restrict_folds
 REGION_ROWS = 30_000
 # Samples, folds and costs by which the cost of the final SVMs is chosen.
 _COST_ROWS, _COST_FOLDS, _COSTS = 5_000, 3, tuple(2.0**power for power in range(-3, 10, 3))
-# Share of the time for the comparison of families, and solutions of a vote for each view.
-_SEARCH_SHARE, _FITS_OF_A_VOTE = 0.6, 3
+# Shares of the time for the comparison of families and for the cost of the final SVMs, and
+# solutions of a vote for each view.
+_SEARCH_SHARE, _COST_SHARE, _FITS_OF_A_VOTE = 0.6, 0.3, 3
 # Kernels of the final SVMs at most.
 _MOST_KERNELS = 3
 # Expected time of regions for each sample.
@@ -120,76 +121,83 @@ class ExpertSearch:
 
     Attributes
     ----------
+    auto : AutoMKL
+        Its settings.
     data : AutoData
-    classes : array or None
-        Sorted labels; None for regression.
-    class_factors : array of shape (n_samples,)
-        Factors of the weights by class.
-    kernels : dict of str to Kernel, or None
-        Kernels of the user.
-    is_stored : bool
-        Whether they are stored matrices.
-    every_view : bool
-        Whether every view has one kernel of its own.
-    rule : str
-        "best" for a single kernel, otherwise all that are equally good.
     settings : dict
         Settings of the fitted estimators.
     deadline : Deadline
-    time_limit : float or None
-    n_jobs : int or None
     """
 
+    auto: Any
     data: AutoData
-    classes: Array | None
-    class_factors: Array
-    kernels: Mapping[str, Kernel] | None
-    every_view: bool
-    rule: str
     settings: Mapping[str, Any]
     deadline: Deadline
-    time_limit: float | None
-    n_jobs: int | None
+
+    def __post_init__(self) -> None:
+        data, auto = self.data, self.auto
+        self.classes = np.unique(data.y) if is_classifier(auto) else None
+        self.coding = TargetCoding.of(data.y, self.classes)
+        # Subsets are chosen by the contents of samples, so their order does not matter.
+        self.order = content_order(data.X)
+        # Kernels of the user.
+        self.kernels = None if auto.kernels is None else named_kernels(auto.kernels)
+        self.every_view = auto.views_policy == "all"
 
     def run(self) -> Choice:
         """Return the chosen model, fitted to all samples that the deadline allows."""
-        data = self.data
-        # Subsets are chosen by the contents of samples, so their order does not matter.
-        order = content_order(data.X)
-        coding = TargetCoding.of(data.y, self.classes)
+        order = self.order
         if len(order) > EXACT_ROWS:
-            order = spread_rows(order, coding.codes, EXACT_ROWS // 2)
-        blocks = list(self._blocks())
+            order = spread_rows(order, self.coding.codes, EXACT_ROWS // 2)
+        data = self._family_data(order)
+        search = FamilySearch(
+            data,
+            [*self._families(data.blocks)],
+            Deadline(self.deadline.share(_SEARCH_SHARE)),
+            self.auto.n_jobs,
+            self._is_vote,
+        )
+        data, found = search.run()
+        if not found:
+            raise ValueError("no kernel has finite values on these samples; scale the columns")
+        is_best = self.auto.rule == "best"
+        if self._is_vote:
+            n_errors = SAME if self._votes_on_classes and not is_best else 0.0
+            groups = search.by_view(found)
+            chosen = [best_expert(group, data.weight, n_errors) for group in groups]
+        else:
+            chosen = equally_good(of_one_loss(found, data.weight), data.weight, SAME)
+            chosen = chosen[:1] if is_best else chosen
+        if len(self.order) > EXACT_ROWS:
+            model, rows, method = self._fit_many(chosen)
+        else:
+            model, rows, method = self._fit_exactly(chosen, search, data)
+        table = [
+            _row("one kernel", [candidate], search.seconds_of([candidate]), data)
+            for candidate in found
+        ]
+        final = _row(method, chosen, search.seconds_of(chosen), data)
+        calibration, codes = None, data.coding.codes
+        if codes is not None and self.classes is not None and not _has_probabilities(model):
+            decision = mean_decision(chosen)
+            calibration = Calibration.learn(decision, codes, len(self.classes), data.weight)
+        table = sorted([*table, final], key=lambda row: -row.score)
+        return Choice(model, rows, method, final.score, calibration, table)
+
+    def _family_data(self, rows: Array) -> FamilyData:
+        """Return some samples, on all scalings that are compared."""
+        data, blocks = self.data, list(self._blocks())
         scaler = self._scaler(blocks).fit(data.X, sample_weight=data.weight)
-        X = scaler.transform(data.X[order])
-        samples = {
-            block: X[:, part] for block, part in zip(blocks, scaler.view_slices(), strict=True)
-        }
+        X = scaler.transform(data.X[rows])
+        parts = zip(blocks, scaler.view_slices(), strict=True)
+        samples = {block: X[:, part] for block, part in parts}
         if self.kernels is not None:
             # Their columns are those of all views side by side.
             samples = {blocks[0]: X}
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
-        family_data = FamilyData(
-            samples,
-            coding.take(order),
-            (weight * self.class_factors)[order],
-            data.take(order).folds,
-        )
-        families = [*self._families(samples)]
-        left = self.deadline.remaining()
-        deadline = Deadline(None if math.isinf(left) else _SEARCH_SHARE * left)
-        search = FamilySearch(family_data, families, deadline, self.n_jobs, self._is_vote)
-        family_data, scores = search.run()
-        if not scores:
-            raise ValueError("no kernel has finite values on these samples; scale the columns")
-        groups = search.by_view(scores)
-        if self._is_vote:
-            n_errors = SAME if self._votes_on_classes and self.rule != "best" else 0.0
-            chosen = [best_expert(group, family_data.weight, n_errors) for group in groups]
-        else:
-            chosen = equally_good(of_one_loss(scores, family_data.weight), family_data.weight, SAME)
-            chosen = chosen[:1] if self.rule == "best" else chosen
-        return self._fit(family_data, scores, chosen)
+        if self.classes is not None:
+            weight = weight * compute_sample_weight(self.auto.class_weight, data.y)
+        return FamilyData(samples, self.coding.take(rows), weight[rows], data.take(rows).folds)
 
     @property
     def _is_vote(self) -> bool:
@@ -247,42 +255,18 @@ class ExpertSearch:
         for index in range(max(map(len, families))):
             yield from (own[index] for own in families if index < len(own))
 
-    def _fit(
-        self, data: FamilyData, scores: Sequence[FamilyScore], chosen: Sequence[FamilyScore]
-    ) -> Choice:
-        """Fit the final model.
-
-        Parameters
-        ----------
-        data : FamilyData
-            Samples of the scores.
-        scores, chosen : sequences of FamilyScore
-            All families, and those of the final model.
-        """
-        decision = np.mean([score.decision for score in chosen], axis=0)
-        if self.data.n_samples > EXACT_ROWS:
-            model, rows, method = self._fit_many(chosen)
-        else:
-            seconds = solving_seconds(scores, data.n_samples, self.data.n_samples)
-            model, rows, method = self._fit_exactly(chosen, seconds)
-        table = [_row("one kernel", [score], data) for score in scores]
-        final = _row(method, chosen, data)
-        table.append(final)
-        calibration, codes = None, data.coding.codes
-        if codes is not None and self.classes is not None and not _has_probabilities(model):
-            calibration = Calibration.learn(decision, codes, len(self.classes), data.weight)
-        table.sort(key=lambda row: -row.score)
-        return Choice(model, rows, method, final.score, calibration, table)
-
-    def _model(self, chosen: Sequence[FamilyScore], estimator: Any) -> Pipeline:
+    def _model(self, chosen: Sequence[Candidate], estimator: Any) -> Pipeline:
         """Return an unfitted pipeline whose kernels are those of the chosen families."""
-        used = list(dict.fromkeys(score.family.block for score in chosen))
+        params = [candidate.params for candidate in chosen]
+        used = list(dict.fromkeys(own["family"].block for own in params))
         if self.kernels is not None:
             used = list(self._blocks())
-            kernels = {score.name: score.kernel for score in chosen}
+            kernels = {kernel_name(own): own["kernel"] for own in params}
         else:
             slices = dict(zip(used, self._scaler(used).fit(self.data.X).view_slices(), strict=True))
-            kernels = {score.name: score.kernel.on(slices[score.family.block]) for score in chosen}
+            kernels = {
+                kernel_name(own): own["kernel"].on(slices[own["family"].block]) for own in params
+            }
         model = estimator.set_params(kernels=kernels)
         return Pipeline([("scale", self._scaler(used)), ("model", model)])
 
@@ -293,22 +277,22 @@ class ExpertSearch:
         return estimator.set_params(**{k: v for k, v in self.settings.items() if k in known})
 
     def _fit_exactly(
-        self, chosen: Sequence[FamilyScore], seconds: float
+        self, chosen: Sequence[Candidate], search: FamilySearch, data: FamilyData
     ) -> tuple[Pipeline, Array, str]:
-        """Fit SVMs with the squared loss; one takes about so many seconds."""
-        is_vote = self._is_vote
-        method = "trusted vote" if is_vote else "expert average"
-        if is_vote:
+        """Fit SVMs with the loss of the comparison."""
+        seconds = len(chosen) * search.solution_seconds(data, self.data.n_samples)
+        method = "expert average"
+        if self._is_vote:
             # One cost for all: kernels of views have the same mean diagonal.
-            estimator = self._estimator("TrustedVote", loss="squared", C=common_cost(chosen))
+            cost, method = search.common_cost(chosen), "trusted vote"
+            estimator = self._estimator("TrustedVote", loss="squared", C=cost)
+            seconds *= _FITS_OF_A_VOTE
         else:
-            factors = [score.cost for score in chosen]
-            loss = chosen[0].svm_loss
+            factors = [candidate.params["C"] for candidate in chosen]
+            loss = chosen[0].params["loss"]
             estimator = self._estimator("ExpertAverage", loss=loss, cost_factors=factors)
-        n_solved = len(chosen) * (_FITS_OF_A_VOTE if is_vote else 1)
-        rows = self._affordable_rows(n_solved * seconds)
-        model = self._model(chosen, estimator)
-        return self._fit_pipeline(model, rows), rows, method
+        rows = self._affordable_rows(seconds)
+        return self._fit_pipeline(self._model(chosen, estimator), rows), rows, method
 
     def _affordable_rows(self, seconds: float) -> Array:
         """Return the rows that can be fitted in the time that is left, with a warning if not all.
@@ -318,19 +302,17 @@ class ExpertSearch:
         seconds : float
             Expected time of a fit to all samples.
         """
-        n_samples = self.data.n_samples
-        if self.time_limit is None:
+        n_samples, time_limit = self.data.n_samples, self.auto.time_limit
+        if time_limit is None:
             return np.arange(n_samples)
-        left = max(self.deadline.remaining(), 0.05 * self.time_limit)
+        left = max(self.deadline.remaining(), 0.05 * time_limit)
         count = max(int(n_samples * (left / max(seconds, 1e-9)) ** (1 / 3)), min(n_samples, 500))
         if count >= n_samples:
             return np.arange(n_samples)
-        order = content_order(self.data.X)
-        coding = TargetCoding.of(self.data.y, self.classes)
-        rows = np.sort(spread_rows(order, coding.codes, count))
+        rows = np.sort(spread_rows(self.order, self.coding.codes, count))
         warn_once(
             "fewer samples than given",
-            f"time_limit={self.time_limit:g} seconds are too few for a fit on all {n_samples} "
+            f"time_limit={time_limit:g} seconds are too few for a fit on all {n_samples} "
             f"samples: the model was fitted on {len(rows)} of them; raise time_limit",
         )
         return rows
@@ -339,20 +321,17 @@ class ExpertSearch:
         data = self.data.take(rows)
         return model.fit(data.X, data.y, **sample_weight_params(model, data.weight))
 
-    def _fit_many(self, chosen: Sequence[FamilyScore]) -> tuple[Pipeline, Array, str]:
+    def _fit_many(self, chosen: Sequence[Candidate]) -> tuple[Pipeline, Array, str]:
         """Fit SVMs with sparse coefficients, or one for each region of very many samples."""
         data, is_vote = self.data, self._is_vote
         if data.n_samples > REGION_ROWS and not is_vote and self.kernels is None:
             return self._fit_regions()
         stem, method = ("TrustedVote", "trusted vote") if is_vote else ("UniformMKL", "UNIFORM")
-        local = [score for score in chosen if score.family.form in _LOCAL_FORMS]
+        local = [c for c in chosen if c.params["family"].form in _LOCAL_FORMS]
         kernels = chosen if is_vote else (local or chosen)[:_MOST_KERNELS]
         model = self._model(kernels, self._estimator(stem))
-        rows = content_order(data.X)
-        coding = TargetCoding.of(data.y, self.classes)
-        part = np.sort(spread_rows(rows, coding.codes, _COST_ROWS))
+        part = np.sort(spread_rows(self.order, self.coding.codes, _COST_ROWS))
         unit = 1.0 if self.classes is not None else target_spread(data.y, data.weight)
-        left = self.deadline.remaining()
         search_class: Any = KernelSearchCV
         search = search_class(
             model,
@@ -360,8 +339,8 @@ class ExpertSearch:
             cv=data.take(part).folds or _COST_FOLDS,
             refit=False,
             adaptive=True,
-            time_limit=None if math.isinf(left) else max(0.3 * left, 1e-3),
-            n_jobs=self.n_jobs,
+            time_limit=self.deadline.share(_COST_SHARE),
+            n_jobs=self.auto.n_jobs,
         ).fit(data.X[part], data.y[part])
         model.set_params(**search.best_params_)
         growth = (data.n_samples / ((1 - 1 / _COST_FOLDS) * len(part))) ** 2
@@ -377,7 +356,7 @@ class ExpertSearch:
         model = getattr(regions, f"Region{kind}")(
             scale_features="shared",
             random_state=self.settings.get("random_state"),
-            n_jobs=self.n_jobs,
+            n_jobs=self.auto.n_jobs,
         )
         block = Block(None, None, "auto")
         pipeline = Pipeline([("scale", self._scaler([block])), ("model", model)])
@@ -408,19 +387,26 @@ def _scalings(
         yield Block(view, columns, "ranks, categories")
 
 
-def _row(method: str, scores: Sequence[FamilyScore], data: FamilyData) -> LeaderboardRow:
+def mean_decision(candidates: Sequence[Candidate]) -> Array:
+    """Return the mean of the held-out decisions of some candidates, (n_samples, n_tasks)."""
+    decisions: Any = [candidate.held_out.decision for candidate in candidates]
+    return np.asarray(np.mean(decisions, axis=0))
+
+
+def _row(
+    method: str, candidates: Sequence[Candidate], seconds: float, data: FamilyData
+) -> LeaderboardRow:
     """Return the row of the average of some families."""
-    decision = np.mean([score.decision for score in scores], axis=0)
-    values = data.coding.scores(decision)
+    values = data.coding.scores(mean_decision(candidates))
     total = data.weight.sum()
     mean = float(data.weight @ values / total)
     error = float(np.sqrt(data.weight @ (values - mean) ** 2) / total)
     return LeaderboardRow(
         method,
-        "; ".join(score.description for score in scores),
-        scores[0].cost if len(scores) == 1 else None,
+        "; ".join(map(description, candidates)),
+        candidates[0].params["C"] if len(candidates) == 1 else None,
         mean,
         error,
-        sum(score.seconds for score in scores),
+        seconds,
         data.n_samples,
     )

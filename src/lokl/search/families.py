@@ -10,25 +10,32 @@ of the squared loss on the samples inside the margin, which takes several factor
 cost. So it is tried on the best kernels only, and used if it is much better.
 """
 
-import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
-from lokl._threads import run_calls, single_threaded_blas, threads_for
+from lokl._threads import single_threaded_blas, threads_for
 from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
 from lokl.search.cross_validation import spread_rows
-from lokl.search.results import errors_behind
+from lokl.search.evaluation import Evaluation
+from lokl.search.results import Candidate, errors_behind
+from lokl.search.tasks import (
+    FitBackend,
+    FoldResult,
+    FoldResults,
+    Params,
+    SearchTask,
+    group_by_backend,
+)
 from lokl.solvers.machines import Fold, restrict_folds
 from lokl.solvers.squared import squared_hinge_path, squared_path
-
-logger = logging.getLogger("lokl")
 
 # Samples on which widths and costs are chosen, and on which families are compared.
 WIDTH_ROWS, EXACT_ROWS = 600, 5_000
@@ -204,104 +211,57 @@ def given_families(block: Block, kernels: Mapping[str, Kernel]) -> list[KernelFa
     return [KernelFamily(block, name, (0.0,), unchanged(k)) for name, k in kernels.items()]
 
 
-@dataclass(frozen=True, eq=False)
-class FamilyScore:
-    """The best member of a family.
+def kernel_name(params: Params) -> str:
+    """Return the name of the kernel of a candidate."""
+    block, form = params["family"].block, params["family"].form
+    width = "" if len(params["family"].powers) == 1 else f"(2^{params['power']:g})"
+    scaling = "" if block.scaling == "auto" else f", {block.scaling}"
+    view = "" if block.view is None else f"{block.view}: "
+    return f"{view}{form}{width}{scaling}"
 
-    Attributes
-    ----------
-    family : KernelFamily
-    kernel : Kernel
-        Of samples of the block.
-    power : float
-    cost : float
-    decision : array of shape (n_samples, n_tasks)
-        Held-out decisions.
-    losses : array of shape (n_samples,)
-    loss : float
-        Their weighted mean.
-    seconds : float
-        Of the whole family.
-    path : array of shape (n_costs,)
-        Weighted mean losses of the kernel at all costs, on samples that have the view.
-    n_solutions : int
-        Solutions at one cost that take as long.
-    svm_loss : {"squared", "squared_hinge"}
-    """
 
-    family: KernelFamily
-    kernel: Kernel
-    power: float
-    cost: float
-    decision: Array
-    losses: Array
-    loss: float
-    seconds: float
-    path: Array
-    n_solutions: int = 1
-    svm_loss: str = "squared"
+def has_margin(candidate: Candidate) -> bool:
+    """Return whether decisions beyond the margin have no loss."""
+    return candidate.params["loss"] == "squared_hinge"
 
-    @property
-    def description(self) -> str:
-        """Name of the kernel, and the loss if it is not the squared one."""
-        return self.name + (", squared hinge" if self.has_margin else "")
 
-    @property
-    def has_margin(self) -> bool:
-        """Whether decisions beyond the margin have no loss."""
-        return self.svm_loss == "squared_hinge"
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-        block, form = self.family.block, self.family.form
-        width = "" if len(self.family.powers) == 1 else f"(2^{self.power:g})"
-        scaling = "" if block.scaling == "auto" else f", {block.scaling}"
-        view = "" if block.view is None else f"{block.view}: "
-        return f"{view}{form}{width}{scaling}"
+def description(candidate: Candidate) -> str:
+    """Return the name of the kernel, and the loss if it is not the squared one."""
+    return kernel_name(candidate.params) + (", squared hinge" if has_margin(candidate) else "")
 
 
 def equally_good(
-    scores: Sequence[FamilyScore], weight: Array, n_errors: float
-) -> list[FamilyScore]:
-    """Return the families whose loss is within some standard errors of the best, best first.
-
-    The standard error is that of the mean of the paired differences over samples.
+    candidates: Sequence[Candidate], weight: Array, n_errors: float
+) -> list[Candidate]:
+    """Return the candidates within some standard errors of the best, best first.
 
     Parameters
     ----------
-    scores : sequence of FamilyScore
-        Of the same samples.
+    candidates : sequence of Candidate
+        Evaluated on the same samples.
     weight : array of shape (n_samples,)
     n_errors : float
     """
-    ranked = sorted(scores, key=lambda score: score.loss)
-    best = -ranked[0].losses
-    return [s for s in ranked if errors_behind(-s.losses, best, weight) <= n_errors]
+    ranked = sorted(candidates, key=lambda candidate: -candidate.mean())
+    rows: list[Any] = [candidate.held_out.row_scores for candidate in ranked]
+    behind = [errors_behind(scores, rows[0], weight) for scores in rows]
+    return [c for c, errors in zip(ranked, behind, strict=True) if errors <= n_errors]
 
 
 def of_one_loss(
-    scores: Sequence[FamilyScore], weight: Array, n_errors: float = CLOSE
-) -> list[FamilyScore]:
-    """Return the families with the squared hinge if it is clearly better, otherwise the others."""
-    squared = [score for score in scores if not score.has_margin]
-    near = equally_good(scores, weight, n_errors)
-    if all(score.has_margin for score in near):
-        return [score for score in scores if score.has_margin]
-    return squared
+    candidates: Sequence[Candidate], weight: Array, n_errors: float = CLOSE
+) -> list[Candidate]:
+    """Return the candidates with the squared hinge if it is clearly better, else the others."""
+    is_better = all(map(has_margin, equally_good(candidates, weight, n_errors)))
+    return [candidate for candidate in candidates if has_margin(candidate) == is_better]
 
 
 def best_expert(
-    scores: Sequence[FamilyScore], weight: Array, n_errors: float = SAME
-) -> FamilyScore:
+    candidates: Sequence[Candidate], weight: Array, n_errors: float = SAME
+) -> Candidate:
     """Return the Laplacian kernel if it is as good as the best of a view, otherwise the best."""
-    near = equally_good(scores, weight, n_errors)
-    return next((score for score in near if score.family.form == "laplacian"), near[0])
-
-
-def common_cost(scores: Sequence[FamilyScore]) -> float:
-    """Return the cost at which the mean loss of some families is lowest."""
-    return COSTS[int(np.argmin(np.mean([score.path for score in scores], axis=0)))]
+    near = equally_good(candidates, weight, n_errors)
+    return next((c for c in near if c.params["family"].form == "laplacian"), near[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,6 +286,11 @@ class FamilyData:
     @property
     def n_samples(self) -> int:
         return len(self.weight)
+
+    @property
+    def rows(self) -> Array:
+        """All rows."""
+        return np.arange(self.n_samples)
 
     def take(self, rows: Array) -> "FamilyData":
         """Return some of the samples."""
@@ -353,70 +318,67 @@ class FamilyData:
             count[test] += 1
         return np.asarray(decisions / np.maximum(count, 1)[:, np.newaxis])
 
-    def evaluate(
-        self,
-        family: KernelFamily,
-        kernels: Sequence[tuple[float, Kernel]],
-        costs: Sequence[float],
-        svm_loss: str = "squared",
-    ) -> FamilyScore | None:
-        """Return the best of some kernels and costs; None without a finite one.
+    def decisions(
+        self, block: Block, kernel: Kernel, costs: Sequence[float], svm_loss: str
+    ) -> Array:
+        """Return held-out decisions of a kernel of a block, (n_costs, n_samples, n_tasks).
 
-        Samples that lack the view get the mean target.
+        Samples that lack the view get the mean target. NaN if the kernel is not finite.
         """
+        present = has_view(self.blocks[block])
+        part = self if present.all() else self.take(np.flatnonzero(present))
+        X, Y = part.blocks[block], self.coding.targets
+        decisions = np.empty((len(costs), *Y.shape))
+        decisions[:] = np.average(Y, axis=0, weights=self.weight)
+        K = kernel.bind(X, part.weight)(X)
+        is_finite = np.isfinite(K).all()
+        decisions[:, present] = part.held_out(K, costs, svm_loss) if is_finite else np.nan
+        return decisions
+
+
+class HeldOutBackend(FitBackend):
+    """Kernels of families, at all costs at once. The samples of the task are `FamilyData`.
+
+    Attributes
+    ----------
+    seconds : list of float
+        Time of one solution at one cost, for each kernel.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def supports(self, task: SearchTask, candidate: int) -> bool:
+        return True
+
+    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
+        by_kernel: dict[Any, list[int]] = {}
+        for candidate in candidates:
+            params = task.candidates[candidate]
+            by_kernel.setdefault((id(params["kernel"]), params["loss"]), []).append(candidate)
+        return [*by_kernel.values()]
+
+    def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
+        return threads_for(task.n_jobs)
+
+    def run(self, task: SearchTask, candidates: list[int], threads: int) -> FoldResults:
         started = time.monotonic()
-        X, weight = self.blocks[family.block], self.weight
-        part = self
-        present = has_view(X)
-        if not present.all():
-            part = self.take(np.flatnonzero(present))
-        best: tuple[float, float, float, Kernel, Array, Array] | None = None
-        samples = part.blocks[family.block]
-        for power, kernel in kernels:
-            K = kernel.bind(samples, part.weight)(samples)
-            if not np.isfinite(K).all():
-                continue
-            decisions = part.held_out(K, costs, svm_loss)
-            each = [part.coding.losses(decision) for decision in decisions]
-            means = np.average(each, axis=1, weights=part.weight)
-            if np.isnan(means).all():
-                continue
-            index = int(np.nanargmin(means))
-            if best is None or means[index] < best[0]:
-                best = float(means[index]), power, costs[index], kernel, decisions[index], means
-        if best is None:
-            return None
-        _, power, cost, kernel, found, means = best
-        decision = found
-        if part is not self:
-            mean = np.average(self.coding.targets, axis=0, weights=weight)
-            decision = np.repeat(mean[np.newaxis], self.n_samples, axis=0)
-            decision[present] = found
-        losses = self.coding.losses(decision)
-        n_solutions = len(kernels) * len(costs)
+        data, params = task.X, task.candidates[candidates[0]]
+        costs = [task.candidates[candidate]["C"] for candidate in candidates]
+        with np.errstate(all="ignore"):
+            block, kernel, svm_loss = params["family"].block, params["kernel"], params["loss"]
+            decisions = data.decisions(block, kernel, costs, svm_loss)
+            row_scores = [-data.coding.losses(decision) for decision in decisions]
+            means = np.average(row_scores, axis=1, weights=data.weight)
+        seconds = time.monotonic() - started
+        n_solutions = len(costs) if len(costs) <= len(_NEAR_COSTS) else _OF_A_PATH
         if svm_loss == "squared_hinge":
-            n_solutions *= _STEPS_OF_A_HINGE * decision.shape[1]
-        elif len(costs) > len(_NEAR_COSTS):
-            n_solutions = _OF_A_PATH * len(kernels)
-        return FamilyScore(
-            family,
-            kernel,
-            power,
-            cost,
-            decision,
-            losses,
-            float(np.average(losses, weights=weight)),
-            time.monotonic() - started,
-            means,
-            n_solutions,
-            svm_loss,
-        )
-
-
-def solving_seconds(scores: Sequence[FamilyScore], n_samples: int, n_all: int) -> float:
-    """Return the expected time of a solution for `n_all` samples by that for `n_samples`."""
-    seconds = float(np.median([score.seconds / score.n_solutions for score in scores]))
-    return max(seconds, 1e-4) * (n_all / n_samples) ** 3
+            n_solutions = len(costs) * _STEPS_OF_A_HINGE * decisions.shape[2]
+        self.seconds.append(seconds / n_solutions)
+        for index, candidate in enumerate(candidates):
+            mean, of_rows = float(means[index]), row_scores[index]
+            times = seconds / len(costs), 0.0
+            yield [FoldResult(candidate, 0, mean, None, *times, None, decisions[index], of_rows)]
 
 
 def has_view(X: Any) -> Array:
@@ -440,6 +402,10 @@ class FamilySearch:
         Number of threads.
     each_view : bool
         Whether only families of the same view are compared with each other.
+    seconds : dict
+        Time of each family, by family and loss.
+    scores_by_cost : dict of KernelFamily to array of shape (n_costs,)
+        Mean scores of the best width of each family at all costs.
     """
 
     data: FamilyData
@@ -447,128 +413,175 @@ class FamilySearch:
     deadline: Deadline
     n_jobs: int | None = None
     each_view: bool = False
+    seconds: dict[Any, float] = field(default_factory=lambda: defaultdict(float))
+    scores_by_cost: dict[KernelFamily, Array] = field(default_factory=dict)
 
-    def run(self) -> tuple[FamilyData, list[FamilyScore]]:
-        """Return the samples on which families were compared last, and their scores.
+    def run(self) -> tuple[FamilyData, list[Candidate]]:
+        """Return the samples on which families were compared last, and the best of each.
 
         If the deadline allows, these are all samples.
         """
+        self._backend = HeldOutBackend()
         part = self.data
         if part.n_samples > WIDTH_ROWS:
-            rows = spread_rows(np.arange(part.n_samples), part.coding.codes, WIDTH_ROWS)
-            part = part.take(rows)
-        views = [family.block.view for family in self.families]
-        scores = self._evaluate(
-            [partial(self._at_all_widths, part, family) for family in self.families],
-            required={views.index(view) for view in views},
-        )
-        scores += self._with_squared_hinge(part, scores)
-        groups = self.by_view(scores)
-        most = self._affordable(scores, part) // len(groups) if scores else 0
+            part = part.take(spread_rows(part.rows, part.coding.codes, WIDTH_ROWS))
+        members = chain.from_iterable(self._at_all_widths(part, f) for f in self.families)
+        found = self._evaluate(part, members, required=True)
+        found += self._with_squared_hinge(part, found)
+        groups = self.by_view(found)
+        most = self._affordable(part) // len(groups) if found else 0
         if part is self.data or not most:
-            return part, scores
-        close = [s for group in groups for s in equally_good(group, part.weight, CLOSE)[:most]]
-        calls = [partial(self._near, part, score) for score in close]
-        views = [score.family.block.view for score in close]
-        return self.data, self._evaluate(calls, required={views.index(view) for view in views})
+            return part, found
+        close = [c for group in groups for c in equally_good(group, part.weight, CLOSE)[:most]]
+        near = chain.from_iterable(self._near(part, candidate) for candidate in close)
+        return self.data, self._evaluate(self.data, near, required=True)
 
-    def _with_squared_hinge(
-        self, data: FamilyData, scores: Sequence[FamilyScore]
-    ) -> list[FamilyScore]:
-        """Return scores of the best families with the squared hinge, as far as it is better."""
-        if data.coding.codes is None or self.each_view or not scores:
-            return []
-        near = equally_good(scores, data.weight, SAME)
-        # Wide RBF kernels approximate polynomials of every degree.
-        smooth = [score for score in scores if score.family.form == "rbf"]
-        tried = list(dict.fromkeys([near[0], *sorted(smooth, key=lambda s: s.loss)[:1]]))
-        trials = self._evaluate([partial(self._trial, data, score) for score in tried])
-        if not of_one_loss([*trials, near[0]], data.weight, SAME)[0].has_margin:
-            return []
-        found = self._evaluate([self._with_hinge(data, score.family) for score in tried])
-        if not of_one_loss([*found, near[0]], data.weight)[0].has_margin:
-            return found
-        others = [score.family for score in near if score not in tried]
-        return found + self._evaluate([self._with_hinge(data, family) for family in others])
+    def solution_seconds(self, data: FamilyData, n_samples: int) -> float:
+        """Return the expected time of a solution for `n_samples`, by those for some samples."""
+        seconds = float(np.median(self._backend.seconds))
+        return max(seconds, 1e-4) * (n_samples / data.n_samples) ** 3
 
-    def _with_hinge(
-        self, data: FamilyData, family: KernelFamily
-    ) -> Callable[[], FamilyScore | None]:
-        return partial(self._at_all_widths, data, family, "squared_hinge")
+    def common_cost(self, candidates: Sequence[Candidate]) -> float:
+        """Return the cost at which the mean loss of some families is lowest."""
+        scores = [self.scores_by_cost[candidate.params["family"]] for candidate in candidates]
+        return COSTS[int(np.argmax(np.mean(scores, axis=0)))]
 
-    def _trial(self, data: FamilyData, score: FamilyScore) -> FamilyScore | None:
-        """Evaluate a family with the squared hinge, at its best width and at a wide one."""
-        kernels = [(score.power, score.kernel)]
-        if _WIDE in score.family.powers:
-            kernels.append((_WIDE, self._kernels(data, score.family)(_WIDE)))
-        costs = [min(score.cost * factor, COSTS[-1]) for factor in _TRIAL_COSTS]
-        return data.evaluate(score.family, kernels, costs, "squared_hinge")
+    def seconds_of(self, candidates: Sequence[Candidate]) -> float:
+        """Return the time of the families of some candidates."""
+        keys = [(candidate.params["family"], candidate.params["loss"]) for candidate in candidates]
+        return sum(self.seconds[key] for key in keys)
 
-    def _affordable(self, scores: Sequence[FamilyScore], part: FamilyData) -> int:
-        """Return how many families can be compared on all samples before the deadline."""
-        most = _MOST_FAMILIES if self.data.n_samples <= _MANY_ROWS else _MOST_FAMILIES // 2
-        n_views = len(self.by_view(scores))
-        n_solved = len(_NEAR_COSTS) * (2 if self.data.n_samples <= _MANY_ROWS else 1)
-        seconds = n_solved * solving_seconds(scores, part.n_samples, self.data.n_samples)
-        left = max(self.deadline.remaining(), 0.0)
-        most = max(most, 2 * n_views)
-        return most if left >= most * seconds else int(left / seconds)
-
-    def by_view(self, scores: Sequence[FamilyScore]) -> list[list[FamilyScore]]:
-        """Return the scores that are compared with each other."""
-        if not self.each_view:
-            return [[*scores]]
-        groups: dict[str | None, list[FamilyScore]] = {}
-        for score in scores:
-            groups.setdefault(score.family.block.view, []).append(score)
-        return [*groups.values()]
+    def by_view(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+        """Return the candidates that are compared with each other."""
+        groups: dict[str | None, list[Candidate]] = {}
+        for candidate in candidates:
+            view = candidate.params["family"].block.view if self.each_view else None
+            groups.setdefault(view, []).append(candidate)
+        return [*groups.values()] or [[]]
 
     def _evaluate(
-        self, calls: Sequence[Callable[[], FamilyScore | None]], required: Collection[int] = ()
-    ) -> list[FamilyScore]:
-        """Return the scores of families until the deadline, those of required calls always."""
+        self, data: FamilyData, members: Iterable[Params], required: bool = False
+    ) -> list[Candidate]:
+        """Return the best member of each family that is evaluated before the deadline.
 
-        def unless_late(index: int) -> FamilyScore | None:
-            with np.errstate(all="ignore"):
-                late = index not in required and self.deadline.passed
-                return None if late else calls[index]()
-
+        With `required`, the first family of each view is evaluated even after the deadline.
+        """
+        params = [dict(member) for member in members]
+        first: dict[str | None, KernelFamily] = {}
+        families = [member["family"] for member in params] if required else []
+        task = SearchTask(None, params, data, None, [(data.rows, data.rows)], n_jobs=self.n_jobs)
+        evaluation = Evaluation(
+            task,
+            self.deadline,
+            required={
+                index
+                for index, family in enumerate(families)
+                if first.setdefault(family.block.view, family) is family
+            },
+        )
         with single_threaded_blas():
-            timed = [partial(unless_late, index) for index in range(len(calls))]
-            results = run_calls(timed, threads_for(self.n_jobs))
-        scores = [score for score in results if score is not None]
-        for score in scores:
-            logger.debug("%s, C=%g: %.5g", score.description, score.cost, score.loss)
-        return scores
+            evaluation.run(group_by_backend(task, [self._backend], range(len(params))))
+        found: dict[Any, list[Candidate]] = defaultdict(list)
+        for index in sorted(evaluation.complete):
+            candidate = Candidate(index, params[index], evaluation.results[index])
+            key = candidate.params["family"], candidate.params["loss"]
+            self.seconds[key] += candidate.seconds
+            if not np.isnan(candidate.mean()):
+                found[key].append(candidate)
+        best = {key: max(family, key=Candidate.mean) for key, family in found.items()}
+        for (family, _), candidate in best.items():
+            kernel = candidate.params["kernel"]
+            scores = [c.mean() for c in found[family, "squared"] if c.params["kernel"] is kernel]
+            if len(scores) == len(COSTS):
+                self.scores_by_cost[family] = np.array(scores)
+        return [*best.values()]
 
     def _at_all_widths(
         self, data: FamilyData, family: KernelFamily, svm_loss: str = "squared"
-    ) -> FamilyScore | None:
+    ) -> list[Params]:
         kernel_at = self._kernels(data, family)
         is_hinge = svm_loss == "squared_hinge"
         costs = [cost for cost in COSTS if cost >= _LEAST_HINGE_COST] if is_hinge else COSTS
-        return data.evaluate(family, [(p, kernel_at(p)) for p in family.powers], costs, svm_loss)
+        kernels = [(power, kernel_at(power)) for power in family.powers]
+        return _members(family, kernels, costs, svm_loss)
 
-    def _near(self, part: FamilyData, on_part: FamilyScore) -> FamilyScore | None:
-        """Evaluate a family on all samples, near its best width and cost on some."""
-        family, power = on_part.family, on_part.power
-        kernels = [(power, on_part.kernel)]
+    def _near(self, part: FamilyData, on_part: Candidate) -> list[Params]:
+        """Return members near the best width and cost on some samples, for all samples."""
+        params, family = on_part.params, on_part.params["family"]
+        kernels = [(params["power"], params["kernel"])]
         factors: Sequence[float] = _NEAR_COSTS
-        if on_part.has_margin:
+        if has_margin(on_part):
             factors = _NEAR_HINGE_COSTS
         # More samples can resolve a narrower kernel.
         elif len(family.powers) > len(_ADDITIVE_WIDTHS) and self.data.n_samples <= _MANY_ROWS:
-            kernels.append((power + _NARROWER, self._kernels(part, family)(power + _NARROWER)))
-        costs = [on_part.cost * factor for factor in factors]
-        found = self.data.evaluate(family, kernels, costs, on_part.svm_loss)
-        # The path at all costs is known on some samples only.
-        return None if found is None else replace(found, path=on_part.path)
+            power = params["power"] + _NARROWER
+            kernels.append((power, self._kernels(part, family)(power)))
+        return _members(family, kernels, [params["C"] * f for f in factors], params["loss"])
+
+    def _with_squared_hinge(
+        self, data: FamilyData, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Return the best families with the squared hinge, as far as it is better."""
+        if data.coding.codes is None or self.each_view or not candidates:
+            return []
+        near = equally_good(candidates, data.weight, SAME)
+        # Wide RBF kernels approximate polynomials of every degree.
+        smooth = [c for c in candidates if c.params["family"].form == "rbf"]
+        tried = list(dict.fromkeys([near[0], *sorted(smooth, key=lambda c: -c.mean())[:1]]))
+        trials = chain.from_iterable(self._trial(data, candidate) for candidate in tried)
+        better = of_one_loss([*self._evaluate(data, trials), near[0]], data.weight, SAME)
+        if not has_margin(better[0]):
+            return []
+
+        def with_hinge(some: Iterable[Candidate]) -> list[Candidate]:
+            families = [candidate.params["family"] for candidate in some]
+            members = (self._at_all_widths(data, family, "squared_hinge") for family in families)
+            return self._evaluate(data, chain.from_iterable(members))
+
+        found = with_hinge(tried)
+        if has_margin(of_one_loss([*found, near[0]], data.weight)[0]):
+            found += with_hinge(candidate for candidate in near if candidate not in tried)
+        return found
+
+    def _trial(self, data: FamilyData, candidate: Candidate) -> list[Params]:
+        """Return members with the squared hinge, at the best width and at a wide one."""
+        params, family = candidate.params, candidate.params["family"]
+        kernels = [(params["power"], params["kernel"])]
+        if _WIDE in family.powers:
+            kernels.append((_WIDE, self._kernels(data, family)(_WIDE)))
+        costs = [min(params["C"] * factor, COSTS[-1]) for factor in _TRIAL_COSTS]
+        return _members(family, kernels, costs, "squared_hinge")
+
+    def _affordable(self, part: FamilyData) -> int:
+        """Return how many families can be compared on all samples before the deadline."""
+        n_samples = self.data.n_samples
+        most = _MOST_FAMILIES if n_samples <= _MANY_ROWS else _MOST_FAMILIES // 2
+        n_views = len({family.block.view for family in self.families}) if self.each_view else 1
+        n_solved = len(_NEAR_COSTS) * (2 if n_samples <= _MANY_ROWS else 1)
+        seconds = n_solved * self.solution_seconds(part, n_samples)
+        left = max(self.deadline.remaining(), 0.0)
+        most = max(most, 2 * n_views)
+        return most if left >= most * seconds else int(left / seconds)
 
     @staticmethod
     def _kernels(data: FamilyData, family: KernelFamily) -> Callable[[float], Kernel]:
         X = data.blocks[family.block]
         present = has_view(X)
         return family.make(X[present], data.weight[present])
+
+
+def _members(
+    family: KernelFamily,
+    kernels: Sequence[tuple[float, Kernel]],
+    costs: Sequence[float],
+    svm_loss: str,
+) -> list[Params]:
+    """Return the parameters of all pairs of a kernel and a cost."""
+    return [
+        {"family": family, "power": power, "kernel": kernel, "C": cost, "loss": svm_loss}
+        for power, kernel in kernels
+        for cost in costs
+    ]
 
 
 def content_order(X: Any) -> Array:

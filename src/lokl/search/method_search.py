@@ -43,7 +43,8 @@ def named_estimators(names: Any, kind: str, settings: Mapping[str, Any]) -> list
     names : list of str and estimators
     kind : {"Classifier", "Regressor"}
     settings : mapping
-        Settings of every estimator that is created here and has them.
+        Settings of every estimator that is created here and has them. Given estimators get the
+        class weight unless they have one.
     """
     if isinstance(names, str) or hasattr(names, "fit"):
         names = [names]
@@ -59,9 +60,18 @@ def named_estimators(names: Any, kind: str, settings: Mapping[str, Any]) -> list
                 f"{kind.lower()}s"
             )
     return [
-        _estimator_named(item, kind, settings) if isinstance(item, str) else clone(item)
+        _estimator_named(item, kind, settings)
+        if isinstance(item, str)
+        else _with_class_weight(clone(item), settings)
         for item in names
     ]
+
+
+def _with_class_weight(estimator: Any, settings: Mapping[str, Any]) -> Any:
+    """Set the class weight of an estimator of the user that has none of its own."""
+    if estimator.get_params(deep=False).get("class_weight", settings) is None:
+        estimator.set_params(class_weight=settings.get("class_weight"))
+    return estimator
 
 
 def _estimator_named(name: str, kind: str, settings: Mapping[str, Any]) -> Any:

@@ -63,6 +63,13 @@ class Candidate:
         return standard_error([result.score(metric) for result in self.fold_results or ()])
 
     @property
+    def held_out(self) -> FoldResult:
+        """The result of a candidate with a single split."""
+        assert self.fold_results is not None
+        (result,) = self.fold_results
+        return result
+
+    @property
     def seconds(self) -> float:
         """Time of all fits and scores."""
         return sum(result.fit_seconds + result.score_seconds for result in self.fold_results or ())

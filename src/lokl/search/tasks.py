@@ -8,7 +8,7 @@ form that can be compared and hashed. A list of kernels is taken apart: ``[RBF(0
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -144,13 +144,14 @@ class SearchTask:
     candidates: Sequence[dict[str, Any]]  # parameters of each
     X: Any
     y: Any
-    fit_params: dict[str, Any]  # for all samples; arrays of their length are indexed by split
-    score_params: dict[str, Any]  # likewise, for the scorers
     splits: list[tuple[Array, Array]]  # training rows, test rows
-    scorers: Any  # scorer(estimator, X, y) returns a number, or a dict of numbers by name
-    error_score: Any  # score of a candidate that cannot be fitted; "raise" raises its error
-    return_train_score: bool
-    n_jobs: int | None
+    # For all samples; arrays of their length are indexed by split.
+    fit_params: dict[str, Any] = field(default_factory=dict)
+    score_params: dict[str, Any] = field(default_factory=dict)  # likewise, for the scorers
+    scorers: Any = None  # scorer(estimator, X, y) returns a number, or a dict of numbers by name
+    error_score: Any = np.nan  # score of candidates that cannot be fitted; "raise" raises the error
+    return_train_score: bool = False
+    n_jobs: int | None = None
     memory: float = 1.0  # fraction of the estimator's memory that all of its fits may use together
 
     def configured(self, candidate: int) -> Any:
