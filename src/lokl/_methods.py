@@ -158,7 +158,7 @@ METHODS: tuple[Method, ...] = (
         "expert average",
         "ExpertAverage",
         "SVMs on each kernel alone, with costs of their own, averaged",
-        "regression, squared loss, vote, single-kernel machines",
+        "regression, survival, squared loss, vote, single-kernel machines",
         learns="nothing",
     ),
     Method(

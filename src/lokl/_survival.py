@@ -69,6 +69,11 @@ def read_target(y: Any) -> Array:
     return survival_target(columns[:, 0], columns[:, 1])
 
 
+def as_columns(y: Array) -> Array:
+    """Return a target as an array of shape (n_samples, 2), for code that expects numbers."""
+    return np.column_stack([y["event"], y["time"]])
+
+
 def _checked_event(event: Array) -> Array:
     if event.ndim != 1:
         raise ValueError(f"events must have one value per sample, got shape {event.shape}")
@@ -153,11 +158,12 @@ def steps_at(x: Array, y: Array, time: Any, before: float) -> Any:
     return padded[..., np.searchsorted(x, time, side="right")]
 
 
-def risk_table(y: Array) -> tuple[Array, Array, Array, Array]:
+def risk_table(y: Array, weight: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """Return unique times, and the numbers of events, of censored samples and at risk at each."""
     times, index = np.unique(y["time"], return_inverse=True)
-    events = np.bincount(index, weights=y["event"], minlength=len(times))
-    censored = np.bincount(index, weights=~y["event"], minlength=len(times))
+    weight = np.ones(len(y)) if weight is None else weight
+    events = np.bincount(index, weights=weight * y["event"], minlength=len(times))
+    censored = np.bincount(index, weights=weight * ~y["event"], minlength=len(times))
     at_risk = np.cumsum((events + censored)[::-1])[::-1]
     return times, events, censored, at_risk
 
@@ -166,6 +172,25 @@ def kaplan_meier(y: Array) -> StepFunction:
     """Return the product-limit estimate of the probability that no event has happened yet."""
     times, events, _, at_risk = risk_table(y)
     return StepFunction(times, np.cumprod(1.0 - events / at_risk), 1.0)
+
+
+def deviance_residuals(y: Array, weight: Array) -> Array:
+    """Return the deviance residuals of the model without covariates, (n_samples,).
+
+    With the Nelson-Aalen estimate ``H`` of the cumulative hazard, the martingale residual of a
+    sample is ``M = event - H(time)``: observed events minus expected events. The deviance residual
+    ``sign(M) sqrt(-2 (M + event log(event - M)))`` has the same sign and is nearly symmetric. It is
+    large for early events and negative for samples that survive long. It depends on the order of
+    the times only.
+    """
+    times, events, _, at_risk = risk_table(y, weight)
+    rate = np.divide(events, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
+    hazard = np.cumsum(rate)[np.searchsorted(times, y["time"])]
+    event = y["event"].astype(float)
+    # Only events of weight zero can have a cumulative hazard of zero.
+    log = np.log(np.maximum(hazard, np.finfo(float).tiny))
+    deviance = 2.0 * (hazard - event - event * log)
+    return np.sign(event - hazard) * np.sqrt(np.maximum(deviance, 0.0))
 
 
 def censoring_survival(y: Array) -> StepFunction:

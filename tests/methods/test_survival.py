@@ -12,6 +12,8 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import lokl
 from lokl import KernelSearchCV
+from lokl._methods import METHODS
+from lokl._survival import deviance_residuals
 from lokl.base.fit_cache import fit_cost_path
 from lokl.base.survival import ProportionalHazards, folds_by_time
 from lokl.explain import explain
@@ -21,6 +23,10 @@ from lokl.solvers.problem import censored
 
 KERNELS = {"line": Linear(), "bump": RBF(0.3)}
 every_model = pytest.mark.parametrize("name", SURVIVAL)
+# A vote has one tube for each expert.
+every_machine = pytest.mark.parametrize(
+    "name", [m.survival for m in METHODS if m.survival and not m.can("vote")]
+)
 
 
 def samples(n=120, seed=0, share=1.0):
@@ -37,7 +43,7 @@ FRESH, LATER = samples(80, seed=1)
 
 
 def survival(name, **settings):
-    if not name.startswith("Uniform"):
+    if not name.startswith(("Uniform", "Expert")):
         # Weights to more digits than any path to them leaves.
         settings = {"learn_tol": 1e-6, **settings}
     return make(name, **{"kernels": KERNELS, "C": 2.0, **settings})
@@ -54,7 +60,7 @@ def test_without_censoring_it_is_the_regression(name):
     np.testing.assert_allclose(model.weights(FRESH), regressor.weights(FRESH), atol=1e-8)
 
 
-@every_model
+@every_machine
 @pytest.mark.parametrize("solver", ["exact", "primal", "mwu"])
 def test_the_loss_of_censored_samples_is_one_sided(name, solver):
     model = survival(name, solver=solver, epsilon=0.2).fit(X, Y)
@@ -81,7 +87,7 @@ def test_losses_of_the_problem_are_the_formula():
     np.testing.assert_allclose(problem.losses(decision), expected)
 
 
-@every_model
+@every_machine
 def test_a_censored_sample_beyond_the_prediction_changes_nothing(name):
     model = survival(name, epsilon=0.2).fit(X, Y)
     # Censored before the predicted time.
@@ -328,5 +334,50 @@ def test_zero_ties_and_one_event_are_handled():
 
 @pytest.mark.parametrize("solver", ["libsvm", "squared"])
 def test_solvers_without_one_sided_bounds_are_refused(solver):
-    with pytest.raises(ValueError, match="censored times"):
+    with pytest.raises(ValueError, match="loss='censored'"):
         lokl.UniformMKLSurvival(KERNELS, solver=solver).fit(X, Y)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_residuals_have_mean_zero_and_the_sign_of_unexpected_events(share):
+    _, y = samples(share=share)
+    weight = np.random.RandomState(0).choice([1.0, 2.0], len(y))
+    hazard = np.zeros(len(y))
+    for i in range(len(y)):
+        for time in np.unique(y["time"][y["event"] & (y["time"] <= y["time"][i])]):
+            deaths = weight[y["event"] & (y["time"] == time)].sum()
+            hazard[i] += deaths / weight[y["time"] >= time].sum()
+    martingale = y["event"] - hazard
+    assert weight @ martingale == pytest.approx(0.0, abs=1e-9)
+    residuals = deviance_residuals(y, weight)
+    np.testing.assert_array_equal(np.sign(residuals), np.sign(martingale))
+    log = np.where(y["event"], np.log(hazard, where=y["event"], out=np.zeros(len(y))), 0.0)
+    np.testing.assert_allclose(residuals**2, -2 * (martingale + log), atol=1e-9)
+
+
+@every_model
+def test_the_squared_loss_is_a_regression_of_residuals(name):
+    model = survival(name, loss="squared").fit(X, Y)
+    residuals = deviance_residuals(Y, np.ones(len(X)))
+    regressor = survival(name.replace("Survival", "Regressor"), loss="squared").fit(X, residuals)
+    np.testing.assert_allclose(model.predict(FRESH), regressor.predict(FRESH), atol=1e-8)
+    np.testing.assert_allclose(model.loo_decision_, regressor.loo_decision_, atol=1e-8)
+    # Only the order of the times matters.
+    other = Y.copy()
+    other["time"] = np.sqrt(other["time"]) + 3.0
+    again = survival(name, loss="squared").fit(X, other)
+    np.testing.assert_allclose(again.predict(FRESH), model.predict(FRESH))
+    assert model.score(FRESH, LATER) > 0.7
+    curves = model.predict_survival_function(FRESH, return_array=True)
+    np.testing.assert_allclose(again.predict_survival_function(FRESH, True), curves)
+    with_zero = survival(name, loss="squared").fit(X, changed("time", 7, 0.0))
+    assert np.isfinite(with_zero.predict(FRESH)).all()
+
+
+def test_costs_of_experts_are_searched_on_stored_kernels():
+    search = KernelSearchCV(
+        survival("ExpertAverageSurvival", loss="squared"), {"C": [0.01, 0.1, 1]}
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the best C")
+        assert search.fit(X, Y).best_score_ > 0.7

@@ -221,7 +221,7 @@ def _all_attributes(cls: Any) -> Entries:
     for base in reversed(cls.__mro__):
         found.update(base.__dict__.get("_own_attributes", {}))
     method = method_of_class(cls)
-    if method is not None and method.can("squared loss") and "loss" in cls.__dataclass_fields__:
+    if method is not None and method.can("squared loss"):
         found.update(LEAVE_ONE_OUT)
     return found and {**found, **FEATURE_ATTRIBUTES}
 

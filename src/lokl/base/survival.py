@@ -8,17 +8,24 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
-from lokl._survival import StepFunction, read_target
+from lokl._survival import (
+    StepFunction,
+    as_columns,
+    deviance_residuals,
+    read_target,
+    survival_target,
+)
 from lokl.base.estimator import KernelEstimator, Targets
 from lokl.base.model import Model
-from lokl.base.settings import FLAG, NOT_NEGATIVE, setting, settings
+from lokl.base.settings import FLAG, NOT_NEGATIVE, one_of, setting, settings
+from lokl.base.targets import check_squared_loss
 from lokl.base.training import Training, check_costs
 from lokl.metrics import concordance_index
 from lokl.optimizers.newton import minimize_in_box
 from lokl.solvers import Problem, Solver
 from lokl.solvers.machines import Fold
-from lokl.solvers.problem import censored
-from lokl.solvers.solve import survival_loss
+from lokl.solvers.problem import censored, squared_loss
+from lokl.solvers.solve import SURVIVAL, survival_loss
 
 # Folds whose risks are held out to learn survival curves.
 _N_FOLDS = 5
@@ -221,7 +228,7 @@ class SurvivalMixin:
 
 @settings
 class Survival(SurvivalMixin, KernelEstimator):
-    """Regression of minus the log time to an event, some of which are censored.
+    """Regression of the risk of an event, whose time may be censored.
 
     Attributes
     ----------
@@ -229,20 +236,31 @@ class Survival(SurvivalMixin, KernelEstimator):
         Times of the training samples with a weight, at which predicted curves may change.
     """
 
-    epsilon: float = setting(0.1, NOT_NEGATIVE, "Errors of the risk up to this size cost nothing.")
+    loss: str = setting(
+        "censored",
+        one_of(*SURVIVAL),
+        '"censored": the risk is minus the log of the predicted time. An error beyond `epsilon` '
+        "costs in both directions for an event, but for a censored sample only if the predicted "
+        'time is too early. "squared": half the squared distance from the deviance residual of the '
+        "model without covariates, which depends on the order of the times only; with exact "
+        "leave-one-out decisions. Some methods do not have it.",
+    )
+    epsilon: float = setting(
+        0.1,
+        NOT_NEGATIVE,
+        "Errors of the risk up to this size cost nothing; not used by the squared loss.",
+    )
     log_time: bool = setting(
         True,
         FLAG,
-        "Whether the risk is minus the log of the predicted time; otherwise it is minus the time "
-        "divided by the mean training time.",
+        "If False, the risk is minus the time divided by the mean training time, without a "
+        "logarithm; not used by the squared loss.",
     )
 
     _is_common = True
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        y = read_target(y)
-        columns = np.column_stack([y["event"], y["time"]])
-        return super()._validate(X, columns, sample_weight)
+        return super()._validate(X, as_columns(read_target(y)), sample_weight)
 
     def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
         is_event, time = y[:, 0] > 0, y[:, 1]
@@ -252,7 +270,11 @@ class Survival(SurvivalMixin, KernelEstimator):
                 "samples with a weight are censored"
             )
         target = np.empty(len(y), dtype=[("risk", float), ("event", bool)])
-        target["risk"], target["event"] = self._risk(time, weight), is_event
+        if self.loss == "squared":
+            target["risk"] = deviance_residuals(survival_target(is_event, time), weight)
+        else:
+            target["risk"] = self._risk(time, weight)
+        target["event"] = is_event
         return [(target, check_costs(self.C, {"sample_weight": weight}))], {}
 
     def _risk(self, time: Array, weight: Array) -> Array:
@@ -269,22 +291,37 @@ class Survival(SurvivalMixin, KernelEstimator):
         return -time / mean if mean > 0 else -time
 
     def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
+        if self.loss == "squared":
+            return squared_loss(target["risk"], cost)
         return censored(target["risk"], cost, self.epsilon, target["event"])
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        survival_loss(solver)
+        check_squared_loss(self, survival_loss(self.loss, solver))
 
     def _prepare(self, data: Training) -> tuple[Training, dict[str, Any]]:
         training, attributes = super()._prepare(data)
+        if self.loss == "squared":
+            return training, attributes
         return replace(training, folds=folds_by_time(training.y)), attributes
 
     def _held_out_attributes(
         self, data: Training, training: Training, model: Model, attributes: dict[str, Any]
     ) -> dict[str, Any]:
-        risk = np.zeros(training.n_samples) if model.left_out is None else model.left_out[:, 0]
-        hazards = ProportionalHazards.fit(risk, training.y, training.weight)
-        return {"unique_times_": hazards.times, "_hazards": hazards}
+        published: dict[str, Any] = {}
+        if self.loss == "squared":
+            published = super()._held_out_attributes(data, training, model, attributes)
+        risk = self._held_out_risks(training) if model.left_out is None else model.left_out
+        hazards = ProportionalHazards.fit(risk[:, 0], training.y, training.weight)
+        return {**published, "unique_times_": hazards.times, "_hazards": hazards}
+
+    def _held_out_risks(self, training: Training) -> Array:
+        """Return risks of training samples by models that have not learned from them."""
+        risks = np.zeros((training.n_samples, 1))
+        for kept, left in folds_by_time(training.y):
+            model = self._learn(training.take(kept))
+            risks[left] = model.decide(training.samples.take(left))
+        return risks
 
     def _cumulative_hazards(self, X: Any) -> Array:
         return self._hazards.cumulative_hazard(self.predict(X))

@@ -278,10 +278,10 @@ class Classifier(ClassDecisionMixin, KernelEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        _check_squared(self, self._loss(solver))
+        check_squared_loss(self, self._loss(solver))
 
 
-def _check_squared(estimator: Any, loss: str) -> None:
+def check_squared_loss(estimator: Any, loss: str) -> None:
     """Raise ValueError if the method of an estimator does not have the squared loss."""
     method = next(filter(None, map(method_of_class, type(estimator).__mro__)), None)
     if loss == "squared" and method is not None and not method.can("squared loss"):
@@ -374,7 +374,7 @@ class Regressor(TargetDecisionMixin, KernelEstimator):
 
     def _check_combinations(self, solver: Solver) -> None:
         super()._check_combinations(solver)
-        _check_squared(self, regression_loss(self.loss, solver))
+        check_squared_loss(self, regression_loss(self.loss, solver))
 
     def _problem(self, target: Array, cost: Array, solver: Solver) -> Problem:
         loss = regression_loss(self.loss, solver)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lokl.methods.easymkl import EasyMKLClassifier as EasyMKLClassifier
     from lokl.methods.expertaverage import ExpertAverageClassifier as ExpertAverageClassifier
     from lokl.methods.expertaverage import ExpertAverageRegressor as ExpertAverageRegressor
+    from lokl.methods.expertaverage import ExpertAverageSurvival as ExpertAverageSurvival
     from lokl.methods.gmkl import GMKLClassifier as GMKLClassifier
     from lokl.methods.gmkl import GMKLRegressor as GMKLRegressor
     from lokl.methods.gsmkl import GSMKLClassifier as GSMKLClassifier

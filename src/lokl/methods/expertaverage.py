@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, KernelEstimator, Regressor, Training, setting, settings
+from lokl.base import (
+    Classifier,
+    KernelEstimator,
+    Regressor,
+    Survival,
+    Training,
+    setting,
+    settings,
+)
 from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import Rule
@@ -209,5 +217,33 @@ class ExpertAverageRegressor(ExpertAverage, Regressor):
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> model = ExpertAverageRegressor(["rbf"], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.95)
+    True
+    """
+
+
+@settings
+class ExpertAverageSurvival(ExpertAverage, Survival):
+    """Risk of an event by the average of SVMs on single kernels, each with its own cost.
+
+    ``f(x) = (1/m) sum_i f_i(x)``, with one SVM ``f_i`` for each kernel. With the squared loss it is
+    an average of kernel ridge regressions of deviance residuals.
+
+    References
+    ----------
+    .. [1] J. Kittler, M. Hatef, R. P. W. Duin, J. Matas. On Combining Classifiers. IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 20(3), 1998.
+    .. [2] T. M. Therneau, P. M. Grambsch, T. R. Fleming. Martingale-Based Residuals for Survival
+       Models. Biometrika 77, 1990.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.ExpertAverageSurvival(["linear", "rbf"], loss="squared").fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
     True
     """

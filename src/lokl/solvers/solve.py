@@ -41,6 +41,7 @@ CLASSIFICATION: dict[str, Callable[[Any, Any], Problem]] = {
     "squared": partial(squared_loss, is_classification=True),
 }
 REGRESSION = ("epsilon_insensitive", "squared")
+SURVIVAL = ("censored", "squared")
 
 
 def resolve_solver(solver: Any, **settings: Any) -> Solver:
@@ -100,9 +101,9 @@ def _loss(loss: str, solver: Solver, losses: Sequence[str], task: str) -> str:
     )
 
 
-def survival_loss(solver: Solver) -> str:
+def survival_loss(loss: str, solver: Solver) -> str:
     """Return the loss of a survival model; raise ValueError if the solver does not support it."""
-    return _loss("auto", solver, ("censored",), "censored times")
+    return _loss(loss, solver, SURVIVAL, "survival")
 
 
 def regression_problem(loss: str, target: Any, C: Any, epsilon: float) -> Problem:
