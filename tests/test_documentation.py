@@ -20,7 +20,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("user_guide", "tuning", "views", "scale", "report")),
+    *(
+        f"docs/{name}.md"
+        for name in ("user_guide", "tuning", "views", "columns", "scale", "report")
+    ),
 ]
 MODULES = [
     module.name

@@ -140,7 +140,7 @@ def test_the_lowest_twentieth_of_the_training_samples_is_unfamiliar():
 
     def familiarity(threshold):
         none = np.empty((0, 1))
-        expert = TrustedExpert("line", Linear(), none, none, none, np.zeros(1), object())
+        expert = TrustedExpert("line", Linear(), none, none, none, none, np.zeros(1), object())
         return replace(expert, familiar=threshold).familiarity_of(known)
 
     assert (familiarity(familiar) < 1).sum() == 4

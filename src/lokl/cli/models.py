@@ -272,7 +272,7 @@ def explain_sample(model: Any, table: Any, name: str) -> Any:
 
     row = _row_of(name, table.ids)
     near = _neighbours(model, table, row)
-    explanation = explain(model, table.frame.iloc[[row]], ids=[name])
+    explanation = explain(model, table.frame.iloc[[row]], ids=[name], columns=True)
     return replace(explanation.sample(name), neighbours=near)
 
 

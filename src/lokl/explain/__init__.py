@@ -9,9 +9,13 @@ from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
     from lokl.explain.by_view import explain as explain
+    from lokl.explain.columns import ColumnContributions as ColumnContributions
+    from lokl.explain.columns import column_contributions as column_contributions
+    from lokl.explain.columns import column_importance as column_importance
     from lokl.explain.displays import plot_regions as plot_regions
     from lokl.explain.displays import plot_sample as plot_sample
     from lokl.explain.displays import plot_trust as plot_trust
+    from lokl.explain.explanation import ColumnContribution as ColumnContribution
     from lokl.explain.explanation import Explanation as Explanation
     from lokl.explain.explanation import SampleExplanation as SampleExplanation
     from lokl.explain.explanation import ViewContribution as ViewContribution

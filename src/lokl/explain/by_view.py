@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
 
 from lokl._arrays import Array, is_sparse
 from lokl._frames import as_pandas
 from lokl._warnings import capture_warnings
 from lokl.base.model import model_layers
+from lokl.explain.columns import ColumnContributions, ColumnLayout, has_columns
 from lokl.explain.explanation import (
     AGREE,
     CONTRADICT,
@@ -19,6 +21,7 @@ from lokl.explain.explanation import (
     Explanation,
     class_codes,
 )
+from lokl.explain.shapley import N_ORDERS, Sampling
 from lokl.explain.views import (
     KernelView,
     Views,
@@ -39,7 +42,13 @@ _LEAST = 1e-6
 
 
 def explain(
-    model: Any, X: Any, y: Any = None, *, views: Views | None = None, ids: Any = None
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    views: Views | None = None,
+    ids: Any = None,
+    columns: bool = False,
 ) -> Explanation:
     """Explain the predictions of a fitted model by its views.
 
@@ -60,6 +69,10 @@ def explain(
         the same columns are one view.
     ids : sequence, optional
         Names of the samples; the index of a data frame, or row numbers, if not given.
+    columns : bool, default=False
+        Whether to divide the contribution of each view among its columns, see
+        :func:`column_contributions`. It costs more than all the rest if there are many columns.
+        Models of regions and on stored kernels have no such contributions.
 
     Returns
     -------
@@ -80,6 +93,7 @@ def explain(
         truth=_truth(y, n, queried.classes is None),
         prior=getattr(first, "prior_", None),
         learned=_learned_from(first, X, queried),
+        columns=queried.columns() if columns and has_columns(queried.inner) else None,
         **found,
     )
 
@@ -140,6 +154,7 @@ class _Queried:
     def __init__(self, model: Any, X: Any, views: Views | None):
         self.layers = layers = list(model_layers(model, X))
         (self.outer, self.X), (self.inner, self.Z) = layers[0], layers[-1]
+        self.given = model, X, views
         views = named_views(model, views)
         explains = hasattr(self.inner, "contributions") and hasattr(self.inner, "weights")
         self.views = views_of(self.inner, views) if explains else []
@@ -231,6 +246,42 @@ class _Queried:
         """Decision for each class, (n_samples, n_classes)."""
         return by_class(self.inner.decision_function(self.Z))
 
+    @cached_property
+    def scores(self) -> Array:
+        """Decision for each class, calibrated if there are probabilities."""
+        if self.calibration is None:
+            return self.decision
+        return self.calibration.slope * self.decision + self.calibration.offset
+
+    @cached_property
+    def second(self) -> Array:
+        """Class of the second largest score, next to the predicted one, (n_samples,)."""
+        others = self.scores.copy()
+        others[np.arange(len(others)), self.codes] = -np.inf
+        return np.asarray(others.argmax(axis=1))
+
+    def columns(self) -> ColumnContributions:
+        """Return contributions of columns to the same outcome as those of views."""
+        sampling = Sampling(N_ORDERS, check_random_state(0), set())
+        return ColumnLayout.of(*self.given).contributions(self._outcome(), sampling)
+
+    def _outcome(self) -> Array:
+        """Return the weights of decisions in the outcome, (n_samples, n_tasks).
+
+        The outcome is the difference of the predicted class and the runner-up, in the unit of
+        contributions, or the first target.
+        """
+        if self.classes is None:
+            outcome = np.zeros((len(self.codes), len(self.inner._tasks()[1])))
+            outcome[:, 0] = 1.0
+            return outcome
+        slope = 1.0 if self.calibration is None else self.calibration.slope
+        classes = np.arange(len(self.classes))
+        outcome = slope * (
+            (classes == self.codes[:, np.newaxis]) - 1.0 * (classes == self.second[:, np.newaxis])
+        )
+        return outcome if len(classes) > 2 else outcome[:, 1:]
+
     def _outcomes(self, contributions: Array) -> dict[str, Any]:
         """Return contributions to the outcome, and what single views predict.
 
@@ -253,14 +304,11 @@ class _Queried:
             }
         if contributions.ndim == 2:
             contributions = np.stack([-contributions, contributions], axis=1) / 2
-        scores, unit = self.decision, ""
-        left = (scores[:, :, np.newaxis] - contributions).argmax(axis=1)
+        scores, second = self.scores, self.second
+        left = (self.decision[:, :, np.newaxis] - contributions).argmax(axis=1)
+        unit, rows = "", np.arange(len(scores))
         if self.calibration is not None:
-            scores, unit = self.calibration.slope * scores + self.calibration.offset, "log-odds"
-            contributions = self.calibration.slope * contributions
-        rows, others = np.arange(len(scores)), scores.copy()
-        others[rows, self.codes] = -np.inf
-        second = others.argmax(axis=1)
+            unit, contributions = "log-odds", self.calibration.slope * contributions
         against = contributions[rows, self.codes] - contributions[rows, second]
         margin = scores[rows, self.codes] - scores[rows, second]
         without = self._without(left)

@@ -5,13 +5,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
 from lokl._text import aligned, shorten_list, shortened
+from lokl.explain.columns import ColumnContributions
 
 AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
 STATUS_TEXT = {
@@ -34,6 +35,8 @@ _VIEW_FIELDS = (
     "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity",
     "alone_evidence", "without",
 )  # fmt: skip
+# Columns of one sample that are listed.
+_COLUMNS = 5
 # Characters of a line, of the longest bar and of the name of a view, other classes that are listed,
 # rows of the HTML table.
 _WIDTH, _BAR, _NAME, _OTHERS, _ROWS = 80, 8, 18, 3, 10
@@ -92,6 +95,23 @@ class ViewContribution:
         return self.weight if self.trust is None else self.trust
 
 
+class ColumnContribution(NamedTuple):
+    """Contribution of one column to the prediction of one sample.
+
+    Attributes
+    ----------
+    view : str
+        Empty if there is only one.
+    column : str
+    contribution : float
+        In the unit of the contributions of views.
+    """
+
+    view: str
+    column: str
+    contribution: float
+
+
 @dataclass(frozen=True)
 class SampleExplanation:
     """Explanation of one prediction; ``print(sample)`` shows it as text.
@@ -118,6 +138,8 @@ class SampleExplanation:
         Unit of contributions and base value; empty for decision values and for regression.
     learned : bool or None
         Whether the model has learned from this sample; None if unknown.
+    columns : tuple of ColumnContribution
+        Columns with the largest contributions, if they were computed.
     """
 
     id: str
@@ -133,10 +155,12 @@ class SampleExplanation:
     neighbours: tuple[Neighbour, ...] = ()
     unit: str = ""
     learned: bool | None = None
+    columns: tuple[ColumnContribution, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
         plain = asdict(self)
+        plain["columns"] = [own._asdict() for own in self.columns]
         plain["probabilities"] = {str(c): p for c, p in self.probabilities.items()}
         return plain
 
@@ -285,6 +309,14 @@ class SampleExplanation:
             return f"{value:.4g}" if is_sum else f"{value:+.3g}"
         return f"{value:+.2f}" if abs(value) >= _NOTHING else "0.00"
 
+    def _column_texts(self) -> str:
+        """Return the columns with the largest contributions, by view."""
+        texts: dict[str, list[str]] = {}
+        for own in self.columns:
+            name = shortened(own.column, _NAME)
+            texts.setdefault(own.view, []).append(f"{name} {self._signed(own.contribution)}")
+        return "; ".join(f"{view} {', '.join(own)}".strip() for view, own in texts.items())
+
     def _remarks(self) -> Iterator[str]:
         for own, text in zip(self.views, self.view_sentences(), strict=True):
             if self._differs(own):
@@ -302,6 +334,9 @@ class SampleExplanation:
         for own in self.unfamiliar:
             near = f"(familiarity {own.familiarity:.2f})"
             yield f"{own.view} is unlike the training samples {near}."
+        if self.columns:
+            text = f"Columns that matter most: {self._column_texts()}"
+            yield from wrap(text, _WIDTH, subsequent_indent="  ")
         if self.neighbours:
             near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
             yield from wrap(f"Most similar: {near}", _WIDTH, subsequent_indent="  ")
@@ -376,8 +411,11 @@ class Explanation:
         True classes or values; None or NaN if unknown for a sample.
     prior : dict of class to float, float or None
         Class frequencies, or mean of the target, in training, if the model stores them.
-    columns, sets : None
-        Reserved for contributions of columns and for prediction sets.
+    columns : ColumnContributions or None
+        Contributions of the columns, which add up to those of their views; with
+        ``explain(model, X, columns=True)``.
+    sets : None
+        Reserved for prediction sets.
 
     Examples
     --------
@@ -420,7 +458,7 @@ class Explanation:
     learned: Array | None = None
     truth: Array | None = None
     prior: Any = None
-    columns: None = None
+    columns: ColumnContributions | None = None
     sets: None = None
 
     def __post_init__(self) -> None:
@@ -432,8 +470,12 @@ class Explanation:
         n_classes = 0 if self.classes is None else len(self.classes)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("presence", *_VIEW_FIELDS), (n, m))
         shapes |= {**dict.fromkeys(one, (n,)), "probabilities": (n, n_classes)}
+        values = {name: getattr(self, name) for name in shapes}
+        if self.columns is not None:
+            values["columns"] = self.columns.values
+            shapes["columns"] = (n, len(self.columns.columns))
         for name, expected in shapes.items():
-            value = getattr(self, name)
+            value = values[name]
             if value is not None and np.shape(value) != expected:
                 raise ValueError(
                     f"{n} samples, {m} views: {name} must have shape {expected}, got "
@@ -575,7 +617,12 @@ class Explanation:
             self.prior.get(prediction) if isinstance(self.prior, dict) else self.prior,
             unit=self.unit,
             learned=None if self.learned is None else bool(self.learned[k]),
+            columns=self._columns(k),
         )
+
+    def _columns(self, k: int) -> tuple[ColumnContribution, ...]:
+        largest = () if self.columns is None else self.columns.largest(k, _COLUMNS)
+        return tuple(ColumnContribution(*own) for own in largest)
 
     def _view(self, k: int, v: int) -> ViewContribution:
         if not self.presence[k, v]:

@@ -355,14 +355,24 @@ class ColumnScaler(_ColumnTransformer):
     def view_slices(self) -> list[slice]:
         """Return the columns of each view in the result of :meth:`transform`."""
         check_is_fitted(self)
+        return adjacent_slices([len(own) for own in self._sources()])
+
+    def sources(self) -> Array:
+        """Return the column that each column of the result comes from, (n_scaled,)."""
+        check_is_fitted(self)
+        return np.concatenate(self._sources())
+
+    def _sources(self) -> list[Array]:
+        """Return the column that each column of each view comes from."""
         views = [None] if self.views is None else self.views
-        widths = []
+        sources = []
         for view, given in enumerate(views):
-            columns = range(self.n_features_in_) if given is None else given
+            columns = np.arange(self.n_features_in_) if given is None else np.asarray(given)
             scaling = self.scaling if isinstance(self.scaling, str) else self.scaling[view]
             known = self.values_ if "categories" in scaling else {}
-            widths.append(sum(len(known[c][0]) if c in known else 1 for c in map(int, columns)))
-        return adjacent_slices(widths)
+            widths = [len(known[c][0]) if c in known else 1 for c in columns.tolist()]
+            sources.append(np.repeat(columns, widths))
+        return sources
 
     def _fit_columns(self, X: Array, weight: Array) -> None:
         present = ~np.isnan(X)

@@ -305,7 +305,7 @@ class _TrustedVote(KernelEstimator):
         of_kernel = training.names[i], training.kernels[i]
         if len(rows) == 0:
             empty = np.zeros((0, n_tasks))
-            expert = TrustedExpert(*of_kernel, rows, empty, empty, np.zeros(n_tasks))
+            expert = TrustedExpert(*of_kernel, rows, empty, empty, rows, np.zeros(n_tasks))
             return HeldOutExpert(expert, empty, empty, Neighbours.none(0), True)
         single = SingleKernelFit.of(training, i, solver)
         gram, solution, decision = single.gram, single.solution, single.solution.decision
@@ -338,6 +338,7 @@ class _TrustedVote(KernelEstimator):
             support=rows[(coef != 0).any(axis=1)],
             coef=coef[kept],
             joint_coef=joint_coef[kept],
+            joint_support=rows[(joint_coef != 0).any(axis=1)],
             intercept=solution.intercept,
             stored=gram.points.take(stored) if len(stored) < len(rows) else gram.points,
             similarity=similarity,

@@ -188,6 +188,8 @@ class TrustedExpert:
         Signed dual coefficients.
     joint_coef : array of shape (n_stored, n_tasks)
         Coefficients of this kernel in the joint model; zero without one.
+    joint_support : array of int of shape (n_joint,)
+        Indices of the training samples with a coefficient in it.
     intercept : array of shape (n_tasks,)
     stored : Points or None
         Stored training samples: all that have the view if neighbours are used, else those with a
@@ -209,6 +211,7 @@ class TrustedExpert:
     support: Array
     coef: Array
     joint_coef: Array
+    joint_support: Array
     intercept: Array
     stored: Points | None = None
     similarity: KernelSimilarity = KernelSimilarity(1.0, True)
