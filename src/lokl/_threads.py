@@ -26,6 +26,8 @@ from lokl._warnings import capture_warnings, reissue
 
 T = TypeVar("T")
 
+# Most threads or processes for each core: more only take memory.
+_JOBS_PER_CORE = 4
 # Fewest rows of a matrix product per thread.
 _ROWS_PER_PRODUCT = 32
 # Fewest samples, counted once per SVM, for which BLAS is limited to one thread: changing the limit
@@ -54,13 +56,18 @@ def _process_threads() -> int:
 
 def threads_for(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None means one per core."""
-    return n_threads() if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+    return n_threads() if n_jobs is None else effective_jobs(n_jobs)
+
+
+def effective_jobs(n_jobs: int | None) -> int:
+    """Return the number of jobs at a time, by joblib's rules and at most four for each core."""
+    return min(int(joblib.effective_n_jobs(n_jobs)), _JOBS_PER_CORE * int(joblib.cpu_count()))
 
 
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     # Keyed by process: a pool does not survive a fork.
-    return ThreadPoolExecutor(_process_threads(), thread_name_prefix="lokl")
+    return _started(_process_threads(), "lokl")
 
 
 def run_chunked(
@@ -123,10 +130,20 @@ def run_calls(calls: Sequence[Callable[[], T]], threads: int) -> list[T]:
 
 @contextmanager
 def started_pool(size: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of threads for tasks that may wait for each other; none outlives the block.
+    """Open a pool of threads for tasks that may wait for each other; none outlives the block."""
+    pool = _started(size, name)
+    try:
+        yield pool
+    finally:
+        # Also after an error or Ctrl-C: nothing is computed once the block has ended.
+        pool.shutdown(wait=True, cancel_futures=True)
 
-    All threads are started before there is work for them: if Ctrl-C interrupts the start of a
-    thread, the executor does not wait for it.
+
+def _started(size: int, name: str) -> ThreadPoolExecutor:
+    """Return a pool whose threads have all started.
+
+    If Ctrl-C interrupts the start of a thread, an executor does not know the thread, and the
+    interpreter would wait for it in vain when it exits.
     """
     pool = ThreadPoolExecutor(size, thread_name_prefix=name)
     all_started = Barrier(size + 1)
@@ -134,11 +151,11 @@ def started_pool(size: int, name: str) -> Iterator[ThreadPoolExecutor]:
         for _ in range(size):
             pool.submit(all_started.wait)
         all_started.wait()
-        yield pool
-    finally:
-        # Also after an error or Ctrl-C: nothing is computed once the block has ended.
+    except BaseException:
         all_started.abort()
         pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    return pool
 
 
 def multiply(left: Any, right: Any, out: Array | None = None) -> Array:
@@ -203,7 +220,7 @@ class _BlasLimit(_Limit):
 
     def __init__(self) -> None:
         super().__init__()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lokl-blas")
+        self._thread = _started(1, "lokl-blas")
         self._restore: Callable[[], Any]
 
     def _change(self, *, limited: bool) -> None:

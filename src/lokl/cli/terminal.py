@@ -3,6 +3,7 @@
 import codecs
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,15 @@ _REPLACEMENTS |= {"━": "=", "◀": "<", "▶": ">"}
 _HANDLER = "lokl.replace"
 # Characters of the word before a note.
 _WORD = 8
+
+
+def end_like_interrupt() -> None:
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does: workers end and records are kept."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # nohup ignores SIGHUP, which stays so.
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def replace_unprintable() -> None:

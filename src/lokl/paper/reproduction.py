@@ -16,11 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
-
 from lokl._deadline import Deadline
 from lokl._environment import system, versions
 from lokl._files import replace_file
+from lokl._threads import effective_jobs
 from lokl.datasets import DatasetError, load
 from lokl.datasets.loader import fetch_missing
 from lokl.explain.displays import pyplot
@@ -315,7 +314,7 @@ class Reproduction:
         seconds = time.perf_counter() - begun
         extra = None
         if backend in ("processes", "dask") and seconds >= _LONG_RUN:
-            extra = overhead(new, seconds, joblib.effective_n_jobs(jobs))
+            extra = overhead(new, seconds, effective_jobs(jobs))
         return TableRun(
             table=make_table(self._parts[part][0], records, self._ties) if records else None,
             cells=len(records),

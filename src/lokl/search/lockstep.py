@@ -8,9 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, TypeVar
 
-from joblib import effective_n_jobs
-
-from lokl._threads import single_threaded, started_pool
+from lokl._threads import effective_jobs, single_threaded, started_pool
 from lokl._warnings import capture_warnings, reissue
 
 Item = TypeVar("Item")
@@ -74,7 +72,7 @@ def run_folds_in_lockstep(
     first_leads : bool
         Whether the other folds use results of the first one, and do each step after it.
     """
-    jobs = min(effective_n_jobs(n_jobs), len(folds))
+    jobs = min(effective_jobs(n_jobs), len(folds))
     if jobs == 1:
         for _ in range(n_steps):
             yield [next(fold) for fold in folds]

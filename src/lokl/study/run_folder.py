@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ import joblib
 from lokl._deadline import Deadline
 from lokl._exports import need
 from lokl._files import missing_folder
-from lokl._threads import single_threaded
+from lokl._threads import effective_jobs, single_threaded
 from lokl._warnings import capture_warnings
 
 Record = dict[str, Any]
@@ -176,6 +177,8 @@ def only_run(folder: Path) -> Iterator[None]:
 # Seconds between forced writes to the disk: a killed process loses no line, a power failure loses
 # the lines of the last second.
 _SYNC_INTERVAL = 1.0
+# Seconds between two looks of a worker at its parent process.
+_WATCH_INTERVAL = 0.5
 
 
 @contextmanager
@@ -395,7 +398,14 @@ def _in_processes(
     """
     left = dict.fromkeys(cells)
     while left:
-        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")
+        parallel = joblib.Parallel(
+            # Two at least if there are several, so that no cell runs in this process.
+            n_jobs=min(effective_jobs(jobs), max(2, len(left))),
+            backend="loky",
+            return_as="generator_unordered",
+            initializer=_end_with_parent,
+            initargs=(os.getpid(),),
+        )
         started = takewhile(lambda cell: not deadline.passed, list(left))
         try:
             for record in parallel(joblib.delayed(work)(cell) for cell in started):
@@ -408,11 +418,26 @@ def _in_processes(
                 yield record
 
 
+def _end_with_parent(parent: int) -> None:
+    """Let this worker end within a second of its parent process, however that ended.
+
+    Workers share the pipes from which they receive cells, so a lost parent does not close them.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_INTERVAL)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, name="lokl-parent", daemon=True).start()
+
+
 def _one_by_one(cells: Sequence[RunCell], work: Work) -> Iterator[Record]:
     """Run cells one at a time in a separate process, until one of them kills it."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(1) as pool:
+    with ProcessPoolExecutor(1, initializer=_end_with_parent, initargs=(os.getpid(),)) as pool:
         for cell in cells:
             try:
                 record = pool.submit(work, cell).result()
@@ -465,7 +490,7 @@ def _client(backend: str, jobs: int | None) -> Iterator[Any]:
     }
     options: dict[str, Any] = {"address": backend, "timeout": 10}
     if backend == "dask":
-        count = joblib.effective_n_jobs(jobs)
+        count = effective_jobs(jobs)
         options = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
     with dask.config.set(settings):
         try:
