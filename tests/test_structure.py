@@ -26,7 +26,7 @@ def outcome(name, score):
     return score if name.endswith("Regressor") else score > 0
 
 
-AUTO = ["AutoMKLClassifier", "AutoMKLRegressor"]
+AUTO = ["AutoMKLClassifier", "AutoMKLRegressor", "AutoMKLSurvival"]
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lokl.regions import RegionRegressor as RegionRegressor
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
+    from lokl.search.auto import AutoMKLSurvival as AutoMKLSurvival
     from lokl.search.search import KernelSearchCV as KernelSearchCV
     from lokl.tables.join import join_views as join_views
 

@@ -254,6 +254,42 @@ def _concordance(y: Array, scores: Array, weight: Array, tied_tol: float) -> Con
     return Concordance(index, *(int(n.sum()) for n in (below, discordant, tied, tied_time)))
 
 
+def concordance_values(y: Array, scores: Array) -> Array:
+    """Return a value for each sample whose mean is the concordance index.
+
+    The values vary with the pairs of a sample, so that their standard deviation over the square
+    root of their number estimates the standard error of the index.
+
+    Parameters
+    ----------
+    y : structured array of shape (n_samples,)
+        From :func:`lokl.survival_target`.
+    scores : array of shape (n_samples,)
+
+    Returns
+    -------
+    values : array of shape (n_samples,)
+        0.5 if no two samples are comparable.
+    """
+    won, comparable = np.zeros(len(y)), np.zeros(len(y))
+    events = np.flatnonzero(y["event"])
+    for start in range(0, len(events), _BLOCK):
+        rows = events[start : start + _BLOCK]
+        time = y["time"][rows, np.newaxis]
+        later = (y["time"] > time) | ((y["time"] == time) & ~y["event"])
+        difference = scores[rows, np.newaxis] - scores
+        right = later * (0.5 + 0.5 * np.sign(difference))
+        won += right.sum(axis=0)
+        won[rows] += right.sum(axis=1)
+        comparable += later.sum(axis=0)
+        comparable[rows] += later.sum(axis=1)
+    n_pairs = comparable.sum() / 2.0
+    if n_pairs == 0:
+        return np.full(len(y), 0.5)
+    index = won.sum() / (2.0 * n_pairs)
+    return np.asarray(index + (won - index * comparable) * len(y) / n_pairs)
+
+
 def _count_later(values: Array, start: Array, threshold: Array, side: Any) -> Array:
     """Return the numbers of ``values[start:]`` below each threshold, with equal ones if "right"."""
     count = np.zeros(len(start), dtype=np.intp)

@@ -131,6 +131,15 @@ def folds_by_time(y: Array, n_folds: int = _N_FOLDS) -> list[Fold]:
     return [(kept, left) for kept, left in pairs if len(kept) and len(left)]
 
 
+def check_any_event(estimator: Any, y: Array, weight: Array) -> None:
+    """Raise ValueError if all samples with a weight are censored; y are columns."""
+    if not ((y[:, 0] > 0) & (weight > 0)).any():
+        raise ValueError(
+            f"{type(estimator).__name__} needs an observed event; all {int((weight > 0).sum())} "
+            "samples with a weight are censored"
+        )
+
+
 class SurvivalMixin:
     """Risks and survival curves of a model with ``_decisions(X)``, as in scikit-survival."""
 
@@ -263,12 +272,8 @@ class Survival(SurvivalMixin, KernelEstimator):
         return super()._validate(X, as_columns(read_target(y)), sample_weight)
 
     def _encode_targets(self, y: Array, weight: Array) -> tuple[Targets, dict[str, Any]]:
+        check_any_event(self, y, weight)
         is_event, time = y[:, 0] > 0, y[:, 1]
-        if not (is_event & (weight > 0)).any():
-            raise ValueError(
-                f"{type(self).__name__} needs an observed event; all {int((weight > 0).sum())} "
-                "samples with a weight are censored"
-            )
         target = np.empty(len(y), dtype=[("risk", float), ("event", bool)])
         if self.loss == "squared":
             target["risk"] = deviance_residuals(survival_target(is_event, time), weight)

@@ -7,6 +7,7 @@ from lokl._exports import lazy_exports
 if TYPE_CHECKING:
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
+    from lokl.search.auto import AutoMKLSurvival as AutoMKLSurvival
     from lokl.search.calibration import CalibratedMKLClassifier as CalibratedMKLClassifier
     from lokl.search.calibration import Calibration as Calibration
     from lokl.search.calibration import calibrated as calibrated

@@ -23,12 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from lokl._arrays import Array
 from lokl._deadline import Deadline
 from lokl._frames import as_pandas, table_of
+from lokl._survival import as_columns, read_target
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings, capture_warnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
 from lokl.base.settings import (
+    FLAG,
     JOBS,
     NOT_NEGATIVE,
     POSITIVE,
@@ -39,6 +41,7 @@ from lokl.base.settings import (
     one_of,
     or_none,
 )
+from lokl.base.survival import SurvivalMixin, check_any_event
 from lokl.base.targets import _check_class_weight, target_spread
 from lokl.base.training import check_weights
 from lokl.kernels.dictionaries import named_kernels
@@ -260,7 +263,8 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         """Return the estimators of the named methods."""
         names = self.methods
         if isinstance(names, str) and names == "auto":
-            names = ["UniformMKL", *(["TrustedVote"] if len(self.views or ()) > 1 else [])]
+            has_vote = len(self.views or ()) > 1 and self._kind != "Survival"
+            names = ["UniformMKL", *(["TrustedVote"] if has_vote else [])]
         settings = {"random_state": seed, **self._method_settings(unit_cost)}
         return named_estimators(names, self._kind, settings)
 
@@ -270,8 +274,9 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         if is_deterministic and isinstance(self.cv, Integral) and groups is None:
             return None
         rng = None if is_deterministic else check_random_state(self.random_state)
-        is_classifier = self._kind == "Classifier"
-        return make_folds(self.cv, y, classification=is_classifier, groups=groups, rng=rng)
+        strata = y[:, 0] if self._kind == "Survival" else y
+        is_stratified = self._kind != "Regressor"
+        return make_folds(self.cv, strata, classification=is_stratified, groups=groups, rng=rng)
 
     def _best_method(self, data: AutoData, unit_cost: float, deadline: Deadline) -> Choice:
         """Compare named methods by cross-validation, on a part of many samples."""
@@ -564,3 +569,60 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         # The tolerance of an SVM is in the unit of its targets.
         return {"epsilon": self.epsilon * unit_cost, "tol": _TOLERANCE * unit_cost}
+
+
+@settings
+class AutoMKLSurvival(SurvivalMixin, AutoMKL):
+    """Survival model that chooses scaling, kernels, widths and costs.
+
+    As :class:`AutoMKLRegressor` on deviance residuals: for each sample, the signed root of twice
+    the difference of log likelihoods between its own outcome and the Nelson-Aalen estimate for all
+    samples. They depend on the order of the times only. Kernels are compared by the squared error
+    of exact leave-one-out decisions; the score of the leaderboard is Harrell's concordance index.
+    Survival curves have proportional hazards in the leave-one-out decisions.
+
+    Several `views`: one kernel for each view, the one with the smallest error, and a machine on
+    their average. More than 5,000 samples: censored machines (``loss="censored"``).
+
+    References
+    ----------
+    .. [1] T. M. Therneau, P. M. Grambsch, T. R. Fleming. Martingale-Based Residuals for Survival
+       Models. Biometrika 77, 1990.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.AutoMKLSurvival().fit(X, y)
+    >>> bool(model.best_score_ > 0.75)
+    True
+    """
+
+    log_time: bool = setting(
+        True,
+        FLAG,
+        "Whether methods that are given by name, and machines for more than 5,000 samples, predict "
+        "the log of the time.",
+    )
+
+    _kind: ClassVar[str] = "Survival"
+
+    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        return as_columns(read_target(y)), {}
+
+    def _unit_cost(self, y: Array, weight: Array) -> float:
+        check_any_event(self, y, weight)
+        return 1.0
+
+    def _method_settings(self, unit_cost: float) -> dict[str, Any]:
+        return {"log_time": self.log_time}
+
+    def _decisions(self, X: Any) -> Array:
+        return np.asarray(self._call_model("predict", X))[:, np.newaxis]
+
+    def _cumulative_hazards(self, X: Any) -> Array:
+        return np.asarray(self._call_model("_cumulative_hazards", X))

@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.class_weight import compute_sample_weight
 
 from lokl import methods
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
+from lokl._methods import method_of
 from lokl._warnings import warn_once
+from lokl.base.survival import SurvivalMixin
 from lokl.base.targets import target_spread
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration
@@ -137,7 +139,11 @@ class ExpertSearch:
     def __post_init__(self) -> None:
         data, auto = self.data, self.auto
         self.classes = np.unique(data.y) if is_classifier(auto) else None
-        self.coding = TargetCoding.of(data.y, self.classes)
+        self.is_survival = isinstance(auto, SurvivalMixin)
+        if self.is_survival:
+            self.coding = TargetCoding.of_times(data.y, data.weight)
+        else:
+            self.coding = TargetCoding.of(data.y, self.classes)
         # Subsets are chosen by the contents of samples, so their order does not matter.
         self.order = content_order(data.X)
         # Kernels of the user.
@@ -201,8 +207,13 @@ class ExpertSearch:
 
     @property
     def _is_vote(self) -> bool:
-        """Whether the final model is a trusted vote."""
+        """Whether the final model has one kernel for each view."""
         return self.kernels is None and self.every_view and len(self._views) > 1
+
+    @property
+    def _stem_for_views(self) -> str:
+        """Stem of the method that combines one kernel of each view."""
+        return "UniformMKL" if self.is_survival else "TrustedVote"
 
     @property
     def _votes_on_classes(self) -> bool:
@@ -271,8 +282,7 @@ class ExpertSearch:
         return Pipeline([("scale", self._scaler(used)), ("model", model)])
 
     def _estimator(self, stem: str, **settings: Any) -> Any:
-        kind = "Regressor" if self.classes is None else "Classifier"
-        estimator = getattr(methods, f"{stem}{kind}")(**settings)
+        estimator = getattr(methods, f"{stem}{self.auto._kind}")(**settings)
         known = estimator.get_params(deep=False)
         return estimator.set_params(**{k: v for k, v in self.settings.items() if k in known})
 
@@ -284,8 +294,9 @@ class ExpertSearch:
         method = "expert average"
         if self._is_vote:
             # One cost for all: kernels of views have the same mean diagonal.
-            cost, method = search.common_cost(chosen), "trusted vote"
-            estimator = self._estimator("TrustedVote", loss="squared", C=cost)
+            cost, stem = search.common_cost(chosen), self._stem_for_views
+            estimator = self._estimator(stem, loss="squared", C=cost)
+            method = _name_of(estimator)
             seconds *= _FITS_OF_A_VOTE
         else:
             factors = [candidate.params["C"] for candidate in chosen]
@@ -324,14 +335,16 @@ class ExpertSearch:
     def _fit_many(self, chosen: Sequence[Candidate]) -> tuple[Pipeline, Array, str]:
         """Fit SVMs with sparse coefficients, or one for each region of very many samples."""
         data, is_vote = self.data, self._is_vote
-        if data.n_samples > REGION_ROWS and not is_vote and self.kernels is None:
+        has_regions = not (is_vote or self.is_survival) and self.kernels is None
+        if data.n_samples > REGION_ROWS and has_regions:
             return self._fit_regions()
-        stem, method = ("TrustedVote", "trusted vote") if is_vote else ("UniformMKL", "UNIFORM")
+        stem = self._stem_for_views if is_vote else "UniformMKL"
         local = [c for c in chosen if c.params["family"].form in _LOCAL_FORMS]
         kernels = chosen if is_vote else (local or chosen)[:_MOST_KERNELS]
-        model = self._model(kernels, self._estimator(stem))
+        estimator = self._estimator(stem)
+        model, method = self._model(kernels, estimator), _name_of(estimator)
         part = np.sort(spread_rows(self.order, self.coding.codes, _COST_ROWS))
-        unit = 1.0 if self.classes is not None else target_spread(data.y, data.weight)
+        unit = target_spread(data.y, data.weight) if is_regressor(self.auto) else 1.0
         search_class: Any = KernelSearchCV
         search = search_class(
             model,
@@ -352,8 +365,7 @@ class ExpertSearch:
         """Fit one SVM in each region, on columns that are scaled by their importance."""
         from lokl import regions
 
-        kind = "Regressor" if self.classes is None else "Classifier"
-        model = getattr(regions, f"Region{kind}")(
+        model = getattr(regions, f"Region{self.auto._kind}")(
             scale_features="shared",
             random_state=self.settings.get("random_state"),
             n_jobs=self.auto.n_jobs,
@@ -362,6 +374,13 @@ class ExpertSearch:
         pipeline = Pipeline([("scale", self._scaler([block])), ("model", model)])
         rows = self._affordable_rows(_SECONDS_PER_ROW * self.data.n_samples)
         return self._fit_pipeline(pipeline, rows), rows, "regions"
+
+
+def _name_of(estimator: Any) -> str:
+    """Return the name of the method of an estimator."""
+    method = method_of(estimator)
+    assert method is not None
+    return method.name
 
 
 def _has_probabilities(model: Pipeline) -> bool:

@@ -21,8 +21,10 @@ import numpy as np
 
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
+from lokl._survival import deviance_residuals, read_target
 from lokl._threads import single_threaded_blas, threads_for
 from lokl.kernels import RBF, AdditiveLaplacian, Kernel, Laplacian, Linear
+from lokl.metrics import concordance_values
 from lokl.search.cross_validation import spread_rows
 from lokl.search.evaluation import Evaluation
 from lokl.search.results import Candidate, errors_behind
@@ -77,11 +79,14 @@ class TargetCoding:
     targets : array of shape (n_samples, n_tasks)
         1 and -1 for classes (one column for two classes), otherwise the numeric targets.
     codes : array of int of shape (n_samples,), or None
-        Index of the class; None for regression.
+        Index of the class; None for regression and survival.
+    outcome : structured array of shape (n_samples,), or None
+        Events and times, of which the targets are deviance residuals; None without.
     """
 
     targets: Array
     codes: Array | None
+    outcome: Array | None = None
 
     @classmethod
     def of(cls, y: Array, classes: Array | None) -> "TargetCoding":
@@ -92,9 +97,17 @@ class TargetCoding:
         targets = np.where(codes[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
         return cls(targets[:, 1:] if len(classes) == 2 else targets, codes)
 
+    @classmethod
+    def of_times(cls, y: Array, weight: Array | None) -> "TargetCoding":
+        """Return the coding of events and times, (n_samples, 2)."""
+        outcome = read_target(y)
+        residuals = deviance_residuals(outcome, np.ones(len(y)) if weight is None else weight)
+        return cls(residuals[:, np.newaxis], None, outcome)
+
     def take(self, rows: Array) -> "TargetCoding":
         """Return the coding of some samples."""
-        return TargetCoding(self.targets[rows], None if self.codes is None else self.codes[rows])
+        parts = (None if part is None else part[rows] for part in (self.codes, self.outcome))
+        return TargetCoding(self.targets[rows], *parts)
 
     def losses(self, decision: Array) -> Array:
         """Return the Brier score or the squared error of each sample, (n_samples,)."""
@@ -105,7 +118,12 @@ class TargetCoding:
         return np.asarray((error**2).sum(axis=1))
 
     def scores(self, decision: Array) -> Array:
-        """Return whether each sample is classified correctly, or its share of R squared."""
+        """Return whether each sample is classified correctly, or its share of the score.
+
+        The score is R squared, or the concordance index.
+        """
+        if self.outcome is not None:
+            return concordance_values(self.outcome, decision[:, 0])
         if self.codes is not None:
             return np.asarray(class_shares(decision).argmax(axis=1) == self.codes, dtype=float)
         spread = ((self.targets - self.targets.mean(axis=0)) ** 2).mean(axis=0)

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 
 from lokl import methods
 from lokl._methods import METHODS, method_of
+from lokl.base.survival import SurvivalMixin
 from lokl.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 from lokl.search.results import Candidate, LeaderboardRow
 
@@ -35,13 +36,21 @@ _NARROW = (_rbf(-2), _rbf(0), _rbf(2))
 _ALL: Kernels = {**_LINEAR, **_QUADRATIC, **_NARROW[0], **_NARROW[1], **_NARROW[2]}
 
 
+# Whether an estimator is of a kind.
+_KINDS = {
+    "Classifier": is_classifier,
+    "Regressor": is_regressor,
+    "Survival": lambda estimator: isinstance(estimator, SurvivalMixin),
+}
+
+
 def named_estimators(names: Any, kind: str, settings: Mapping[str, Any]) -> list[Any]:
     """Return the estimators of the requested methods, configured except for kernels and cost.
 
     Parameters
     ----------
     names : list of str and estimators
-    kind : {"Classifier", "Regressor"}
+    kind : {"Classifier", "Regressor", "Survival"}
     settings : mapping
         Settings of every estimator that is created here and has them. Given estimators get the
         class weight unless they have one.
@@ -50,14 +59,14 @@ def named_estimators(names: Any, kind: str, settings: Mapping[str, Any]) -> list
         names = [names]
     if not isinstance(names, Sequence) or not len(names):
         raise ValueError(f'methods must be "auto" or a list of names and estimators, got {names!r}')
-    is_right_kind = is_classifier if kind == "Classifier" else is_regressor
+    is_right_kind = _KINDS[kind]
     for item in names:
         if isinstance(item, str):
             continue
         if not isinstance(item, BaseEstimator) or not is_right_kind(item):
             raise ValueError(
-                f"methods contains {item!r}, which is not a {kind.lower()}; pass names or "
-                f"{kind.lower()}s"
+                f"methods contains {item!r}, which is not a {kind.lower()} model; pass names or "
+                f"{kind.lower()} models"
             )
     return [
         _estimator_named(item, kind, settings)
@@ -76,13 +85,13 @@ def _with_class_weight(estimator: Any, settings: Mapping[str, Any]) -> Any:
 
 def _estimator_named(name: str, kind: str, settings: Mapping[str, Any]) -> Any:
     for method in METHODS:
-        class_name = method.classifier if kind == "Classifier" else method.regressor
+        class_name = getattr(method, kind.lower())
         names = {method.name, method.stem, class_name}
         if class_name and name.lower() in {str(known).lower() for known in names}:
             estimator = getattr(methods, class_name)()
             available = estimator.get_params(deep=False)
             return estimator.set_params(**{k: v for k, v in settings.items() if k in available})
-    stems = [m.stem for m in METHODS if kind == "Classifier" or m.regressor]
+    stems = [method.stem for method in METHODS if getattr(method, kind.lower())]
     raise ValueError(
         f'unknown method {name!r}; choose "auto", {", ".join(stems)}, or pass an estimator'
     )
