@@ -263,7 +263,8 @@ def test_the_head_has_three_sentences():
     for status in ("contradict", "hinges", "unsure"):
         n = int((own.status == status).sum())
         assert not n or f"{n} sample" in samples
-    names = [own.ids[k] for k in np.flatnonzero(own.status == "contradict")[:2]]
+    order = np.argsort(-own.disagreement, kind="stable")
+    names = [own.ids[k] for k in order[own.status[order] == "contradict"][:2]]
     assert ", ".join(names) in samples
     assert f"{own.wrong.sum()} prediction" in samples
 

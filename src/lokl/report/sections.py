@@ -503,6 +503,9 @@ def reliability_section(
     # The score of the leaderboard has the only interval of the accuracy.
     known = chosen_row(report) is not None
     score = scale.mean(found.score) + scale.unit if known else scale.with_limits(found.score)
+    if known:
+        risk = [(used, Interval(value.mean) if used == 1 else value) for used, value in found.risk]
+        found = replace(found, risk=risk)
     return {
         "found": found,
         "score": score,
@@ -611,15 +614,17 @@ def _about_samples(
         return
     parts: list[tuple[str, str]] = []
     status, several = explanation.status, len(report.views) > 1
+    # Samples whose views disagree most come first.
+    order = np.argsort(-np.nan_to_num(explanation.disagreement), kind="stable")
     kinds = [
         (CONTRADICT, "whose views contradict each other"),
         (HINGES, "whose prediction hinges on one view"),
         (UNSURE, "of which no view is sure" if several else "of which the model is not sure"),
     ]
     for kind, words in kinds if status is not None else ():
-        rows = np.flatnonzero(status == kind)
+        rows = order[status[order] == kind] if status is not None else order
         if len(rows):
-            names = shorten_list([explanation.ids[k] for k in rows], _NAMED)
+            names = shorten_list([explanation.ids[k] for k in rows.tolist()], _NAMED)
             shown = f" {words}" + (f" ({names})" if kind == CONTRADICT else "")
             parts += [
                 (", " if parts else "Check ", ""),

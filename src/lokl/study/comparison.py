@@ -439,7 +439,7 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
     return {
         "samples": str(len(frame)),
         "target": str(table.target.name),
-        "input": _plain_notes(table),
+        **({"input": _plain_notes(table)} if table.notes else {}),
         "folds": f"{settings.folds}, {settings.repeats} times{groups}",
         "duplicates across the split": f"{copies} of {len(frame)}",
         "settings of each model": "chosen inside the training samples",
