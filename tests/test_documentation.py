@@ -22,7 +22,7 @@ PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("user_guide", "tuning", "views", "columns", "scale", "report")
+        for name in ("user_guide", "tuning", "views", "columns", "sets", "scale", "report")
     ),
 ]
 MODULES = [

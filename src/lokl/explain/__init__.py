@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lokl.explain.reliability import RiskCoverage as RiskCoverage
     from lokl.explain.reliability import risk_coverage as risk_coverage
     from lokl.explain.results import SummaryTable as SummaryTable
+    from lokl.explain.sets import PredictionSets as PredictionSets
     from lokl.explain.similarity import KernelAlignment as KernelAlignment
     from lokl.explain.similarity import kernel_alignment as kernel_alignment
     from lokl.explain.similarity import nearest_samples as nearest_samples

@@ -21,6 +21,7 @@ from lokl.explain.explanation import (
     Explanation,
     class_codes,
 )
+from lokl.explain.sets import PredictionSets
 from lokl.explain.shapley import N_ORDERS, Sampling
 from lokl.explain.views import (
     KernelView,
@@ -58,8 +59,9 @@ def explain(
     Parameters
     ----------
     model : fitted estimator
-        An estimator of lokl, alone or inside pipelines, searches and calibrated classifiers. For
-        other estimators the explanation has predictions and probabilities, and no views.
+        An estimator of lokl, alone or inside pipelines, searches, calibrated classifiers and
+        :class:`PredictionSets`. For other estimators the explanation has predictions and
+        probabilities, and no views.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,), optional
         True classes or targets; None or NaN for samples whose truth is unknown.
@@ -93,9 +95,18 @@ def explain(
         truth=_truth(y, n, queried.classes is None),
         prior=getattr(first, "prior_", None),
         learned=_learned_from(first, X, queried),
+        **_sets(model, X),
         columns=queried.columns() if columns and has_columns(queried.inner) else None,
         **found,
     )
+
+
+def _sets(model: Any, X: Any) -> dict[str, Any]:
+    """Return prediction sets or intervals, and their coverage, if the model has them."""
+    for name in ("predict_set", "predict_interval"):
+        if isinstance(model, PredictionSets) and hasattr(model, name):
+            return {"sets": getattr(model, name)(X), "coverage": 1.0 - model.alpha}
+    return {}
 
 
 def sample_ids(X: Any, ids: Any, n: int) -> list[str]:

@@ -140,6 +140,10 @@ class SampleExplanation:
         Whether the model has learned from this sample; None if unknown.
     columns : tuple of ColumnContribution
         Columns with the largest contributions, if they were computed.
+    prediction_set : tuple
+        Classes of the prediction set, or limits of the interval.
+    coverage : float or None
+        Share of the samples whose truth is in their set; None without sets.
     """
 
     id: str
@@ -156,6 +160,8 @@ class SampleExplanation:
     unit: str = ""
     learned: bool | None = None
     columns: tuple[ColumnContribution, ...] = ()
+    prediction_set: tuple[Any, ...] = ()
+    coverage: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
@@ -255,7 +261,13 @@ class SampleExplanation:
         return f"{text} ({shorten_list([f'{c} {p}' for c, p in shown.items()], _OTHERS)})."
 
     def _background(self) -> Iterator[str]:
-        """Yield the truth, frequencies in training, and whether the sample was among them."""
+        """Yield the set, the truth, frequencies in training, and whether the sample was there."""
+        if self.coverage is not None and self.probabilities:
+            classes = ", ".join(map(str, self.prediction_set)) or "no class"
+            yield from wrap(f"{100 * self.coverage:.3g} % prediction set: {classes}.", _WIDTH)
+        elif self.coverage is not None:
+            low, high = (_text(end) for end in self.prediction_set)
+            yield f"{100 * self.coverage:.3g} % prediction interval: {low} to {high}."
         if self.truth is not None:
             yield f"The truth is {_text(self.truth)}."
         if self.prior is not None and self.probabilities:
@@ -414,8 +426,11 @@ class Explanation:
     columns : ColumnContributions or None
         Contributions of the columns, which add up to those of their views; with
         ``explain(model, X, columns=True)``.
-    sets : None
-        Reserved for prediction sets.
+    sets : bool array of shape (n_samples, n_classes), array of shape (n_samples, 2), or None
+        Prediction sets, or lower and upper limits; with ``explain(sets, X)`` of a fitted
+        :class:`PredictionSets`.
+    coverage : float or None
+        Share of the samples whose truth is in their set.
 
     Examples
     --------
@@ -459,7 +474,8 @@ class Explanation:
     truth: Array | None = None
     prior: Any = None
     columns: ColumnContributions | None = None
-    sets: None = None
+    sets: Array | None = None
+    coverage: float | None = None
 
     def __post_init__(self) -> None:
         n, m = len(self.ids), len(self.views)
@@ -470,6 +486,7 @@ class Explanation:
         n_classes = 0 if self.classes is None else len(self.classes)
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("presence", *_VIEW_FIELDS), (n, m))
         shapes |= {**dict.fromkeys(one, (n,)), "probabilities": (n, n_classes)}
+        shapes["sets"] = (n, 2 if self.classes is None else n_classes)
         values = {name: getattr(self, name) for name in shapes}
         if self.columns is not None:
             values["columns"] = self.columns.values
@@ -558,6 +575,8 @@ class Explanation:
         if self.probabilities is not None and self.classes is not None:
             for label, values in zip(self.classes, self.probabilities.T, strict=True):
                 columns[f"probability {label}"] = values
+        if self.sets is not None:
+            columns |= self._set_columns()
         if len(self.views) < 2:
             return columns
         groups = {"weight" if self.trust is None else "trust": self.trust_or_weights}
@@ -577,6 +596,14 @@ class Explanation:
         if np.isfinite(self.disagreement).any():
             columns["disagreement"] = self.disagreement
         return columns if self.status is None else {**columns, "status": self.status}
+
+    def _set_columns(self) -> dict[str, Array]:
+        """Return the classes of each prediction set as text, or the limits of each interval."""
+        assert self.sets is not None
+        if self.classes is None:
+            return {"lower": self.sets[:, 0], "upper": self.sets[:, 1]}
+        texts = [", ".join(map(str, self._set(k))) for k in range(len(self))]
+        return {"prediction set": np.array(texts, dtype=object)}
 
     def to_frame(self) -> Any:
         """Return a data frame (pandas): one row for each sample, see :meth:`table`."""
@@ -618,7 +645,16 @@ class Explanation:
             unit=self.unit,
             learned=None if self.learned is None else bool(self.learned[k]),
             columns=self._columns(k),
+            prediction_set=self._set(k),
+            coverage=self.coverage,
         )
+
+    def _set(self, k: int) -> tuple[Any, ...]:
+        """Return the classes in the set of a sample, or the limits of its interval."""
+        if self.sets is None:
+            return ()
+        chosen = self.sets[k] if self.classes is None else self.classes[self.sets[k]]
+        return tuple(plain_value(value) for value in chosen)
 
     def _columns(self, k: int) -> tuple[ColumnContribution, ...]:
         largest = () if self.columns is None else self.columns.largest(k, _COLUMNS)
