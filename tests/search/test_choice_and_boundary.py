@@ -15,7 +15,7 @@ from lokl.search.results import (
     standard_error,
     warn_at_grid_boundary,
 )
-from lokl.search.tasks import coordinates, group_equal_except, sort_by_cost
+from lokl.search.tasks import coordinates, cost_paths
 
 
 def chosen(candidates, scores, rule="one_se"):
@@ -140,5 +140,5 @@ def test_places_in_the_grid():
     wrong = object()
     assert list(coordinates({"kernels": wrong})) == ["kernels"]
     grid = [{"C": 3, "a": 1}, {"C": 1, "a": 2}, {"C": 2, "a": 1}, {"a": 1}]
-    assert group_equal_except(grid, range(4), ["C"]) == [[0, 2, 3], [1]]
-    assert sort_by_cost(grid, [0, 1, 2, 3]) == [3, 1, 2, 0]
+    assert cost_paths(grid, range(4)) == [[3, 2, 0], [1]]
+    assert cost_paths(grid, range(4), ["C", "a"]) == [[3, 1, 2, 0]]

@@ -27,7 +27,6 @@ from lokl._survival import as_columns, read_target
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings, capture_warnings
 from lokl.base import setting, settings
-from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
 from lokl.base.settings import (
     FLAG,
@@ -45,7 +44,7 @@ from lokl.base.survival import SurvivalMixin, check_any_event
 from lokl.base.targets import _check_class_weight, target_spread
 from lokl.base.training import check_weights
 from lokl.kernels.dictionaries import named_kernels
-from lokl.search.calibration import CalibratedPredictions, calibrate_fold_results
+from lokl.search.calibration import CalibratedPredictions, WrappedModel, calibrate_fold_results
 from lokl.search.columns import ColumnEncoder, ColumnScaler, adjacent_slices
 from lokl.search.cross_validation import draw_rows, make_folds, sample_weight_params
 from lokl.search.expert_search import AutoData, Choice, ExpertSearch
@@ -84,7 +83,7 @@ def _check_views(name: str, value: Any) -> None:
 
 
 @settings
-class AutoMKL(ExplanationMixin, BaseEstimator):
+class AutoMKL(WrappedModel, BaseEstimator):
     """Search for a model, and predictions of the best one.
 
     Attributes
@@ -179,6 +178,7 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
 
     _kind: ClassVar[str]
     _results: ClassVar[Any] = ()
+    _inner: ClassVar[str] = "best_estimator_"
 
     @abstractmethod
     def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
@@ -366,38 +366,10 @@ class AutoMKL(ExplanationMixin, BaseEstimator):
         check_is_fitted(self)
         return table_of(self._rows, LeaderboardRow._fields)
 
-    def _call_model(self, name: str, X: Any, **options: Any) -> Any:
-        """Return the result of a method of the last step, on samples that the others prepared."""
-        check_is_fitted(self)
-        prepared = self.best_estimator_[:-1].transform(X)
-        result = getattr(self.best_estimator_[-1], name)(prepared, **options)
-        # Prepared samples are arrays, without the index of a data frame.
-        has_index = options.get("labels") and hasattr(X, "iloc")
-        return result.set_axis(X.index) if has_index else result
-
-    def predict(self, X: Any) -> Array:
-        """Return the predictions of the best model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        predictions : array of shape (n_samples,), or (n_samples, n_targets)
-        """
-        return np.asarray(self._call_model("predict", X))
-
     def _best_model_has(self, name: str, before_fit: bool = False) -> bool:
         if "best_estimator_" not in vars(self):
             return before_fit
         return hasattr(self.best_estimator_[-1], name)
-
-    def _explains(self, question: str) -> bool:
-        return self._best_model_has(question)
-
-    def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        return self._call_model(question, X, labels=labels)
 
     def __getattr__(self, name: str) -> Any:
         """Return fitted attributes of the best model, such as ``intercept_``."""

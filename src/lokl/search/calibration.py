@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -18,7 +18,7 @@ from lokl._frames import as_pandas
 from lokl._warnings import DeferredWarnings
 from lokl.base import setting, settings
 from lokl.base.estimator import ExplanationMixin
-from lokl.base.model import atomic_fit, publish
+from lokl.base.model import FEATURE_ATTRIBUTES, atomic_fit, publish
 from lokl.base.settings import anything, check_settings
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import check_weights
@@ -303,16 +303,51 @@ class CalibratedPredictions(ProbabilityMixin):
         return probabilities
 
 
-def _split_pipeline(model: Any) -> tuple[Any, Any]:
-    """Return the transformers of a model, None if there are none, and its last step."""
-    if not isinstance(model, Pipeline):
-        return None, model
-    return model[:-1] if len(model) > 1 else None, model[-1]
+class WrappedModel(ExplanationMixin):
+    """Predictions and explanations of a fitted model inside, alone or at the end of a pipeline."""
+
+    # Attribute that contains the fitted model.
+    _inner: ClassVar[str]
+
+    def _call_model(self, name: str, X: Any, **options: Any) -> Any:
+        """Return the result of a method of the last step, on samples that the others prepared."""
+        check_is_fitted(self)
+        model, prepared = getattr(self, self._inner), X
+        if isinstance(model, Pipeline) and len(model) > 1:
+            prepared = model[:-1].transform(X)
+        result = getattr(_last_step(model), name)(prepared, **options)
+        # Steps that return arrays lose the index of a data frame.
+        has_index = options.get("labels") and hasattr(X, "iloc")
+        return result.set_axis(X.index) if has_index else result
+
+    def predict(self, X: Any) -> Array:
+        """Return the predictions of the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        predictions : array of shape (n_samples,), or (n_samples, n_targets)
+        """
+        return np.asarray(self._call_model("predict", X))
+
+    def _explains(self, quantity: str) -> bool:
+        model = vars(self).get(self._inner, getattr(self, "estimator", None))
+        return hasattr(_last_step(model), quantity)
+
+    def _explained(self, quantity: str, X: Any, labels: bool) -> Any:
+        return self._call_model(quantity, X, labels=labels)
+
+
+def _last_step(model: Any) -> Any:
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 @settings
 class CalibratedMKLClassifier(
-    CalibratedPredictions, MetaEstimatorMixin, ClassifierMixin, ExplanationMixin, BaseEstimator
+    MetaEstimatorMixin, ClassifierMixin, WrappedModel, CalibratedPredictions, BaseEstimator
 ):
     """A classifier with probabilities: ``softmax_c(slope f_c(x) + offset_c)``.
 
@@ -374,6 +409,8 @@ class CalibratedMKLClassifier(
         kw_only=False,
     )
 
+    _inner: ClassVar[str] = "estimator_"
+
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
         """Fit the model, and learn probabilities from held-out decisions.
@@ -419,30 +456,11 @@ class CalibratedMKLClassifier(
             "held_out_": decisions,
             "classes_": model.classes_,
         }
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                fitted[name] = getattr(model, name)
-        if hasattr(_split_pipeline(model)[1], "kernel_names_"):
-            fitted["kernel_names_"] = _split_pipeline(model)[1].kernel_names_
+        last = _last_step(model)
+        names = {**dict.fromkeys(FEATURE_ATTRIBUTES, model), "kernel_names_": last}
+        fitted |= {name: getattr(own, name) for name, own in names.items() if hasattr(own, name)}
         publish(self, fitted)
         return self
-
-    def _call_model(self, name: str, X: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.estimator_, name)(X)
-
-    def predict(self, X: Any) -> Array:
-        """Return the class that the model predicts for each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        return np.asarray(self._call_model("predict", X))
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision values of the model.
@@ -456,18 +474,6 @@ class CalibratedMKLClassifier(
         decision : array of shape (n_samples,), or (n_samples, n_classes) for more than two
         """
         return np.asarray(self._call_model("decision_function", X))
-
-    def _explains(self, question: str) -> bool:
-        model = getattr(self, "estimator_", self.estimator)
-        return hasattr(_split_pipeline(model)[1], question)
-
-    def _explained(self, question: str, X: Any, labels: bool) -> Any:
-        check_is_fitted(self)
-        transformers, model = _split_pipeline(self.estimator_)
-        prepared = X if transformers is None else transformers.transform(X)
-        result = getattr(model, question)(prepared, labels=labels)
-        # Steps that return arrays lose the index.
-        return result.set_axis(X.index) if labels and hasattr(X, "iloc") else result
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

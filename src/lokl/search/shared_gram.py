@@ -33,12 +33,9 @@ from lokl.search.backends import (
 )
 from lokl.search.tasks import (
     COST_SETTINGS,
-    FitBackend,
     FoldResult,
     FoldResults,
     SearchTask,
-    cost_paths,
-    row_score,
     score_decisions,
     uses_predictions_only,
 )
@@ -113,8 +110,11 @@ def _equal(left: Any, right: Any) -> bool:
     return not (left != right).nnz if is_sparse(left) else np.array_equal(left, right)
 
 
-class SharedGramBackend(FitBackend):
-    """SVMs on one kernel, or on the average of several."""
+class SharedGramBackend(WarmStartBackend):
+    """SVMs on one kernel, or on the average of several.
+
+    Candidates that cannot be shared after all, or fail, are fitted one after the other.
+    """
 
     uses_given_threads = True
 
@@ -125,8 +125,6 @@ class SharedGramBackend(FitBackend):
         # By task, as long as it lives: estimators by candidate, and encoded targets (see _Fold).
         self._models: MutableMapping[SearchTask, dict[int, Any]] = WeakKeyDictionary()
         self._encoded: MutableMapping[SearchTask, dict[Any, Any]] = WeakKeyDictionary()
-        # For candidates that cannot be shared after all, or fail.
-        self._fallback = WarmStartBackend()
 
     def supports(self, task: SearchTask, candidate: int) -> bool:
         model = self._model(task, candidate)
@@ -138,12 +136,6 @@ class SharedGramBackend(FitBackend):
             and uses_predictions_only(task.scorers)
             and _has_exact_solver(model)
         )
-
-    def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
-        return cost_paths(task.candidates, candidates)
-
-    def reports_row_scores(self, task: SearchTask, candidate: int) -> bool:
-        return row_score(task, task.estimator) is not None
 
     def max_concurrent_groups(self, task: SearchTask, candidates: list[int]) -> int:
         self._n_concurrent = 1
@@ -169,7 +161,7 @@ class SharedGramBackend(FitBackend):
                         _ = gram.whole
         except Exception:
             # Other fits report the error, candidate by candidate.
-            yield from self._fallback.run(task, candidates, threads)
+            yield from super().run(task, candidates, threads)
             return
         shared_seconds = (time.perf_counter() - start) / (len(candidates) * len(grams))
         try:
@@ -211,7 +203,7 @@ class SharedGramBackend(FitBackend):
             fits = [partial(fold.fit_and_score, candidate, copy(model)) for fold in folds]
             return [fit() for fit in fits] if threads == 1 else _run_in_pool(fits)
         except Exception:
-            (results,) = self._fallback.run(task, [candidate], threads)
+            (results,) = super().run(task, [candidate], threads)
             return results
 
 

@@ -55,10 +55,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def group_equal_except(
-    candidates: Sequence[Params], indices: Iterable[int], names: Iterable[str]
+def cost_paths(
+    candidates: Sequence[Params], indices: Iterable[int], names: Sequence[str] = COST_SETTINGS
 ) -> list[list[int]]:
-    """Group candidates that differ only in some parameters, whatever their prefix.
+    """Group candidates that differ only in cost settings, each group by ascending `C`.
 
     Parameters
     ----------
@@ -66,34 +66,20 @@ def group_equal_except(
         All candidates.
     indices : iterable of int
         The candidates to group.
-    names : iterable of str
-        Names of the parameters that may differ, without prefix.
+    names : sequence of str
+        Names of the parameters that may differ, whatever their prefix.
 
     Returns
     -------
     groups : list of lists of int
-        In the order of `indices`.
+        Equal costs keep the order of `indices`.
     """
-    free = set(names)
+    points = {index: coordinates(candidates[index]) for index in indices}
     groups: dict[Any, list[int]] = {}
-    for index in indices:
-        point = coordinates(candidates[index])
-        key = frozenset((name, v) for name, v in point.items() if leaf_name(name) not in free)
+    for index, point in points.items():
+        key = frozenset((name, v) for name, v in point.items() if leaf_name(name) not in names)
         groups.setdefault(key, []).append(index)
-    return list(groups.values())
-
-
-def cost_paths(
-    candidates: Sequence[Params], indices: Iterable[int], names: Iterable[str] = COST_SETTINGS
-) -> list[list[int]]:
-    """Group candidates that differ only in cost settings, each group by ascending `C`."""
-    groups = group_equal_except(candidates, indices, names)
-    return [sort_by_cost(candidates, group) for group in groups]
-
-
-def sort_by_cost(candidates: Sequence[Params], indices: Iterable[int]) -> list[int]:
-    """Sort candidates by ascending `C`; equal costs keep the order of the grid."""
-    return sorted(indices, key=lambda index: largest_cost(coordinates(candidates[index])))
+    return [sorted(group, key=lambda i: largest_cost(points[i])) for group in groups.values()]
 
 
 def largest_cost(point: Coordinates) -> float:
