@@ -131,7 +131,7 @@ def test_many_samples_have_censored_machines(monkeypatch):
 def test_bad_input():
     censored = Y.copy()
     censored["event"] = False
-    for y, message in ((censored, "censored"), (Y["time"], "two columns"), (None, "two columns")):
+    for y, message in ((censored, "censored"), (Y["time"], "two columns"), (None, "requires y")):
         with pytest.raises(ValueError, match=message):
             AutoMKLSurvival().fit(X, y)
     with pytest.raises(ValueError, match="survival"):

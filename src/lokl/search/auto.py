@@ -17,7 +17,6 @@ from sklearn.utils import (
     column_or_1d,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array
@@ -41,7 +40,7 @@ from lokl.base.settings import (
     or_none,
 )
 from lokl.base.survival import SurvivalMixin, check_any_event
-from lokl.base.targets import _check_class_weight, target_spread
+from lokl.base.targets import _check_class_weight, learned_classes, target_spread
 from lokl.base.training import check_weights
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import CalibratedPredictions, WrappedModel, calibrate_fold_results
@@ -181,12 +180,8 @@ class AutoMKL(WrappedModel, BaseEstimator):
     _inner: ClassVar[str] = "best_estimator_"
 
     @abstractmethod
-    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
-        """Validate targets; return them and the attributes that follow from them."""
-
-    @abstractmethod
-    def _unit_cost(self, y: Array, weight: Array) -> float:
-        """Return the factor of all costs."""
+    def _check_targets(self, y: Any, weight: Array) -> tuple[Array, float, dict[str, Any]]:
+        """Validate targets; return them, the unit of costs, and attributes of the targets."""
 
     @abstractmethod
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
@@ -220,24 +215,22 @@ class AutoMKL(WrappedModel, BaseEstimator):
             is_named = not self._compares_families()
             if is_named:
                 self._named_estimators(1.0)
+            if y is None:
+                raise ValueError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None"
+                )
             reader = ColumnEncoder().fit(X)
             numbers = reader.transform(X)
-            y, target_attributes = self._check_targets(y)
             check_consistent_length(numbers, y, groups)
             weight = check_weights(sample_weight, numbers)
+            y, unit_cost, target_attributes = self._check_targets(y, weight)
             views = None
             if self.views is not None:
                 views = {str(v): reader.positions(c, X) for v, c in self.views.items()}
             # A weight of zero is equivalent to omitting the row.
             rows = np.flatnonzero(weight > 0)
-            unit_cost = self._unit_cost(y, weight)
-            data = AutoData(
-                numbers,
-                y,
-                None if sample_weight is None else weight,
-                self._folds(y, groups),
-                views,
-            ).take(rows)
+            given_weight = None if sample_weight is None else weight
+            data = AutoData(numbers, y, given_weight, self._folds(y, groups), views).take(rows)
             if is_named:
                 choice = self._best_method(data, unit_cost, deadline)
             else:
@@ -438,29 +431,11 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
 
     _kind: ClassVar[str] = "Classifier"
 
-    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+    def _check_targets(self, y: Any, weight: Array) -> tuple[Array, float, dict[str, Any]]:
         y = np.asarray(numeric_labels(column_or_1d(y, warn=True)))
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of two or more classes; the data has one "
-                f"class: {classes[0]}"
-            )
-        return y, {"classes_": classes}
-
-    def _unit_cost(self, y: Array, weight: Array) -> float:
-        if len(np.unique(y[weight > 0])) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs samples of two or more classes; all samples of other "
-                f"classes than {y[weight > 0][0]} have a sample_weight of 0"
-            )
-        return 1.0
+        classes, _, _ = learned_classes(type(self).__name__, y, weight)
+        return y, 1.0, {"classes_": classes}
 
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         return {"class_weight": self.class_weight}
@@ -523,20 +498,13 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
 
     _kind: ClassVar[str] = "Regressor"
 
-    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+    def _check_targets(self, y: Any, weight: Array) -> tuple[Array, float, dict[str, Any]]:
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if len(y) < 2:
             raise ValueError(f"{type(self).__name__} needs two samples or more, got 1 sample")
-        return y, {}
-
-    def _unit_cost(self, y: Array, weight: Array) -> float:
-        return target_spread(y, weight)
+        return y, target_spread(y, weight), {}
 
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         # The tolerance of an SVM is in the unit of its targets.
@@ -583,12 +551,10 @@ class AutoMKLSurvival(SurvivalMixin, AutoMKL):
 
     _kind: ClassVar[str] = "Survival"
 
-    def _check_targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
-        return as_columns(read_target(y)), {}
-
-    def _unit_cost(self, y: Array, weight: Array) -> float:
+    def _check_targets(self, y: Any, weight: Array) -> tuple[Array, float, dict[str, Any]]:
+        y = as_columns(read_target(y))
         check_any_event(self, y, weight)
-        return 1.0
+        return y, 1.0, {}
 
     def _method_settings(self, unit_cost: float) -> dict[str, Any]:
         return {"log_time": self.log_time}
