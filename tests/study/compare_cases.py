@@ -54,26 +54,42 @@ def experiment_of(table, names=(), folds=3, repeats=1, seed=0):
     return Experiment(table, candidates_for(table, names), settings)
 
 
+def with_accuracy(experiment, split, score):
+    """Predictions of which about this share is right: wrong are the last in a fixed order."""
+    rows = experiment.splits[split][1]
+    truth = experiment.samples.y[rows]
+    order = np.random.RandomState(split).permutation(len(rows))
+    wrong = order[round(min(max(score, 0.0), 1.0) * len(rows)) :]
+    predictions = truth.copy()
+    classes = experiment.target.classes
+    for row in wrong:
+        predictions[row] = classes[(classes.index(truth[row]) + 1) % len(classes)]
+    return predictions.tolist()
+
+
 def made_up(experiment, table, scores, **more):
-    """Results in which candidates have these scores, and the values of `more` in their records."""
+    """Results in which candidates are about as accurate as told, with the values of `more`."""
     records = []
     n_views = len(table.views)
     first, second = experiment.target.classes[:2]
     for name, values in scores.items():
         for split, score in enumerate(values):
-            rows = experiment.splits[split][1]
-            n = len(rows)
+            n = len(experiment.splits[split][1])
+            reduced = {
+                "rows": list(range(n)),
+                "predictions": with_accuracy(experiment, split, score - 0.1),
+                "probabilities": None,
+            }
             record = {
                 "candidate": name,
                 "split": split,
                 "error": None,
-                "score": score,
                 "seconds": 0.1,
                 "inner score": score,
                 "settings": "",
                 "warnings": [],
                 "support": 0.5,
-                "predictions": experiment.samples.y[rows].tolist(),
+                "predictions": with_accuracy(experiment, split, score),
                 "probabilities": [[0.98, 0.01, 0.01]] * n,
                 "weights": [[0.5] * n_views] * n,
                 "trust": [[0.5] * n_views] * n if name == "trusted vote" else None,
@@ -90,7 +106,7 @@ def made_up(experiment, table, scores, **more):
                 "alone_evidence": None,
                 "without": None,
                 "unit": "",
-                "ablation": {view: [score, score - 0.01 * split] for view in table.views},
+                "ablation": dict.fromkeys(table.views, reduced),
             }
             records.append({**record, **more.get(name, {})})
     return Results(experiment, records)

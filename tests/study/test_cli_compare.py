@@ -55,7 +55,7 @@ def test_the_terminal_tells_everything_in_80_columns(done):
         assert told in printed.stdout
     for name in ("trusted vote", "uniform mix", "left alone", "best view", "random forest"):
         assert f" {name} " in printed.stdout
-    assert printed.stdout.count("●") == 8
+    assert printed.stdout.count("●") + printed.stdout.count("◀") == 8
     assert f"open {out / 'report.html'}" in printed.stdout
     assert all((out / name).stat().st_size for name in FILES)
     told = " ".join(printed.stderr.split())
@@ -74,7 +74,7 @@ def test_files_agree_with_each_other(done):
     assert said["class"].tolist() == known.tolist()
     chosen = load_settings(str(out / "config.toml")).model["candidate"]
     right = (said["prediction"] == said["class"]).groupby(said["fold"]).mean()
-    own = results[results["candidate"] == chosen].set_index("fold")["score"]
+    own = results[results["candidate"] == chosen].set_index("fold")["accuracy"]
     np.testing.assert_allclose(right, own, rtol=1e-5)
     chances = said.filter(like="probability").sum(axis=1)
     np.testing.assert_allclose(chances, 1.0, atol=1e-5)
@@ -166,6 +166,12 @@ def test_another_goal_needs_no_new_fits(done):
     again = run("compare", copy / "config.toml", "--goal", "simple", "--json")
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["chosen"] == "uniform mix"
+    for score in ("log loss", "roc_auc", "neg_brier_score"):
+        again = run("compare", copy / "config.toml", "--score", score, "--json")
+        assert again.exit_code == 0, again.output
+        told = json.loads(again.stdout)
+        ranked = [row["score"] for row in told["candidates"] if row["score"] is not None]
+        assert ranked == sorted(ranked, reverse=score != "log loss")
     stored = load_settings(str(copy / "config.toml"))
     assert stored.settings.goal == "simple"
     assert stored.model["candidate"] == "uniform mix"
@@ -246,7 +252,8 @@ def test_numbers_groups_and_one_class_against_all(tmp_path):
     done = run("compare", *asked(paths), *quick, "-o", tmp_path / "b")
     assert done.exit_code == 0, done.output
     results = pd.read_csv(tmp_path / "b" / "results.csv")
-    assert {"sensitivity", "specificity"} <= set(results.columns)
+    assert {"sensitivity", "specificity", "calibration slope"} <= set(results.columns)
+    assert re.search(r"^ low: sensitivity \d+ %", done.stdout, re.MULTILINE)
     assert set(pd.read_csv(tmp_path / "b" / "predictions.csv")["class"]) == {"low", "not low"}
     told = run(
         "explain",

@@ -10,7 +10,6 @@ from compare_cases import experiment_of, made_up, read, write_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lokl.explain.results import corrected_interval
 from lokl.study import findings as findings_module
 from lokl.study.candidates import VIEW
 from lokl.study.findings import findings
@@ -54,25 +53,27 @@ def test_the_goal_chooses_among_models_that_are_not_clearly_worse(
     results = made_up(experiment, table, scores(*means, spread=spread))
     assert results.chosen is not None
     experiment.settings = replace(experiment.settings, goal="explain")
-    ours = [results.result(name) for name in NAMES[:3]]
-    best = max(ours, key=lambda row: row.mean)
-    folds = [experiment.splits[k] for k in range(6)]
-    # Nadeau and Bengio: the variance of the mean is larger than that of independent splits.
-    ratio = np.mean([len(left) / len(kept) for kept, left in folds])
+    ours = {name: results.result(name) for name in NAMES[:3]}
+    # By hand: the standard error of the mean difference, paired by sample.
+    right = {name: np.zeros(len(table.ids)) for name in ours}
+    for (name, split), record in results.records.items():
+        rows = experiment.splits[split][1]
+        if name in ours:
+            right[name][rows] += np.array(record["predictions"]) == experiment.samples.y[rows]
+    best = max(ours, key=lambda name: right[name].sum())
     near = []
-    for row in ours:
-        difference = best.scores - row.scores
-        if difference.mean() <= np.sqrt((1 / 6 + ratio) * np.var(difference, ddof=1)):
+    for name, row in ours.items():
+        difference = (right[best] - right[name]) / 2
+        if difference.mean() <= difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-12:
             near.append(row)
+        assert row.mean == pytest.approx(right[name].mean() / 2)
     assert results.chosen in near
     level = max(GOALS_ORDER[goal] * row.complexity for row in near)
     assert GOALS_ORDER[goal] * results.chosen.complexity == level
     alike = [row.mean for row in near if GOALS_ORDER[goal] * row.complexity == level]
     assert results.chosen.mean == pytest.approx(max(alike), abs=1e-12)
     assert results.leaderboard[0].mean == max(row.mean for row in results.leaderboard)
-    for row in results.leaderboard:
-        mean, low, high = corrected_interval(row.scores, folds)
-        assert row.score == (mean, max(low, 0.0), min(high, 1.0))
+    assert all(0 <= row.score.low <= row.mean <= row.score.high <= 1 for row in results.leaderboard)
 
 
 def test_the_reason_names_what_was_preferred(table, experiment):
@@ -101,11 +102,15 @@ def test_a_vote_without_trust_has_no_advantage(table, experiment):
     assert results.result("trusted vote").complexity < 3
 
 
+def truth(experiment, split):
+    return experiment.samples.y[experiment.splits[split][1]]
+
+
 def test_the_best_view_is_chosen_inside(table, experiment):
     found = scores()
     inner = {"left alone": {"inner score": 0.4}, "right alone": {"inner score": 0.6}}
     results = made_up(experiment, table, found, **inner)
-    assert results.result(BEST_VIEW).scores.tolist() == found["right alone"]
+    assert results.result(BEST_VIEW).score == results.result("right alone").score
     assert results.best(VIEW).name == "left alone"
 
 
@@ -113,8 +118,18 @@ def test_value_of_views(table, experiment):
     results = made_up(experiment, table, scores())
     left, right = results.view_scores
     assert left.alone == results.result("left alone").score
-    assert left.loss[0] == pytest.approx(np.mean([0.01 * split for split in range(6)]))
-    assert right.without[0] == pytest.approx(results.chosen.mean - right.loss[0])
+    assert 0 < left.loss.low < left.loss.mean < 0.15
+    assert right.without.mean == pytest.approx(results.chosen.mean - right.loss.mean)
+    # Samples that nothing but the view can predict do not count.
+    for split in range(6):
+        record = results.records["trusted vote", split]
+        predictions = np.array(record["predictions"])
+        wrong = np.flatnonzero(predictions != truth(experiment, split)).tolist()
+        reduced = {"rows": wrong, "predictions": predictions[wrong].tolist(), "probabilities": None}
+        record["ablation"] = {"left": reduced}
+    left, right = Results(experiment, results.records.values()).view_scores
+    assert left.without.mean == left.loss.mean == 0
+    assert right.loss is None
 
 
 def test_splits_that_are_not_finished_do_not_count(table, experiment):
@@ -122,7 +137,6 @@ def test_splits_that_are_not_finished_do_not_count(table, experiment):
     records = [r for (name, split), r in whole.records.items() if (name, split) != ("SimpleMKL", 4)]
     results = Results(experiment, records)
     assert results.splits == [0, 1, 2, 3, 5]
-    assert all(len(row.scores) == 5 for row in results.leaderboard)
     assert results.held_out(0) is not None
     assert results.held_out(1) is None
     assert "5 of 6 folds" in text_of(results, "LOKL015")
@@ -132,7 +146,10 @@ def test_tables_have_a_line_for_everything(table, experiment):
     results = made_up(experiment, table, scores())
     lines = results_csv(results).splitlines()
     assert len(lines) == 1 + 6 * len(NAMES)
-    assert lines[0].startswith("candidate,role,repeat,fold,samples,score,")
+    assert lines[0].startswith(
+        "candidate,role,repeat,fold,samples,accuracy,balanced accuracy,AUROC,average precision,"
+        "log loss,Brier score,F1,MCC,"
+    )
     lines = predictions_csv(results).splitlines()
     assert len(lines) == 1 + 2 * 45
     assert lines[0] == (
@@ -236,7 +253,9 @@ def test_a_model_that_is_better_without_a_view(table, experiment):
     results = made_up(experiment, table, scores())
     assert text_of(results, "LOKL007") == ""
     for split in range(6):
-        results.records["trusted vote", split]["ablation"]["left"] = [0.7, 0.8 + 0.001 * split]
+        record = results.records["trusted vote", split]
+        without = {**record["ablation"]["left"], "predictions": truth(experiment, split).tolist()}
+        record["ablation"] = {**record["ablation"], "left": without}
     assert "left" in text_of(results, "LOKL007")
     assert "right" not in text_of(results, "LOKL007")
 

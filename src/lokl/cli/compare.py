@@ -32,6 +32,12 @@ from lokl.cli.terminal import print_notes, print_wrapped
     ),
     folds=option(int, "Folds of the cross-validation; 5 if not given."),
     repeats=option(int, "Repeats of the cross-validation; 2 if not given."),
+    score=option(
+        str,
+        "Score by which models are compared and chosen: accuracy (the default), balanced accuracy, "
+        "AUROC, average precision, log loss, Brier score, F1, MCC; R squared, MAE, RMSE, Spearman; "
+        "or a scorer of scikit-learn.",
+    ),
     goal=option(
         str,
         "Which of the models that are about as good as the best is chosen: explain (the one that "

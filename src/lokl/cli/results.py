@@ -40,6 +40,7 @@ def show_results(outputs: Any) -> None:
         console.print(line)
     console.print()
     print_wrapped(" ".join(filter(None, [results.reason(), results.equal_weights()])))
+    print_wrapped(_positive_scores(results))
     for finding in outputs.findings:
         print_wrapped(f"{finding.text}   [{finding.code}]", "yellow")
     console.print()
@@ -100,7 +101,8 @@ def _with_interval(scale: Any, score: Any, places: int) -> str:
     places : int
         Number of decimals.
     """
-    limits = scale.limits(score, places).replace(" to ", " - ")
+    limits = scale.limits(score, places)
+    limits = limits if "−" in limits else limits.replace(" to ", " - ")
     return scale.mean(score, places) + (f" ({limits})" if limits else "")
 
 
@@ -159,8 +161,27 @@ def _interval_line(axis: Any, interval: Any, room: int) -> str:
     """
     middle, first, last = (round(axis.share(value) * (room - 1)) for value in interval)
     signs = ["─" if first <= position <= last else " " for position in range(room)]
-    signs[middle] = "●"
+    # A constant prediction may be beyond the axis.
+    signs[middle] = "●" if interval.mean >= axis.low else "◀"
     return "".join(signs)
+
+
+def _positive_scores(results: Any) -> str:
+    """Return the scores of the positive class, if there is one.
+
+    Parameters
+    ----------
+    results : Results
+    """
+    from lokl.report.formatting import Scale
+
+    n_samples = len(results.table.ids)
+    scales = {n: Scale.of_score(n, n_samples=n_samples) for n in results.positive_scores()}
+    texts = [
+        f"{name} {scales[name].mean(value)}{scales[name].unit} ({scales[name].limits(value)})"
+        for name, value in results.positive_scores().items()
+    ]
+    return f"{results.target.positive}: {', '.join(texts)}" if texts else ""
 
 
 def _view_table(results: Any) -> Iterator[Text]:
@@ -176,7 +197,8 @@ def _view_table(results: Any) -> Iterator[Text]:
     decisive, scale, signed = results.decisive_for(), results.scale, results.scale.differences
     head = f" {'view':<{_VIEW}}   alone   loss without it"
     yield Text(head + ("   decisive for" if decisive else ""), "bold")
-    for scores in sorted(results.view_scores, key=lambda view: -(view.alone or (0.0,))[0]):
+    sign = results.target.score.sign
+    for scores in sorted(results.view_scores, key=lambda view: -sign * (view.alone or (0.0,))[0]):
         name = f" {shortened(scores.name, _VIEW):<{_VIEW}}"
         line = f"{name}{scale.mean(scores.alone):>8}{signed.mean(scores.loss):>18}"
         line += f"   {decisive.get(scores.name, '')}"

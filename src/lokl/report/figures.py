@@ -19,7 +19,7 @@ from lokl.report.formatting import fixed
 # Shades of trust, colours of views, and steps of colour for values of a regression.
 LEVELS, COLOURS, STEPS = 50, 8, 8
 # Scores of the leaderboard that can be chosen.
-BOARDS = 12
+BOARDS = 16
 # Samples that are drawn at most.
 MOST_ROWS, MOST_SYMBOLS = 400, 1500
 # Outlines of symbols around the origin, one for each class in turn; the last one is for unknown

@@ -29,6 +29,7 @@ from lokl._methods import METHODS, Method
 from lokl._text import plain_name, suggestion
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
+from lokl.search import calibrated
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import draw_rows, make_folds
 from lokl.solvers.machines import Fold
@@ -79,6 +80,8 @@ class TableSamples:
     seed : int
     time_limit : float or None
         Seconds, for candidates that can stop early.
+    classes : array or None
+        Classes of all samples, also of those that are not among these; None for regression.
     """
 
     frame: Any
@@ -88,6 +91,7 @@ class TableSamples:
     preparation: TablePreparation
     seed: int
     time_limit: float | None = None
+    classes: Array | None = None
 
     @property
     def columns(self) -> dict[str, list[int]]:
@@ -148,14 +152,16 @@ def all_samples(table: Table, seed: int, time_limit: float | None = None) -> Tab
     time_limit : float, optional
         Seconds, for candidates that can stop early.
     """
+    y = target_of(table)
     return TableSamples(
         table.frame,
-        target_of(table),
+        y,
         groups_of(table),
         table.is_regression,
         preparation_for(table),
         seed,
         time_limit,
+        None if table.is_regression else np.unique(y),
     )
 
 
@@ -369,8 +375,10 @@ def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCan
         inner_score, best = float(search.best_score_), search.best_params_
         estimator.set_params(**best)
     settings = "; ".join(f"{name.rpartition('__')[2]} {best[name]:.4g}" for name in best)
-    model = Pipeline([*steps, ("model", estimator.fit(X, samples.y))])
-    return FittedCandidate(model, inner_score, settings)
+    model = estimator.fit(X, samples.y)
+    if samples.classes is not None and not hasattr(model, "predict_proba"):
+        model = calibrated(model, X, samples.y, cv=_FEW_FOLDS, groups=samples.groups)
+    return FittedCandidate(Pipeline([*steps, ("model", model)]), inner_score, settings)
 
 
 def _constant(samples: TableSamples, n_columns: int = 0) -> tuple[Any, dict[str, Any]]:

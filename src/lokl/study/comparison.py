@@ -56,7 +56,6 @@ class CellRecords(Records):
 
     cell_type = CandidateSplit
     value_types: ClassVar[Mapping[str, Any]] = {
-        "score": float,
         "seconds": float,
         "predictions": list,
     }

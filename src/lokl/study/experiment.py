@@ -1,26 +1,19 @@
 """Cells of a comparison: a candidate trained on one split, and the record of its predictions."""
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import (
-    balanced_accuracy_score,
-    log_loss,
-    mean_absolute_error,
-    r2_score,
-    roc_auc_score,
-)
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
 from lokl.base.model import unwrap
 from lokl.explain import Explanation, explain
+from lokl.explain.explanation import class_codes
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import (
     OURS,
@@ -30,6 +23,7 @@ from lokl.study.candidates import (
     probabilities_of,
 )
 from lokl.study.run_folder import Record, RunCell
+from lokl.study.scores import HeldOut, Score, score_named
 from lokl.study.settings import Settings
 from lokl.tables import Table
 
@@ -64,77 +58,54 @@ def to_array(lists: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PredictionTarget:
-    """Classes or values to predict, and the scores of predictions.
+    """Classes or values to predict, and the score of predictions.
 
     Attributes
     ----------
     classes : list
         Sorted; empty for regression.
+    score : Score
+        By which candidates are compared.
     positive : str or None
         The positive class as text, if one was named.
     """
 
     classes: list[Any]
+    score: Score
     positive: str | None = None
 
     @property
     def score_name(self) -> str:
         """Name of the score by which candidates are compared."""
-        return "accuracy" if self.classes else "R squared"
+        return self.score.name
 
-    def scores(
-        self, truth: Array, predictions: Array, probabilities: Array | None = None
-    ) -> dict[str, Any]:
-        """Return scores of predictions by name; candidates are compared by ``score``.
+    def held_out(
+        self, truth: Array, predicted: Array, probabilities: Array | None, fold: Array
+    ) -> HeldOut:
+        """Return predictions of held-out samples in the form that scores take.
 
         Parameters
         ----------
-        truth, predictions : arrays of shape (n_samples,)
+        truth, predicted : arrays of shape (n_samples,)
             Classes or values.
-        probabilities : array of shape (n_samples, n_classes), optional
-
-        Returns
-        -------
-        scores : dict
-            ``score`` is None for R squared of a single sample, which is undefined.
+        probabilities : array of shape (n_samples, n_classes) or None
+        fold : int array of shape (n_samples,)
         """
-        if not self.classes:
-            return {
-                "score": float(r2_score(truth, predictions)) if len(truth) > 1 else None,
-                "absolute error": float(mean_absolute_error(truth, predictions)),
-            }
-        right = truth == predictions
-        scores: dict[str, Any] = {"score": float(np.mean(right))}
-        with warnings.catch_warnings():
-            # A predicted class that is not in the truth is wrong, which the score counts.
-            warnings.simplefilter("ignore", UserWarning)
-            scores["balanced accuracy"] = float(balanced_accuracy_score(truth, predictions))
-        if probabilities is not None:
-            scores["log loss"] = float(log_loss(truth, probabilities, labels=self.classes))
-            scores["AUROC"] = self._auroc(truth, probabilities)
-        if self.positive is not None:
-            positive = truth.astype(str) == self.positive
-            for name, rows in (("sensitivity", positive), ("specificity", ~positive)):
-                scores[name] = float(right[rows].mean()) if rows.any() else None
-        return scores
-
-    def _auroc(self, truth: Array, probabilities: Array) -> float | None:
-        """Return the mean area under the ROC curve of each class; None if a class is absent."""
-        if len(np.unique(truth)) < len(self.classes):
-            return None
-        if len(self.classes) == 2:
-            return float(roc_auc_score(truth == self.classes[1], probabilities[:, 1]))
-        return float(roc_auc_score(truth, probabilities, multi_class="ovr", labels=self.classes))
+        classes = np.array(self.classes, dtype=object) if self.classes else None
+        names = [str(label) for label in self.classes]
+        positive = None if self.positive is None else names.index(self.positive)
+        return HeldOut(
+            class_codes(truth, classes),
+            class_codes(predicted, classes),
+            probabilities,
+            fold,
+            self.classes,
+            positive,
+        )
 
 
-def view_ablation(
-    model: Pipeline,
-    train: TableSamples,
-    test: TableSamples,
-    predictions: Array,
-    target: PredictionTarget,
-) -> dict[str, list[float]]:
-    """Score a model with and without each view, on test samples that have another view.
+def view_ablation(model: Pipeline, train: TableSamples, test: TableSamples) -> dict[str, Record]:
+    """Predict test samples that have another view by a model without each view.
 
     A model without a view has the same settings and is fitted to the other views.
 
@@ -143,20 +114,18 @@ def view_ablation(
     model : Pipeline
         Fitted to `train`; its first step prepares tables.
     train, test : TableSamples
-    predictions : array of shape (n_test,)
-        Predictions of the model.
-    target : PredictionTarget
 
     Returns
     -------
-    scores : dict of view to [with the view, without the view]
-        Views are left out if nothing can be learned or scored without them.
+    without : dict of view to dict
+        Positions of the test samples (``rows``), their ``predictions``, and their ``probabilities``
+        if the model has them. Views are left out if nothing can be learned without them.
     """
     learner, X = unwrap(model, train.frame)
     _, X_test = unwrap(model, test.frame)
     # The model scales views side by side.
     ends = np.cumsum([len(columns) for columns in train.columns.values()]).tolist()
-    scores = {}
+    without: dict[str, Record] = {}
     for (view, columns), end in zip(train.columns.items(), ends, strict=True):
         own = range(end - len(columns), end)
         kernels = {n: k for n, k in learner.kernels.items() if k.columns.start not in own}
@@ -165,14 +134,30 @@ def view_ablation(
         if not kernels or not tested.any() or len(np.unique(train.y[rows])) < 2:
             continue
         smaller = clone(learner).set_params(kernels=kernels).fit(X[rows], train.y[rows])
-        without = smaller.predict(X_test[tested])
-        pair = [
-            target.scores(test.y[tested], answers)["score"]
-            for answers in (predictions[tested], without)
-        ]
-        if None not in pair:
-            scores[view] = pair
-    return scores
+        predictions, probabilities = predicted(smaller, X_test[tested], train)
+        without[view] = {
+            "rows": np.flatnonzero(tested).tolist(),
+            "predictions": to_lists(predictions),
+            "probabilities": to_lists(probabilities),
+        }
+    return without
+
+
+def predicted(model: Any, samples: Any, train: TableSamples) -> tuple[Array, Array | None]:
+    """Return predictions of a model, and probabilities of all classes if it has them.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    samples : data frame or array with n_samples rows
+    train : TableSamples
+        With the classes of all samples.
+    """
+    predictions = np.asarray(model.predict(samples)).astype(train.y.dtype)
+    probabilities = None
+    if train.classes is not None and hasattr(model, "predict_proba"):
+        probabilities = probabilities_of(model, samples, train.classes)
+    return predictions, probabilities
 
 
 @dataclass(frozen=True)
@@ -218,7 +203,8 @@ class Experiment:
         self.table, self.settings = table, settings
         self.samples = all_samples(table, settings.seed)
         classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
-        self.target = PredictionTarget(classes, table.positive)
+        score = score_named(settings.score, table.is_regression)
+        self.target = PredictionTarget(classes, score, table.positive)
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.splits: list[Fold] = []
         self.labels: list[tuple[int, int]] = []
@@ -252,14 +238,8 @@ class Experiment:
         begun = time.process_time()
         fitted = candidate.fit(train)
         seconds = time.process_time() - begun
-        predictions = np.asarray(fitted.model.predict(test.frame)).astype(test.y.dtype)
-        probabilities = None
-        if self.target.classes and hasattr(fitted.model, "predict_proba"):
-            classes = np.unique(self.samples.y)
-            probabilities = probabilities_of(fitted.model, test.frame, classes)
-        measured = self.target.scores(test.y, predictions, probabilities)
-        if measured["score"] is None:
-            raise ValueError("R squared of a fold with one sample is undefined; use fewer folds")
+        predictions, probabilities = predicted(fitted.model, test.frame, train)
+        measured: Record = {}
         if candidate.role == OURS:
             explanation = explain(fitted.model, test.frame)
             measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
@@ -267,9 +247,7 @@ class Experiment:
             support = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
             measured["support"] = None if support is None else round(float(support), _DECIMALS)
             if len(train.columns) > 1:
-                measured["ablation"] = view_ablation(
-                    fitted.model, train, test, predictions, self.target
-                )
+                measured["ablation"] = view_ablation(fitted.model, train, test)
         return {
             **measured,
             "seconds": round(seconds, 4),

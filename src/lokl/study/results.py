@@ -11,13 +11,19 @@ import numpy as np
 from lokl._arrays import Array
 from lokl._text import csv_text
 from lokl.explain.explanation import STATUSES, Explanation
-from lokl.explain.results import corrected_error, corrected_interval
 from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.report.formatting import Scale, count
-from lokl.solvers.machines import Fold
 from lokl.study.candidates import OURS, VIEW, single_view_name
 from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, Experiment, to_array
 from lokl.study.run_folder import Record
+from lokl.study.scores import (
+    POSITIVE_SCORES,
+    Estimate,
+    HeldOut,
+    Score,
+    estimate,
+    scores_of,
+)
 
 BEST_VIEW = "best view"
 # Weights that differ by less between samples count as constant.
@@ -34,22 +40,23 @@ class CandidateResult(LeaderboardEntry):
     ----------
     role : {"ours", "view", "baseline"}
     complexity : int
-    scores : array of shape (n_splits,)
-        Empty if the candidate failed; `note` then has the reason.
+    estimate : Estimate or None
+        Its score and its values without each part of the samples. None if the candidate failed, or
+        if the score is undefined; `note` then has the reason.
     """
 
     role: str
     complexity: int
-    scores: Array
+    estimate: Estimate | None
 
     @property
     def failed(self) -> bool:
-        """Whether a fit of the candidate failed."""
+        """Whether a fit of the candidate failed, or its score is undefined."""
         return self.score is None
 
     @property
     def mean(self) -> float:
-        """Mean score over the splits, NaN if the candidate failed."""
+        """Mean score over the repeats, NaN if the candidate failed."""
         return np.nan if self.score is None else self.score.mean
 
 
@@ -84,7 +91,8 @@ class Results:
     @cached_property
     def leaderboard(self) -> list[CandidateResult]:
         """All candidates and the best view, best first, failed ones last; see :attr:`chosen`."""
-        rows = sorted(self._rows(), key=lambda row: (row.failed, -row.mean, row.complexity))
+        sign = self.target.score.sign
+        rows = sorted(self._rows(), key=lambda row: (row.failed, -sign * row.mean, row.complexity))
         ours = [row for row in rows if row.role == OURS and not row.failed]
         if not ours:
             return rows
@@ -96,7 +104,7 @@ class Results:
         }[self.experiment.settings.goal]
         # Rows are sorted by their scores: the first of equal ones is the best.
         chosen = min(near, key=order)
-        rows.sort(key=lambda row: (row.failed, -row.mean, row is not chosen))
+        rows.sort(key=lambda row: (row.failed, -sign * row.mean, row is not chosen))
         return [
             replace(
                 row,
@@ -139,21 +147,29 @@ class Results:
         """
         errors = [record["error"] for record in records if record["error"] is not None]
         failed = bool(errors) or not records
-        scores = np.array([] if failed else [record["score"] for record in records])
+        scores = {} if failed else self._estimates(records)
+        main = scores.get(self.target.score_name)
+        note = f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else ""
+        if main is None and not failed:
+            note = f"{self.target.score_name} is undefined for its predictions"
         if role == OURS and not failed and any(record["trust"] is None for record in records):
             # A vote in regions has no trust.
             complexity = min(complexity, _TRUST - 1)
         return CandidateResult(
             name,
-            None if failed else self._score_interval(scores),
+            None if main is None else self.target.score.interval(main),
             0.0 if failed else float(np.mean([record["seconds"] for record in records])),
             None if failed else _mean(records, "support"),
             baseline=role != OURS,
-            note=f"failed in {len(errors)} of {len(records)} folds: {errors[0]}" if errors else "",
-            other_scores={} if failed else self._other_scores(records),
+            note=note,
+            other_scores={
+                score.name: score.interval(scores[score.name])
+                for score in self.other_scores
+                if score.name in scores
+            },
             role=role,
             complexity=complexity,
-            scores=scores,
+            estimate=main,
         )
 
     def result(self, name: str) -> CandidateResult:
@@ -164,8 +180,8 @@ class Results:
     def chosen(self) -> CandidateResult | None:
         """The chosen candidate, None if no model of lokl was compared.
 
-        It is chosen among the candidates of lokl whose mean difference from the best of them,
-        paired by split, is within one standard error. To explain, trust in each view is preferred
+        It is chosen among the candidates of lokl whose difference from the best of them, paired by
+        sample, is within one standard error. To explain, trust in each view is preferred
         to weights that differ between samples, these to learned weights, and these to a fixed mix;
         the simplest is the reverse. With one view there is nothing to explain by views, and the
         simplest is chosen. For accuracy, the best is chosen.
@@ -178,57 +194,128 @@ class Results:
 
     def _clearly_worse(self, row: CandidateResult, best: CandidateResult) -> bool:
         """Return whether a candidate is worse than the best by more than a standard error."""
-        differences = best.scores - row.scores
-        return float(differences.mean()) > corrected_error(differences, self._folds)
+        difference = self._gain(best, row)
+        return difference.value > difference.error
+
+    def _gain(self, first: CandidateResult, second: CandidateResult) -> Estimate:
+        """Return how much better the first of two candidates is that have not failed."""
+        if first.estimate is None or second.estimate is None:
+            raise ValueError(f"{first.name} or {second.name} has no score")
+        return self._oriented(first.estimate, second.estimate)
+
+    def _oriented(self, first: Estimate, second: Estimate) -> Estimate:
+        """Return the difference of scores, positive if the first is better."""
+        return second - first if self.target.score.is_loss else first - second
 
     def difference(self, first: CandidateResult, second: CandidateResult) -> Interval:
-        """Return how much better the first candidate is, paired by split.
+        """Return how much better the first candidate is, paired by sample.
 
         Parameters
         ----------
         first, second : CandidateResult
             Neither has failed.
         """
-        return corrected_interval(first.scores - second.scores, self._folds)
+        return self._gain(first, second).difference()
 
     def best(self, role: str) -> CandidateResult | None:
         """Return the best candidate with a role, None if there is none."""
         rows = (row for row in self.leaderboard if row.role == role and not row.failed)
         return next((row for row in rows if row.name != BEST_VIEW), None)
 
-    @property
-    def _folds(self) -> list[Fold]:
-        """Training and test rows of the finished splits."""
-        return [self.experiment.splits[split] for split in self.splits]
+    @cached_property
+    def other_scores(self) -> list[Score]:
+        """Scores of the task besides the one by which candidates are compared."""
+        scores = list(scores_of(self.table.is_regression))
+        if self.target.positive is not None:
+            scores += POSITIVE_SCORES
+        return [score for score in scores if score.name != self.target.score_name]
 
-    def _score_interval(self, scores: Array) -> Interval:
-        """Return the mean score and its interval, which ends at the limits of scores."""
-        mean, low, high = corrected_interval(scores, self._folds)
-        return Interval(mean, max(low, 0.0 if self.target.classes else -np.inf), min(high, 1.0))
+    def _estimates(self, records: list[Record]) -> dict[str, Estimate]:
+        """Return all scores of predictions by name, without undefined ones."""
+        held_out, rows = self._predictions(records)
+        scores = [self.target.score, *self.other_scores]
+        values = {score.name: self._estimate(score, held_out, rows) for score in scores}
+        return {name: value for name, value in values.items() if value is not None}
 
-    def _other_scores(self, records: list[Record]) -> dict[str, Interval]:
-        """Return the scores that all records have, besides the one candidates are compared by."""
-        values = {name: [record.get(name) for record in records] for name in _EXTRA_SCORES}
-        known = {name: np.array(own) for name, own in values.items() if None not in own}
-        return {name: corrected_interval(own, self._folds) for name, own in known.items()}
+    def _estimate(
+        self, score: Score, held_out: Sequence[HeldOut], rows: Sequence[Array]
+    ) -> Estimate | None:
+        return estimate(score, held_out, rows, self.experiment.samples.groups)
+
+    def _predictions(
+        self, records: Sequence[Record], tested: Sequence[Any] | None = None
+    ) -> tuple[list[HeldOut], list[Array]]:
+        """Return predictions of each repeat, and the rows of the table that they are of.
+
+        Parameters
+        ----------
+        records : sequence of dict
+            One for each finished split, with ``predictions`` and ``probabilities``.
+        tested : sequence of int arrays, optional
+            Positions of the predicted samples among the test samples; all of them if not given.
+        """
+        by_repeat: dict[int, list[tuple[Array, Record, int]]] = {}
+        for k, (split, record) in enumerate(zip(self.splits, records, strict=True)):
+            rows = self.experiment.splits[split][1]
+            rows = rows if tested is None else rows[np.asarray(tested[k], dtype=np.intp)]
+            if len(rows):
+                repeat = self.experiment.labels[split][0]
+                by_repeat.setdefault(repeat, []).append((rows, record, split))
+        held_out, rows_of = [], []
+        for parts in by_repeat.values():
+            rows = np.concatenate([rows for rows, _, _ in parts])
+            fold = np.concatenate([np.full(len(rows), split) for rows, _, split in parts])
+            predictions = [value for _, record, _ in parts for value in record["predictions"]]
+            lists = [record["probabilities"] for _, record, _ in parts]
+            probabilities = None
+            if all(one is not None for one in lists):
+                probabilities = np.array([row for one in lists for row in one], dtype=float)
+            truth = self.experiment.samples.y[rows]
+            held_out.append(
+                self.target.held_out(truth, np.array(predictions, truth.dtype), probabilities, fold)
+            )
+            rows_of.append(rows)
+        return held_out, rows_of
+
+    def fold_scores(self, record: Record) -> dict[str, float]:
+        """Return all scores of the predictions in one record by name."""
+        rows = self.experiment.splits[record["split"]][1]
+        probabilities = record["probabilities"]
+        held_out = self.target.held_out(
+            self.experiment.samples.y[rows],
+            np.array(record["predictions"]),
+            None if probabilities is None else np.array(probabilities, dtype=float),
+            np.zeros(len(rows), dtype=int),
+        )
+        return {s.name: s(held_out) for s in (self.target.score, *self.other_scores)}
 
     @property
     def view_scores(self) -> list[ViewSummary]:
         """Value of each view to the chosen model."""
         alone = {row.name: row.score for row in self.leaderboard}
         missing, n_samples = self.table.n_missing(), len(self.table.ids)
-        records = [] if self.chosen is None else self._records_of(self.chosen.name)
         rows = []
         for view, columns in self.table.views.items():
-            loss = without = None
-            pairs = [record.get("ablation", {}).get(view) for record in records]
-            if pairs and None not in pairs:
-                complete, reduced = np.array(pairs, dtype=float).T
-                loss = corrected_interval(complete - reduced, self._folds)
-                without = self._score_interval(reduced)
+            loss, without = self._without(view)
             share, single = missing.get(view, 0) / n_samples, alone.get(single_view_name(view))
             rows.append(ViewSummary(view, len(columns), single, loss, share, without))
         return rows
+
+    def _without(self, view: str) -> tuple[Interval | None, Interval | None]:
+        """Return the loss of the chosen model without a view, and its score without the view."""
+        records = [] if self.chosen is None else self._records_of(self.chosen.name)
+        reduced = [record.get("ablation", {}).get(view) for record in records]
+        if not records or None in reduced:
+            return None, None
+        tested = [np.array(one["rows"], dtype=np.intp) for one in reduced]
+        complete = [_take_predictions(*pair) for pair in zip(records, tested, strict=True)]
+        first, second = (
+            self._estimate(self.target.score, *self._predictions(own, tested))
+            for own in (complete, reduced)
+        )
+        if first is None or second is None:
+            return None, None
+        return self._oriented(first, second).difference(), self.target.score.interval(second)
 
     def held_out(self, repeat: int = 0) -> Explanation | None:
         """Return the explanation of held-out samples by the chosen candidate.
@@ -300,8 +387,17 @@ class Results:
     @property
     def scale(self) -> Scale:
         """Scale on which scores are shown."""
-        name, percent = self.target.score_name, bool(self.target.classes)
-        return Scale.of_score(name, percent=percent, n_samples=len(self.table.ids))
+        score, n_samples = self.target.score, len(self.table.ids)
+        scale = Scale.of_score(score.name, percent=score.percent, n_samples=n_samples)
+        return replace(scale, low=score.low, high=score.high, is_loss=score.is_loss)
+
+    def positive_scores(self) -> dict[str, Interval]:
+        """Return the scores of the positive class by name; empty without one."""
+        if self.chosen is None or self.target.positive is None:
+            return {}
+        names = [score.name for score in POSITIVE_SCORES]
+        scores = self.chosen.other_scores
+        return {name: scores[name] for name in names if name in scores}
 
     def reason(self) -> str:
         """Return in one or two sentences why the chosen candidate was chosen.
@@ -404,10 +500,13 @@ class Results:
         return "table" if len(self.table.files) > 1 else "view"
 
 
-_EXTRA_SCORES = (
-    *("balanced accuracy", "log loss", "AUROC", "sensitivity", "specificity"),
-    "absolute error",
-)
+def _take_predictions(record: Record, rows: Array) -> Record:
+    """Return the predictions of some of the samples of a record."""
+    names = ("predictions", "probabilities")
+    return {
+        name: None if record[name] is None else [record[name][row] for row in rows]
+        for name in names
+    }
 
 
 def _mean(records: Sequence[Record], name: str) -> float | None:
@@ -436,12 +535,13 @@ def results_csv(results: Results) -> str:
     Returns
     -------
     text : str
-        Repeats and folds are counted from 1; scores that no record has are left out.
+        Repeats and folds are counted from 1. The first score is the one by which candidates are
+        compared.
     """
     experiment = results.experiment
-    recorded = {name for record in results.records.values() for name in record}
-    head = ["candidate", "role", "repeat", "fold", "samples", "score"]
-    head += [name for name in _EXTRA_SCORES if name in recorded]
+    scores = [results.target.score, *results.other_scores]
+    head = ["candidate", "role", "repeat", "fold", "samples"]
+    head += [score.name for score in scores]
     head += ["seconds", "support", "inner score", "settings", "error"]
     rows = []
     for candidate in experiment.candidates.values():
@@ -450,6 +550,7 @@ def results_csv(results: Results) -> str:
             if record is not None:
                 row = {"role": candidate.role, "repeat": repeat + 1, "fold": fold + 1, **record}
                 row["samples"] = len(experiment.splits[split][1])
+                row |= {} if record["error"] else results.fold_scores(record)
                 rows.append([row.get(name) for name in head])
     return csv_text(head, rows)
 

@@ -75,6 +75,8 @@ class Settings:
     seed : int
     goal : {"explain", "accuracy", "simple"}
         Which candidate is chosen; see :attr:`Results.chosen`.
+    score : str or None
+        Name of the score by which candidates are compared; accuracy or R squared if not given.
     """
 
     files: tuple[str, ...]
@@ -92,6 +94,7 @@ class Settings:
     methods: tuple[str, ...] = ()
     seed: int = 0
     goal: str = GOALS[0]
+    score: str | None = None
 
     def __post_init__(self) -> None:
         if self.goal not in GOALS:
@@ -148,9 +151,9 @@ class Settings:
 
 
 # Settings that may change in a folder: they only concern what is made of the fits.
-_AFTER_FITS = {"goal"}
+_AFTER_FITS = {"goal", "score"}
 # Sections of the file, and the settings in each.
-_COMPARISON = ("folds", "repeats", "methods", "seed", "goal")
+_COMPARISON = ("folds", "repeats", "methods", "seed", "goal", "score")
 _SECTIONS: Mapping[str, Sequence[str]] = {
     "data": [field.name for field in fields(Settings) if field.name not in _COMPARISON],
     "comparison": _COMPARISON,
