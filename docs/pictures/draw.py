@@ -16,8 +16,8 @@ from lokl.datasets import (
     load,
 )
 from lokl.explain import (
-    plot_sample,
-    plot_trust,
+    ContributionDisplay,
+    TrustDisplay,
 )
 from lokl.kernels import (
     RBF,
@@ -40,12 +40,12 @@ def main() -> None:
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10, 4.2), width_ratios=(1.1, 1), constrained_layout=True
     )
-    plot_trust(model, Z, truth[:SHOWN], marked=wrong[:SHOWN], ax=left)
+    TrustDisplay.from_estimator(model, Z, truth[:SHOWN], marked=wrong[:SHOWN], ax=left)
     left.set_title("trust in four views of a digit; red: a view of another digit", fontsize=10)
     # The sample whose views contradict each other most, among those that were decided rightly.
     right_ones = model.predict(Z) == truth[:SHOWN]
     number = int(np.argmax(np.where(right_ones, model.disagreement(Z), 0.0)))
-    plot_sample(model, Z[[number]], ax=right)
+    ContributionDisplay.from_estimator(model, Z, sample=number, ax=right)
     right.title.set_fontsize(10)
     figure.savefig(FOLDER / "trust.png", dpi=110)
 

@@ -1,9 +1,10 @@
-"""Tables as text: aligned columns for terminals, and CSV."""
+"""Tables as text: aligned columns for terminals, CSV, and HTML for notebooks."""
 
 import csv
 import difflib
 import io
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 
@@ -53,3 +54,21 @@ def csv_text(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
         cells = (None if value != value else value for value in row)
         writer.writerow(f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells)
     return stream.getvalue()
+
+
+def html_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table for notebooks, with a sentence above it.
+
+    Parameters
+    ----------
+    title : str
+    heads : sequence of str
+        Names of the columns.
+    rows : iterable of sequence of str
+        Cells of each row.
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<p>{escape(title)}</p>{table}"

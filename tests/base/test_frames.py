@@ -80,11 +80,17 @@ def test_functions_of_samples(library):
     for function, options in (
         (explain.view_value, {"cv": 3}),
         (explain.view_importance, {"random_state": 0}),
+        (
+            lambda model, X, y, **rest: explain.column_importance(model, X, **rest),
+            {"random_state": 0},
+        ),
         (explain.weight_stability, {"n_repeats": 2, "cv": 3, "random_state": 0}),
     ):
         assert str(function(model, table, target, **options)) == str(
             function(model, X, Y, **options)
         )
+    found, expected = (explain.column_importance(model, Z, random_state=0) for Z in (table, X))
+    assert str(found) == str(expected)
     assert explain.nearest_samples(model, table, 3, 2) == explain.nearest_samples(model, X, 3, 2)
     splits = [(np.arange(25), np.arange(25, 50))]
     pipeline = make_pipeline(lokl.RegionRegressor(max_region_size=30, random_state=0))

@@ -186,13 +186,21 @@ def test_labels_may_be_words_and_rows_lists():
     np.testing.assert_allclose(value.subsets["score"], plain.subsets["score"], atol=0.05)
 
 
+def test_of_a_search_the_chosen_model_is_scored():
+    search = KernelSearchCV(UniformMKLClassifier(KERNELS), {"C": [1.0]}, cv=2)
+    whole = make_pipeline(StandardScaler(), search).fit(X, y)
+    plain = make_pipeline(StandardScaler(), UniformMKLClassifier(KERNELS, C=1.0))
+    found, expected = (view_value(model, X, y, cv=FOLDS) for model in (whole, plain))
+    np.testing.assert_array_equal(found.subsets["score"], expected.subsets["score"])
+
+
 def test_errors_name_what_was_given():
     with pytest.raises(ValueError, match="scoring"):
         view_value(UniformMKLClassifier(KERNELS), X, y, scoring=["accuracy"])
     with pytest.raises(ValueError, match=r"got SVC$"):
         view_value(SVC(), X, y)
-    search = KernelSearchCV(UniformMKLClassifier(KERNELS), {"C": [1.0]}, cv=2).fit(X, y)
-    with pytest.raises(ValueError, match="got KernelSearchCV; give its best_estimator_"):
+    search = KernelSearchCV(UniformMKLClassifier(KERNELS), {"C": [1.0]}, cv=2)
+    with pytest.raises(ValueError, match="got KernelSearchCV; fit it first"):
         view_value(search, X, y)
     with pytest.raises(ValueError, match="got one: 'rbf'"):
         view_value(UniformMKLClassifier("rbf"), X, y)

@@ -12,15 +12,24 @@ if TYPE_CHECKING:
     from lokl.explain.columns import ColumnContributions as ColumnContributions
     from lokl.explain.columns import column_contributions as column_contributions
     from lokl.explain.columns import column_importance as column_importance
-    from lokl.explain.displays import plot_regions as plot_regions
-    from lokl.explain.displays import plot_sample as plot_sample
-    from lokl.explain.displays import plot_trust as plot_trust
+    from lokl.explain.displays import ContributionDisplay as ContributionDisplay
+    from lokl.explain.displays import KernelMapDisplay as KernelMapDisplay
+    from lokl.explain.displays import ReliabilityDisplay as ReliabilityDisplay
+    from lokl.explain.displays import RiskCoverageDisplay as RiskCoverageDisplay
+    from lokl.explain.displays import TrustDisplay as TrustDisplay
     from lokl.explain.explanation import ColumnContribution as ColumnContribution
     from lokl.explain.explanation import Explanation as Explanation
     from lokl.explain.explanation import SampleExplanation as SampleExplanation
     from lokl.explain.explanation import ViewContribution as ViewContribution
     from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
     from lokl.explain.linear_weights import feature_weights as feature_weights
+    from lokl.explain.model_displays import BoundaryDisplay as BoundaryDisplay
+    from lokl.explain.model_displays import ColumnDisplay as ColumnDisplay
+    from lokl.explain.model_displays import ConvergenceDisplay as ConvergenceDisplay
+    from lokl.explain.model_displays import KernelAlignmentDisplay as KernelAlignmentDisplay
+    from lokl.explain.model_displays import SearchDisplay as SearchDisplay
+    from lokl.explain.model_displays import ViewValueDisplay as ViewValueDisplay
+    from lokl.explain.model_displays import WeightStabilityDisplay as WeightStabilityDisplay
     from lokl.explain.reliability import RiskCoverage as RiskCoverage
     from lokl.explain.reliability import risk_coverage as risk_coverage
     from lokl.explain.results import SummaryTable as SummaryTable

@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import check_random_state
 
 from lokl._arrays import Array, Samples, as_dense, as_samples, slices
-from lokl._frames import need_pandas
+from lokl._frames import as_pandas, need_pandas
 from lokl.base.model import GatedMachine, fitted_inside
 from lokl.explain.results import Interval, SummaryTable, interval_columns
 from lokl.explain.shapley import N_ORDERS, Sampling, column_values
@@ -206,7 +206,7 @@ def column_contributions(
     """
     if n_orders < 1:
         raise ValueError(f"n_orders must be 1 or more, got {n_orders!r}")
-    layout = ColumnLayout.of(model, X, views)
+    layout = ColumnLayout.of(model, as_pandas(X), views)
     sampling = Sampling(n_orders, check_random_state(random_state), set())
     return layout.contributions(None, sampling)
 
@@ -652,7 +652,7 @@ def column_importance(
         raise ValueError(
             f"n_bootstraps and n_largest must be 1 or more, got {n_bootstraps!r} and {n_largest!r}"
         )
-    rng = check_random_state(random_state)
+    rng, X = check_random_state(random_state), as_pandas(X)
     found = column_contributions(
         model, X, views=views, n_orders=n_orders, random_state=rng
     ).merged()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl._text import aligned, shorten_list, shortened
+from lokl._text import aligned, html_table, shorten_list, shortened
 from lokl.explain.columns import ColumnContributions
 
 AGREE, HINGES, CONTRADICT, UNSURE = STATUSES = ("agree", "hinges", "contradict", "unsure")
@@ -169,6 +168,12 @@ class SampleExplanation:
         plain["columns"] = [own._asdict() for own in self.columns]
         plain["probabilities"] = {str(c): p for c, p in self.probabilities.items()}
         return plain
+
+    @property
+    def title(self) -> str:
+        """Id and prediction, against the runner-up if there is one, for a picture."""
+        against = "" if self.runner_up is None else f" rather than {_text(self.runner_up)}"
+        return f"{self.id}: {_text(self.prediction)}{against}"
 
     @property
     def unfamiliar(self) -> list[ViewContribution]:
@@ -683,15 +688,9 @@ class Explanation:
     def _repr_html_(self) -> str:
         """Return a short table of the first samples, for notebooks."""
         columns: dict[str, Any] = {"id": self.ids, **self.table(details=False)}
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        body = ""
-        for k in range(min(len(self), _ROWS)):
-            cells = (escape(_text(plain_value(values[k]))) for values in columns.values())
-            body += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-        return (
-            f"<p>{escape(repr(self)[1:-1])}</p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        shown = range(min(len(self), _ROWS))
+        rows = [[_text(plain_value(values[k])) for values in columns.values()] for k in shown]
+        return html_table(repr(self)[1:-1], list(columns), rows)
 
 
 def class_codes(labels: Any, classes: Any) -> Array:

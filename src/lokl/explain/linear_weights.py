@@ -1,19 +1,16 @@
 """Weights of single columns in models of linear kernels."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, slices
 from lokl._frames import need_pandas
-from lokl.base.estimator import KernelEstimator
 from lokl.explain.results import SummaryTable
-from lokl.explain.views import last_step
+from lokl.explain.views import feature_names, last_step
 from lokl.kernels import Kernel, Linear, Normalized, Sum, View
 
 _SHOWN = 10
@@ -151,7 +148,7 @@ def feature_weights(model: Any) -> FeatureWeights:
         np.asarray(estimator.intercept_, dtype=float),
         parts,
         tuple(estimator.kernel_names_),
-        _feature_names(model, estimator, n_features),
+        feature_names(model, n_features),
         tuple(tasks)[-parts.shape[1] :],
         kind,
         tuple(_reads(kernel, n_features) for kernel in estimator.kernels_),
@@ -192,12 +189,3 @@ def _check_linear(kernel: Kernel, name: str) -> None:
             f"feature_weights needs linear kernels, and {name!r} is {type(kernel).__name__}; use "
             "Linear(), or view_importance(model, X, y, of='columns') for any kernel"
         )
-
-
-def _feature_names(model: Any, estimator: KernelEstimator, n_features: int) -> tuple[str, ...]:
-    names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
-    if names is None and isinstance(model, Pipeline) and len(model) > 1:
-        others = model[:-1]
-        if all(hasattr(step, "get_feature_names_out") for _, step in others.steps):
-            names = others.get_feature_names_out()
-    return tuple(f"x{c}" for c in range(n_features)) if names is None else tuple(map(str, names))

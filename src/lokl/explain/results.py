@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from lokl._arrays import Array
 from lokl._frames import need_pandas
-from lokl._text import aligned, shortened
+from lokl._text import aligned, html_table, shortened
 from lokl.search.cross_validation import make_folds
 from lokl.solvers.machines import Fold
 
@@ -102,6 +102,12 @@ class SummaryTable:
         return "\n".join([self.title, *lines])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the table for notebooks."""
+        heads = [self.kind, *(name.replace("_", " ") for name in self._heads())]
+        rows = [[name, *self._texts(k)] for k, name in enumerate(self.rows)]
+        return html_table(self.title, heads, rows)
 
     def _heads(self) -> list[str]:
         """Return the columns that are not limits of intervals."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from textwrap import fill
 from typing import Any
 
@@ -25,7 +26,7 @@ from lokl.explain.results import (
     shared_folds,
     short_number,
 )
-from lokl.explain.views import last_step, transformed
+from lokl.explain.views import last_step, transformed, without_searches
 from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
 
 # Weights are unstable if one of these is exceeded.
@@ -142,6 +143,10 @@ class WeightStability:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """Return the verdict and the table of kernels for notebooks."""
+        return f"<p>{escape(self.verdict)}</p>{self.kernels._repr_html_()}"
+
 
 def weight_stability(
     model: Any,
@@ -164,7 +169,8 @@ def weight_stability(
     Parameters
     ----------
     model : estimator of lokl, or a pipeline that ends in one
-        Fitted on `X` and `y`, or not fitted; it is not changed.
+        Fitted on `X` and `y`, or not fitted; it is not changed. Of a fitted search or AutoMKL, the
+        chosen model is used.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         Training samples.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
@@ -186,6 +192,7 @@ def weight_stability(
     check_choice("how", how, ("bootstrap", "seed"))
     if n_repeats < 1:
         raise ValueError(f"n_repeats must be 1 or more, got {n_repeats!r}")
+    model = without_searches(model)
     X, y = indexable(as_pandas(X), y)
     # Warnings of refits do not concern the model itself.
     names, weights = capture_warnings(_fitted_weights, model, X, y)[0]

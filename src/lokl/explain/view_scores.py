@@ -26,9 +26,16 @@ from lokl.explain.results import (
     one_scorer,
     shared_folds,
 )
-from lokl.explain.views import KernelView, last_step, transformed, views_on
+from lokl.explain.views import (
+    KernelView,
+    feature_names,
+    last_step,
+    transformed,
+    views_on,
+    without_searches,
+)
 from lokl.kernels import Kernel
-from lokl.kernels.columns import column_names, present_rows, take_columns
+from lokl.kernels.columns import present_rows, take_columns
 from lokl.search.search import KernelSearchCV
 from lokl.solvers.machines import Fold
 
@@ -86,6 +93,10 @@ class ViewValue:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """Return both tables for notebooks."""
+        return self.views._repr_html_() + self.subsets._repr_html_()
+
 
 def view_value(
     model: Any,
@@ -107,7 +118,7 @@ def view_value(
     Parameters
     ----------
     model : estimator of lokl, or a pipeline that ends in one
-        Fitted or not; it is not changed.
+        Fitted or not; it is not changed. Of a fitted search or AutoMKL, the chosen model is used.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     views : mapping of str to columns, optional
@@ -127,6 +138,7 @@ def view_value(
     value : ViewValue
         ``print(value)`` shows both tables; ``value.to_frame()`` is a data frame.
     """
+    model = without_searches(model)
     X, y = indexable(as_pandas(X), y)
     scorer, seen = one_scorer(last_step(model), scoring), X
     if isinstance(model, Pipeline) and len(model) > 1:
@@ -306,7 +318,8 @@ def view_importance(
     Parameters
     ----------
     model : fitted estimator of lokl, or a fitted pipeline that ends in one
-        In a pipeline, the columns that the last step receives are shuffled.
+        In a pipeline, the columns that the last step receives are shuffled. Of a search or AutoMKL,
+        the chosen model is used.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
     of : {"views", "columns"}, default="views"
@@ -327,6 +340,7 @@ def view_importance(
         standard deviation over the shuffles.
     """
     check_choice("of", of, ("views", "columns"))
+    model = without_searches(model)
     estimator: Any = last_step(model)
     check_is_fitted(estimator)
     X, y = indexable(as_pandas(X), y)
@@ -336,7 +350,7 @@ def view_importance(
         _, found, _ = views_on(estimator, X, y, views)
         groups = {view.name: view.columns or () for view in found}
     else:
-        names = column_names(X) or [f"x{c}" for c in range(X.shape[1])]
+        names = feature_names(model, X.shape[1])
         groups = {name: (c,) for c, name in enumerate(names)}
     scorer = one_scorer(estimator, scoring)
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)

@@ -12,6 +12,7 @@ from lokl._arrays import Array, is_sparse
 from lokl._frames import as_pandas
 from lokl._warnings import capture_warnings
 from lokl.base.estimator import KernelEstimator
+from lokl.base.model import fitted_inside
 from lokl.kernels import Kernel
 from lokl.kernels.columns import present_rows, resolve_columns, take_columns
 
@@ -96,13 +97,17 @@ def _kernels_by_view(
         groups[home].append(k)
     if views is not None:
         return list(groups.items())
-    return [(_common_name([names[k] for k in own]), own) for own in groups.values()]
+    kernels_of = list(groups.values())
+    short = [_common_name([names[k] for k in own]) for own in kernels_of]
+    if len(set(short)) < len(short):
+        short = [", ".join(names[k] for k in own) for own in kernels_of]
+    return list(zip(short, kernels_of, strict=True))
 
 
 def _common_name(names: list[str]) -> str:
     """Return the view of kernels that are named "view: kernel", else all names."""
     starts = {name.partition(": ")[0] for name in names}
-    return starts.pop() if len(starts) == 1 and len(names) > 1 else ", ".join(names)
+    return starts.pop() if len(starts) == 1 else ", ".join(names)
 
 
 def by_view(values: Array, views: Sequence[KernelView], merge: Any) -> Array:
@@ -132,16 +137,46 @@ def present_in(model: Any, X: Any, views: Sequence[KernelView]) -> Array:
     return np.asarray(weights_by_view(model, X, views) > 0)
 
 
+def without_searches(model: Any) -> Any:
+    """Return the pipeline or estimator that searches, AutoMKL and calibration have fitted.
+
+    Nested pipelines become one. Anything else is returned as it is.
+    """
+    if isinstance(model, Pipeline):
+        *others, (name, last) = model.steps
+        last = without_searches(last)
+        if last is model.steps[-1][1]:
+            return model
+        inner = last.steps if isinstance(last, Pipeline) else [("model", last)]
+        # Names of steps must differ.
+        return Pipeline([*others, *((f"{name} {own}", step) for own, step in inner)])
+    inside = fitted_inside(model)
+    return model if inside is None else without_searches(inside)
+
+
 def last_step(model: Any) -> KernelEstimator:
     """Return the estimator of lokl that `model` is, or that ends it as a pipeline."""
     last = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(last, KernelEstimator):
-        remedy = "; give its best_estimator_" if hasattr(last, "best_estimator_") else ""
+        remedy = "; fit it first" if hasattr(last, "estimator") else ""
         raise ValueError(
             "the model must be an estimator of lokl, or a pipeline that ends in one, got "
             f"{type(last).__name__}{remedy}"
         )
     return last
+
+
+def feature_names(model: Any, n_features: int) -> tuple[str, ...]:
+    """Return the names of the columns that the last step of a fitted pipeline receives.
+
+    Without names these are x0, x1, ...
+    """
+    names: Sequence[Any] | None = getattr(last_step(model), "feature_names_in_", None)
+    if names is None and isinstance(model, Pipeline) and len(model) > 1:
+        others = model[:-1]
+        if all(hasattr(step, "get_feature_names_out") for _, step in others.steps):
+            names = others.get_feature_names_out()
+    return tuple(f"x{c}" for c in range(n_features)) if names is None else tuple(map(str, names))
 
 
 def transformed(model: Any, X: Any) -> Any:

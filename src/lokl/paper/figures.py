@@ -11,7 +11,7 @@ import numpy as np
 
 from lokl._environment import Peak
 from lokl.datasets import MissingDatasetError, load, make_two_regions
-from lokl.explain import plot_regions
+from lokl.explain import BoundaryDisplay
 from lokl.explain.displays import pyplot
 from lokl.kernels import RBF, Polynomial
 from lokl.paper.cells import paper_names
@@ -61,7 +61,11 @@ def figure1(seed: int = 0, C: float = 10.0) -> Any:
         # The figure is meant to show a saturated SVM.
         warnings.filterwarnings("ignore", message="the SVM is saturated")
         fitted = {name: model.fit(X, y) for name, model in models.items()}
-    return plot_regions(fitted, X, y)
+    figure, panels = pyplot().subplots(1, 3, figsize=(16.5, 4.6), layout="constrained")
+    for panel, (name, model) in zip(panels, fitted.items(), strict=True):
+        BoundaryDisplay.from_estimator(model, X, y, ax=panel)
+        panel.set_title(f"{name}: {panel.get_title()}")
+    return figure
 
 
 def least_memory(solver: str, n: Any, m: int = 2) -> Any:

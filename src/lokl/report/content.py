@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lokl._arrays import Array
+from lokl._text import html_table
 from lokl.explain.explanation import Explanation
 from lokl.explain.results import Interval
 from lokl.explain.similarity import KernelAlignment
+
+# Models that a notebook shows.
+_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,7 @@ class Finding:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Everything on the page.
 
@@ -218,3 +222,22 @@ class Report:
             raise ValueError(f"classes has {c} names, which are not those of the explanation")
         if self.sample_map is None or len(self.sample_map.neighbours) != n:
             raise ValueError(f"an explanation of {n} samples needs a sample_map of {n} samples")
+
+    def __repr__(self) -> str:
+        n_samples = 0 if self.explanation is None else len(self.explanation)
+        parts = [(len(self.views), "views"), (len(self.leaderboard), "models")]
+        counts = ", ".join(f"{n} {name}" for n, name in [(n_samples, "samples"), *parts])
+        return f"<Report {self.title!r}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the best models, or the explanation, for notebooks."""
+        # Formats are chosen for a report, so that their module comes later.
+        from lokl.report.formatting import Formatter
+
+        scale = Formatter.of(self).scale
+        rows = [
+            [entry.name + " (chosen)" * entry.chosen, scale.with_limits(entry.score)]
+            for entry in self.leaderboard[:_ROWS]
+        ]
+        text = html_table(f"{repr(self)[1:-1]}. {self.verdict}", ["model", self.score_name], rows)
+        return text if rows or self.explanation is None else self.explanation._repr_html_()

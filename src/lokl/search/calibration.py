@@ -208,7 +208,7 @@ def expected_calibration_error(
     0.25
     """
     y = np.asarray(y)
-    P = _check_probabilities(proba, len(y))
+    P = check_probabilities(proba, len(y))
     labels = np.unique(y) if classes is None else np.asarray(classes)
     if len(labels) != P.shape[1]:
         raise ValueError(
@@ -231,7 +231,15 @@ def expected_calibration_error(
     return float(np.abs(excess).sum() / weight.sum())
 
 
-def _check_probabilities(proba: Any, n_samples: int) -> Array:
+def check_probabilities(proba: Any, n_samples: int) -> Array:
+    """Return probabilities of shape (n_samples, n_classes), or raise ValueError.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n_samples, n_classes), or (n_samples,)
+        Probabilities of the classes, or of the second of two.
+    n_samples : int
+    """
     P = np.asarray(proba, dtype=float)
     if P.ndim == 1:
         P = np.column_stack([1.0 - P, P])

@@ -50,7 +50,8 @@ class _ColumnTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
-class ColumnEncoder(_ColumnTransformer):
+# Their methods work on arrays, whatever output scikit-learn is configured for.
+class ColumnEncoder(_ColumnTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Encodes arrays, sparse matrices and data frames as numbers; NaN is a missing value.
 
     A column of text or categories becomes one column of zeros and ones for each of its hundred most
@@ -126,6 +127,16 @@ class ColumnEncoder(_ColumnTransformer):
             for j, categories in enumerate(self.categories_)
         ]
         return _check_finite(np.column_stack(blocks), self.names_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return np.array(self.names_, dtype=object)
 
     def positions(self, columns: Any, X: Any) -> Array:
         """Return the positions of the encoded columns of a view.
@@ -252,7 +263,7 @@ def _missing(values: Array) -> Array:
     return np.array([value is None or (value != value) is not False for value in values.tolist()])
 
 
-class ColumnScaler(_ColumnTransformer):
+class ColumnScaler(_ColumnTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Scales columns, imputes missing values, and scales views by their distances.
 
     A numeric column is centred and divided by its standard deviation; a skewed one is replaced by
@@ -360,19 +371,40 @@ class ColumnScaler(_ColumnTransformer):
     def sources(self) -> Array:
         """Return the column that each column of the result comes from, (n_scaled,)."""
         check_is_fitted(self)
-        return np.concatenate(self._sources())
+        return np.array([column for own in self._sources() for column, _ in own], dtype=np.intp)
 
-    def _sources(self) -> list[Array]:
-        """Return the column that each column of each view comes from."""
-        views = [None] if self.views is None else self.views
-        sources = []
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the columns of all views.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the columns; x0, x1, ... by default.
+        """
+        check_is_fitted(self)
+        given = input_features
+        names = [f"x{c}" for c in range(self.n_features_in_)] if given is None else list(given)
+        return np.array(
+            [
+                names[column] if value is None else f"{names[column]}={value:g}"
+                for own in self._sources()
+                for column, value in own
+            ],
+            dtype=object,
+        )
+
+    def _sources(self) -> list[list[tuple[int, float | None]]]:
+        """Return the column that each column of each view comes from.
+
+        An indicator also has the value that it stands for, other columns None.
+        """
+        views, found = [None] if self.views is None else self.views, []
         for view, given in enumerate(views):
-            columns = np.arange(self.n_features_in_) if given is None else np.asarray(given)
+            columns = range(self.n_features_in_) if given is None else map(int, given)
             scaling = self.scaling if isinstance(self.scaling, str) else self.scaling[view]
             known = self.values_ if "categories" in scaling else {}
-            widths = [len(known[c][0]) if c in known else 1 for c in columns.tolist()]
-            sources.append(np.repeat(columns, widths))
-        return sources
+            found.append([(c, v) for c in columns for v in (known[c][0] if c in known else [None])])
+        return found
 
     def _fit_columns(self, X: Array, weight: Array) -> None:
         present = ~np.isnan(X)

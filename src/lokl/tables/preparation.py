@@ -44,7 +44,7 @@ def _views_of_kernels(model: Any, names: list[str]) -> dict[str, list[str]]:
     return {"all columns": names}
 
 
-class TablePreparation(TransformerMixin, BaseEstimator):
+class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Selects the columns of a model from a data frame and encodes them as numbers.
 
     Columns are matched by name, in any order, and put in the order of their views. Text becomes
@@ -189,6 +189,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             name = X.index[int(np.argmax(empty))]
             raise TableError(f"sample {name} has no value in any column of the model")
         return prepared
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return self.encoder_.get_feature_names_out()
 
     def merged_class(self) -> str | None:
         """Return the class whose alternatives were merged; None if the target had two classes."""
