@@ -230,3 +230,12 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
         write(broken, path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_notebooks_show_a_short_table(name):
+    content = examples()[name]()
+    assert len(repr(content)) < 200
+    shown = content._repr_html_()
+    Reader(shown)
+    assert len(shown) < 10_000
