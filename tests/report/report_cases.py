@@ -126,7 +126,13 @@ def fitted(n=150):
     model = TrustedVoteClassifier(kernels, C=10, random_state=0).fit(X[::2], y[::2])
     value = view_value(model, X[::2], y[::2])
     return report_from_model(
-        model, X[1::2], y[1::2], training=(X[::2], y[::2]), value=value, title="Wines by laboratory"
+        model,
+        X[1::2],
+        y[1::2],
+        training=(X[::2], y[::2]),
+        value=value,
+        title="Wines by laboratory",
+        columns=True,
     )
 
 

@@ -157,7 +157,10 @@ def test_a_sample_is_found_by_its_id(browser, study):
     is_quiet(browser)
 
 
-@pytest.mark.parametrize("name", ["study", "two-classes", "no-truth", "no-trust", "regression"])
+FILLED = ["study", "two-classes", "no-truth", "no-trust", "regression", "fitted"]
+
+
+@pytest.mark.parametrize("name", FILLED)
 def test_the_script_fills_the_card_as_the_library_does(browser, name):
     content = examples()[name]()
     browser.open(render(content), scripts=False)

@@ -29,6 +29,7 @@ from lokl.explain.similarity import SampleSimilarity, kernel_pca, nearest_rows, 
 from lokl.kernels import RBF, Linear, per_view
 from lokl.report import render, report_from_model, sample_map
 from lokl.report.from_model import count_duplicates
+from lokl.report.sections import columns_section
 from lokl.search import KernelSearchCV, calibrated
 
 NAMES = [name for m in METHODS for name in (m.classifier, m.regressor) if name]
@@ -108,6 +109,28 @@ def test_regression(problem):
     page = render(report_from_model(model, X + 0.01, target))
     assert "How large are its errors?" in page
     assert "learned from all" not in page
+
+
+def test_columns_that_matter_are_listed_by_view(problem):
+    X, y, kernels = problem
+    both = {**kernels, "more": Linear().on(slice(0, 4))}
+    model = UniformMKLClassifier(both, C=10.0).fit(X[::2], y[::2])
+    report = report_from_model(model, X[1::2], y[1::2], columns=True)
+    found = report.explanation.columns
+    assert found.views == report.explanation.views
+    section = columns_section(report.explanation)
+    assert len(section["rows"]) == 12
+    assert section["left"] == 0
+    for view, name, importance, selected in section["rows"]:
+        own = [c for c, v in zip(found.columns, found.view, strict=True) if v == view]
+        values = found.values[:, found.view == view][:, own.index(name)]
+        assert importance.mean == pytest.approx(np.abs(values).mean())
+        assert importance.low <= importance.mean <= importance.high
+        assert selected == 1.0
+    page = render(report)
+    assert 'id="columns"' in page
+    assert 'id="card-columns"' in page
+    assert 'id="columns"' not in render(report_from_model(model, X[1::2], y[1::2]))
 
 
 def wrapped_models(X, y, kernels):

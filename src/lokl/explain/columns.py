@@ -658,22 +658,47 @@ def column_importance(
     ).merged()
     sizes = np.abs(found.values)
     sizes = sizes if sizes.ndim == 2 else sizes.mean(axis=1)
-    n, count = len(sizes), min(n_largest, sizes.shape[1])
-    # Times that each sample is drawn.
-    times = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
-    means = times @ sizes / n
-    leading = np.argpartition(-means, count - 1, axis=1)[:, :count]
-    selected = np.bincount(leading.ravel(), minlength=sizes.shape[1]) / n_bootstraps
-    low, high = np.quantile(means, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2], axis=0)
+    count = min(n_largest, sizes.shape[1])
+    importance, selected = bootstrap_importance(sizes, n_bootstraps, count, rng)
     order = np.argsort(-sizes.mean(axis=0), kind="stable")
-    importance = [Interval(float(sizes[:, c].mean()), float(low[c]), float(high[c])) for c in order]
     columns = {
-        **interval_columns("importance", importance),
+        **interval_columns("importance", [importance[c] for c in order]),
         "direction": _directions(found, X)[order],
         "selected": selected[order],
     }
     title = f"Columns: mean absolute contribution, direction, share of top {count}"
     return SummaryTable(title, "column", tuple(found.labels[c] for c in order), columns)
+
+
+def bootstrap_importance(
+    sizes: Array, n_bootstraps: int, count: int, rng: np.random.RandomState
+) -> tuple[list[Interval], Array]:
+    """Return mean sizes of contributions with 95 % intervals, and how often columns lead.
+
+    Parameters
+    ----------
+    sizes : array of shape (n_samples, n_columns)
+    n_bootstraps : int
+        Bootstrap samples of the rows.
+    count : int
+        Rank up to which a column leads.
+    rng : RandomState
+
+    Returns
+    -------
+    importance : list of Interval
+    selected : array of shape (n_columns,)
+        Share of the bootstrap samples in which a column is among the `count` largest.
+    """
+    n, n_columns = sizes.shape
+    # Times that each sample is drawn.
+    times = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstraps)
+    means = times @ sizes / n
+    leading = np.argpartition(-means, count - 1, axis=1)[:, :count]
+    selected = np.bincount(leading.ravel(), minlength=n_columns) / n_bootstraps
+    low, high = np.quantile(means, [0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2], axis=0)
+    ends = zip(sizes.mean(axis=0).tolist(), low.tolist(), high.tolist(), strict=True)
+    return [Interval(*values) for values in ends], selected
 
 
 def _directions(found: ColumnContributions, X: Any) -> Array:

@@ -46,6 +46,7 @@ def report_from_model(
     value: ViewValue | None = None,
     leaderboard: Sequence[LeaderboardEntry] = (),
     audit: Mapping[str, Any] | None = None,
+    columns: bool = False,
 ) -> Report:
     """Return the report about a fitted model on samples that it was not fitted on.
 
@@ -64,6 +65,8 @@ def report_from_model(
         Other models on the same samples, best first.
     audit : mapping, default=None
         More about how the report was made, by name.
+    columns : bool, default=False
+        Whether to show which columns matter, see :func:`lokl.explain.column_contributions`.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def report_from_model(
     >>> [view.name for view in page.views]
     ['acids', 'colours']
     """
-    explanation = explain(model, X, y, views=views, ids=ids)
+    explanation = explain(model, X, y, views=views, ids=ids, columns=columns)
     if explanation.learned is None and training is not None:
         explanation = replace(explanation, learned=duplicated_rows(training[0], X))
     inner, Z = unwrap(model, X)

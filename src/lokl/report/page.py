@@ -71,6 +71,7 @@ def render(report: Report) -> str:
             sentences=sections.head_sentences(report, formatter, found),
             query_words=sections.QUERY_WORDS,
             state_texts=STATUS_TEXT,
+            important=sections.columns_section(explanation),
             glossary=list(sections.glossary(report, explanation)),
             leaderboard=sections.leaderboard_section(report, formatter),
             views=sections.views_section(report, formatter),
@@ -135,6 +136,7 @@ def _page_data(
     support, similar = _support_among(report.sample_map, explanation)
     return {
         **data,
+        **_leading_columns(explanation),
         "ids": explanation.ids,
         "weightName": samples["trust_name"],
         "valuePlaces": formatter.value_places,
@@ -147,7 +149,10 @@ def _page_data(
         "states": STATUSES,
         "stateTexts": [STATUS_TEXT[status] for status in STATUSES],
         "unit": explanation.unit,
-        "columns": _packed_columns(explanation, similar, samples),
+        "columns": {
+            **_packed_columns(explanation, similar, samples),
+            **_packed_leading(explanation),
+        },
         "support": support
         and {
             "ids": support.ids,
@@ -216,6 +221,29 @@ def _packed_columns(
         "drawn": pack(samples["drawn"]),
         "similar": pack(_padded(similar.neighbours)),
     }
+
+
+def _leading_columns(explanation: Explanation) -> dict[str, Any]:
+    """Return names and views of the columns that matter most for some sample."""
+    found = explanation.columns
+    if found is None:
+        return {}
+    used = np.unique(sections.leading_columns(found.values)).tolist()
+    return {
+        "columnNames": [found.columns[c] for c in used],
+        "columnViews": [int(found.view[c]) for c in used],
+    }
+
+
+def _packed_leading(explanation: Explanation) -> dict[str, Any]:
+    """Return the packed positions of these columns by sample, and their contributions."""
+    found = explanation.columns
+    if found is None:
+        return {}
+    leading = sections.leading_columns(found.values)
+    _, position = np.unique(leading, return_inverse=True)
+    values = np.take_along_axis(found.values, leading, axis=1)
+    return {"leading": pack(position), "leadingValues": pack_values(values)}
 
 
 def _sparse(

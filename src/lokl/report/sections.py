@@ -10,6 +10,7 @@ import numpy as np
 
 from lokl._arrays import Array, evenly_spaced
 from lokl._text import shorten_list
+from lokl.explain.columns import bootstrap_importance
 from lokl.explain.explanation import (
     AGREE,
     CONTRADICT,
@@ -42,6 +43,9 @@ _DOTS = 600
 _LISTED = 8
 # Views that have a column of samples that hinge on them, and samples that a sentence names.
 _HINGES, _NAMED = 6, 5
+# Columns of each view that are listed, bootstrap samples, and columns that the card of a sample
+# names.
+_COLUMNS, _BOOTSTRAPS, _LEADING = 8, 200, 5
 # Weights and trust that differ by less between samples count as constant.
 _CONSTANT = 0.02
 # What the parts of the head sentences that stand for samples have in common, by query.
@@ -228,6 +232,33 @@ def _common_class(report: Report, chosen: Array) -> tuple[int, str]:
     most = int(counts.argmax())
     mostly = len(codes) > 1 and counts[most] > len(codes) / 2
     return len(codes), f"mostly {report.classes[most]}" if mostly else ""
+
+
+def columns_section(explanation: Explanation | None) -> dict[str, Any] | None:
+    """Return the columns with the largest contributions of each view; None if they are unknown.
+
+    Returns
+    -------
+    section : dict or None
+        "rows" of (view, column, importance, selected), most important first within each view;
+        their Column as "values"; "count", the rank in its view up to which a column counts as
+        selected; and "left", the number of columns that are not shown.
+    """
+    found = None if explanation is None else explanation.columns
+    if found is None or not len(found.columns):
+        return None
+    rng, rows = np.random.RandomState(0), []
+    for view in range(len(found.views)):
+        own = np.flatnonzero(found.view == view)
+        sizes = np.abs(found.values[:, own])
+        importance, selected = bootstrap_importance(
+            sizes, _BOOTSTRAPS, min(_COLUMNS, len(own)), rng
+        )
+        for c in np.argsort(-sizes.mean(axis=0), kind="stable")[:_COLUMNS].tolist():
+            rows.append((view, found.columns[own[c]], importance[c], float(selected[c])))
+    values = Column([row[2] for row in rows], Scale(False, low=0.0), parts=6)
+    left = len(found.columns) - len(rows)
+    return {"rows": rows, "values": values, "count": _COLUMNS, "left": left}
 
 
 def samples_section(
@@ -465,7 +496,36 @@ def _sample_card(
         ],
         "sentences": sample.view_sentences(formatter.outcome, formatter.contribution),
         "neighbours": neighbours,
+        "columns": list(_column_texts(report, explanation, formatter, k)),
     }
+
+
+def _column_texts(
+    report: Report, explanation: Explanation, formatter: Formatter, k: int
+) -> Iterator[str]:
+    """Yield the columns that matter most for sample k, with their contributions."""
+    found = explanation.columns
+    if found is None:
+        return
+    for c in leading_columns(found.values)[k].tolist():
+        name = found.columns[c]
+        if len(report.views) > 1:
+            name = f"{report.views[found.view[c]].name} {name}"
+        yield f"{name} {formatter.contribution(float(found.values[k, c]))}"
+
+
+def leading_columns(values: Array) -> Array:
+    """Return the columns with the largest contributions to each sample, largest first.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, n_columns)
+
+    Returns
+    -------
+    columns : int array of shape (n_samples, n_leading)
+    """
+    return np.argsort(-np.abs(values), axis=1, kind="stable")[:, :_LEADING]
 
 
 def error_scale(report: Report, formatter: Formatter) -> Scale:
@@ -750,6 +810,8 @@ def glossary(report: Report, explanation: Explanation | None) -> Iterator[tuple[
         yield "trust", "probability that a view is informative for a sample"
     elif explanation.weights is not None:
         yield "weight", "share of a view in the decision about a sample; weights sum to one"
+    if explanation.columns is not None:
+        yield "selected", "share of random draws of the samples in which a column leads in its view"
     if explanation.decisive is not None:
         yield "decisive", "the prediction changes if the view is removed"
     if explanation.status is not None:

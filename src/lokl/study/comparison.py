@@ -38,6 +38,8 @@ from lokl.tables.learning import groups_of, target_of
 # Files in the folder of a comparison, besides its settings.
 CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
 MODEL, REPORT = "model.lokl", "report.html"
+# Cells of a table up to which the contributions of its columns are computed for a report.
+_MOST_CELLS = 200_000
 FILES = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
 
 
@@ -494,6 +496,7 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
         target,
         ids=table.ids,
         title=f"{name} on {len(table.ids)} samples",
+        columns=table.frame.size <= _MOST_CELLS,
         audit={
             "file": name,
             "samples": len(table.ids),

@@ -93,6 +93,11 @@ if (n) {
     if (find("card-sentences")) find("card-sentences").replaceChildren(...data.views.map((_, view) => make("li", sentence(k, view))));
     find("card-state").hidden = !columns.status || m < 2;
     find("card-state").textContent = columns.status ? data.stateTexts[columns.status[k]] : "";
+    if (find("card-columns")) {
+      const each = columns.leading.length / n, view = (column) => (m > 1 ? data.views[data.columnViews[column]] + " " : "");
+      find("card-columns").textContent = Array.from({ length: each }, (_, j) => [columns.leading[each * k + j], columns.leadingValues[each * k + j]])
+        .filter(([column]) => known(column)).map(([column, own]) => `${view(column)}${data.columnNames[column]} ${contribution(own)}`).join(", ");
+    }
     find("card-learned").hidden = !learned.has(k);
     if (names.length) {
       find("card-first").textContent = names[columns.prediction[k]];
