@@ -59,7 +59,7 @@ bench: $(STAMP)bench  ## run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/generated
+	rm -rf $(VENV) build dist docs/_build docs/generated docs/gallery
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

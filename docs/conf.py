@@ -1,12 +1,19 @@
 """Sphinx settings. The build reads this checkout only and never the network."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 import lokl
 from lokl._methods import METHODS
+
+HERE = Path(__file__).parent
+# The style of the gallery's figures; workers of the gallery import it by name.
+sys.path.insert(0, str(HERE))
 
 project = "lokl"
 author = "lokl developers"
@@ -18,16 +25,41 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # Results are included by the page that discusses them.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 
-html_theme = "furo"
+html_theme = "pydata_sphinx_theme"
 html_title = f"lokl {release}"
+html_static_path = ["_static"]
+html_css_files = ["lokl.css"]
+# Browsers render MathML themselves: no script from another host, and none at all.
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+# The pages of methods would list two thousand members in their sidebars.
+html_theme_options = {
+    "logo": {"text": html_title},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "changelog": [], "contributing": []}
 
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # The template lists the members; numpydoc would list them a second time.
 numpydoc_show_class_members = False
@@ -38,14 +70,46 @@ autodoc_member_order = "bysource"
 # Two pages whose names differ by case only are one file on some systems.
 autosummary_filename_map = {"lokl.kernels.precomputed": "lokl.kernels.precomputed-function"}
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    # A failing example fails the build.
+    "only_warn_on_example_error": False,
+    "parallel": 2,
+    "doc_module": ("lokl",),
+    "backreferences_dir": "generated/backreferences",
+    "reference_url": {"lokl": None},
+    "reset_modules": ("gallery_style.reset",),
+    "remove_config_comments": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    # Within a section, the default order is from the shortest script to the longest.
+    "subsection_order": [
+        f"../examples/{section}" for section in ("views", "one_table", "methods", "trust", "scale")
+    ],
+}
+
 
 def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
     """Leave out what scikit-learn documents: its texts link to its own pages."""
     return skip or (getattr(obj, "__module__", None) or "").startswith("sklearn.")
 
 
+def visit_math(translator: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML."""
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def visit_displaymath(translator: Any, node: nodes.Element) -> None:
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_foreign)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
 
 
 def estimators_page() -> str:
@@ -59,6 +123,6 @@ def estimators_page() -> str:
 
 
 # Written before Sphinx looks for pages, so that autosummary finds the names.
-generated = Path(__file__).parent / "generated"
+generated = HERE / "generated"
 generated.mkdir(exist_ok=True)
 (generated / "estimators.rst").write_text(estimators_page())
