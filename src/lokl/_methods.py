@@ -165,7 +165,7 @@ METHODS: tuple[Method, ...] = (
         "trusted vote",
         "TrustedVote",
         "a vote of calibrated experts, each trusted on samples like its training samples",
-        "regression, squared loss, localized, vote, scales alone",
+        "regression, survival, squared loss, localized, vote, scales alone",
         learns="trust",
         submodule="trusted_vote.estimator",
     ),

@@ -74,6 +74,11 @@ def as_columns(y: Array) -> Array:
     return np.column_stack([y["event"], y["time"]])
 
 
+def as_target(columns: Array) -> Array:
+    """Return the target of the columns of :func:`as_columns`."""
+    return survival_target(columns[:, 0], columns[:, 1])
+
+
 def _checked_event(event: Array) -> Array:
     if event.ndim != 1:
         raise ValueError(f"events must have one value per sample, got shape {event.shape}")

@@ -225,7 +225,9 @@ def integrated_brier_score(
     censoring = censoring_survival(read_target(survival_train))
     is_case = y["event"][:, np.newaxis] & (y["time"][:, np.newaxis] <= times)
     is_control = y["time"][:, np.newaxis] > times
-    loss = estimate**2 * is_case * _inverse(_uncensored(censoring, y["time"]))[:, np.newaxis]
+    # Later times than the last one do not matter.
+    until = np.minimum(y["time"], times[-1])
+    loss = estimate**2 * is_case * _inverse(_uncensored(censoring, until))[:, np.newaxis]
     loss = loss + (1.0 - estimate) ** 2 * is_control * _inverse(_uncensored(censoring, times))
     return float(trapezoid(loss.mean(axis=0), times) / (times[-1] - times[0]))
 

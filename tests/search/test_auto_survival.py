@@ -100,7 +100,10 @@ def test_views_have_one_kernel_each_and_may_be_missing():
     model = AutoMKLSurvival(VIEWS).fit(table, Y)
     assert len(model.kernel_names_) == 2
     assert model.score(new, LATER) > 0.65
-    assert (model.weights(new)[::3, 0] == 0).all()
+    assert model.best_method_ == "trusted vote"
+    assert (model.trust(new)[::3, 0] == 0).all()
+    curves = model.predict_survival_function(new, return_array=True)
+    assert (np.diff(curves, axis=1) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("methods", [["UniformMKL", "SimpleMKL"], [lokl.LpMKLSurvival()]])

@@ -11,9 +11,9 @@ from lokl._arrays import Array
 from lokl._survival import (
     StepFunction,
     as_columns,
+    as_target,
     deviance_residuals,
     read_target,
-    survival_target,
 )
 from lokl.base.estimator import KernelEstimator, Targets
 from lokl.base.model import Model
@@ -276,7 +276,7 @@ class Survival(SurvivalMixin, KernelEstimator):
         is_event, time = y[:, 0] > 0, y[:, 1]
         target = np.empty(len(y), dtype=[("risk", float), ("event", bool)])
         if self.loss == "squared":
-            target["risk"] = deviance_residuals(survival_target(is_event, time), weight)
+            target["risk"] = deviance_residuals(as_target(y), weight)
         else:
             target["risk"] = self._risk(time, weight)
         target["event"] = is_event
@@ -317,7 +317,8 @@ class Survival(SurvivalMixin, KernelEstimator):
         if self.loss == "squared":
             published = super()._held_out_attributes(data, training, model, attributes)
         risk = self._held_out_risks(training) if model.left_out is None else model.left_out
-        hazards = ProportionalHazards.fit(risk[:, 0], training.y, training.weight)
+        log_hazard = self._log_hazard(risk[:, 0])
+        hazards = ProportionalHazards.fit(log_hazard, training.y, training.weight)
         return {**published, "unique_times_": hazards.times, "_hazards": hazards}
 
     def _held_out_risks(self, training: Training) -> Array:
@@ -329,7 +330,11 @@ class Survival(SurvivalMixin, KernelEstimator):
         return risks
 
     def _cumulative_hazards(self, X: Any) -> Array:
-        return self._hazards.cumulative_hazard(self.predict(X))
+        return self._hazards.cumulative_hazard(self._log_hazard(self.predict(X)))
+
+    def _log_hazard(self, risk: Array) -> Array:
+        """Return the log hazard of each risk, up to a constant and a factor."""
+        return risk
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

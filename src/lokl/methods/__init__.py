@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lokl.methods.swmkl import SwMKLRegressor as SwMKLRegressor
     from lokl.methods.trusted_vote.estimator import TrustedVoteClassifier as TrustedVoteClassifier
     from lokl.methods.trusted_vote.estimator import TrustedVoteRegressor as TrustedVoteRegressor
+    from lokl.methods.trusted_vote.estimator import TrustedVoteSurvival as TrustedVoteSurvival
     from lokl.methods.uniformmkl import UniformMKLClassifier as UniformMKLClassifier
     from lokl.methods.uniformmkl import UniformMKLRegressor as UniformMKLRegressor
     from lokl.methods.uniformmkl import UniformMKLSurvival as UniformMKLSurvival

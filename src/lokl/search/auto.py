@@ -256,8 +256,7 @@ class AutoMKL(WrappedModel, BaseEstimator):
         """Return the estimators of the named methods."""
         names = self.methods
         if isinstance(names, str) and names == "auto":
-            has_vote = len(self.views or ()) > 1 and self._kind != "Survival"
-            names = ["UniformMKL", *(["TrustedVote"] if has_vote else [])]
+            names = ["UniformMKL", *(["TrustedVote"] if len(self.views or ()) > 1 else [])]
         settings = {"random_state": seed, **self._method_settings(unit_cost)}
         return named_estimators(names, self._kind, settings)
 
@@ -519,10 +518,10 @@ class AutoMKLSurvival(SurvivalMixin, AutoMKL):
     the difference of log likelihoods between its own outcome and the Nelson-Aalen estimate for all
     samples. They depend on the order of the times only. Kernels are compared by the squared error
     of exact leave-one-out decisions; the score of the leaderboard is Harrell's concordance index.
-    Survival curves have proportional hazards in the leave-one-out decisions.
+    Survival curves of one table have proportional hazards in the leave-one-out decisions.
 
-    Several `views`: one kernel for each view, the one with the smallest error, and a machine on
-    their average. More than 5,000 samples: censored machines (``loss="censored"``).
+    Several `views`: a trusted vote (:class:`TrustedVoteSurvival`) of one kernel for each view, the
+    one with the smallest error. More than 5,000 samples: censored machines (``loss="censored"``).
 
     References
     ----------

@@ -12,7 +12,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from lokl import methods
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
-from lokl._methods import method_of
 from lokl._warnings import warn_once
 from lokl.base.survival import SurvivalMixin
 from lokl.base.targets import target_spread
@@ -207,13 +206,8 @@ class ExpertSearch:
 
     @property
     def _is_vote(self) -> bool:
-        """Whether the final model has one kernel for each view."""
+        """Whether the final model is a trusted vote."""
         return self.kernels is None and self.every_view and len(self._views) > 1
-
-    @property
-    def _stem_for_views(self) -> str:
-        """Stem of the method that combines one kernel of each view."""
-        return "UniformMKL" if self.is_survival else "TrustedVote"
 
     @property
     def _votes_on_classes(self) -> bool:
@@ -294,9 +288,8 @@ class ExpertSearch:
         method = "expert average"
         if self._is_vote:
             # One cost for all: kernels of views have the same mean diagonal.
-            cost, stem = search.common_cost(chosen), self._stem_for_views
-            estimator = self._estimator(stem, loss="squared", C=cost)
-            method = _name_of(estimator)
+            cost, method = search.common_cost(chosen), "trusted vote"
+            estimator = self._estimator("TrustedVote", loss="squared", C=cost)
             seconds *= _FITS_OF_A_VOTE
         else:
             factors = [candidate.params["C"] for candidate in chosen]
@@ -338,11 +331,10 @@ class ExpertSearch:
         has_regions = not (is_vote or self.is_survival) and self.kernels is None
         if data.n_samples > REGION_ROWS and has_regions:
             return self._fit_regions()
-        stem = self._stem_for_views if is_vote else "UniformMKL"
+        stem, method = ("TrustedVote", "trusted vote") if is_vote else ("UniformMKL", "UNIFORM")
         local = [c for c in chosen if c.params["family"].form in _LOCAL_FORMS]
         kernels = chosen if is_vote else (local or chosen)[:_MOST_KERNELS]
-        estimator = self._estimator(stem)
-        model, method = self._model(kernels, estimator), _name_of(estimator)
+        model = self._model(kernels, self._estimator(stem))
         part = np.sort(spread_rows(self.order, self.coding.codes, _COST_ROWS))
         unit = target_spread(data.y, data.weight) if is_regressor(self.auto) else 1.0
         search_class: Any = KernelSearchCV
@@ -374,13 +366,6 @@ class ExpertSearch:
         pipeline = Pipeline([("scale", self._scaler([block])), ("model", model)])
         rows = self._affordable_rows(_SECONDS_PER_ROW * self.data.n_samples)
         return self._fit_pipeline(pipeline, rows), rows, "regions"
-
-
-def _name_of(estimator: Any) -> str:
-    """Return the name of the method of an estimator."""
-    method = method_of(estimator)
-    assert method is not None
-    return method.name
 
 
 def _has_probabilities(model: Pipeline) -> bool:

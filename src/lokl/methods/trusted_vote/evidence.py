@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from lokl._arrays import Array, Samples
+from lokl._survival import risk_table
 from lokl.optimizers.newton import minimize_in_box
 
 # Prior probability of a class without training weight.
@@ -17,6 +18,8 @@ _NEVER = 1e-12
 _MARGIN = 0.1
 # Uniform part of the prior over bins, so that no bin is impossible.
 _UNIFORM = 0.1
+# Least prior probability of an interval of time before all are divided by their sum.
+_LEAST_SHARE = 1e-3
 # Gauss-Legendre nodes and weights on the path from the prior to the posterior.
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 # Penalties on the shifts of outcomes and on the slope of the log scale.
@@ -47,12 +50,25 @@ class Outcomes(ABC):
     tasks: slice
     prior: Array
 
-    # Whether calibration may add a constant to the score of each outcome.
-    allows_shift: ClassVar[bool]
+    # Whether the vote learns the weight of the prior; for numbers this would bias the mean.
+    learns_prior: ClassVar[bool]
+
+    @property
+    def base(self) -> Array:
+        """Constant part of the log probabilities before shifts, of shape (n_outcomes,)."""
+        return np.zeros(len(self.prior))
+
+    @property
+    def shifts(self) -> Array:
+        """Constants that calibration may add to the log probabilities, (n_shifts, n_outcomes)."""
+        return np.zeros((0, len(self.prior)))
 
     @abstractmethod
     def truth(self, targets: Array) -> Array:
-        """Return the indices of true outcomes from the targets of all SVMs, (n_samples,)."""
+        """Return the indices of true outcomes, (n_samples,), from the targets of all SVMs.
+
+        If it is only known that the outcome is ``k`` or a later one, the value is ``-1 - k``.
+        """
 
     @abstractmethod
     def scores(self, decision: Array, error_scale: float) -> Array:
@@ -106,7 +122,11 @@ class ClassOutcomes(Outcomes):
     observed: Array  # indices of these classes
     n_classes: int
 
-    allows_shift = True
+    learns_prior = True
+
+    @property
+    def shifts(self) -> Array:
+        return np.eye(len(self.prior))
 
     @classmethod
     def from_training(cls, targets: Array, weight: Array) -> "ClassOutcomes":
@@ -174,7 +194,7 @@ class TargetBins(Outcomes):
 
     centres: Array
 
-    allows_shift = False
+    learns_prior = False
 
     @classmethod
     def from_training(cls, target: Array, weight: Array, task: int, n_bins: int) -> "TargetBins":
@@ -230,6 +250,134 @@ class TargetBins(Outcomes):
 
     def _mean(self, p: Array) -> Array:
         return np.asarray(p @ self.centres)[:, np.newaxis]
+
+
+@dataclass(frozen=True, eq=False)
+class TimeBins(TargetBins):
+    """Intervals of time in which an event happens; the last one is after all known events.
+
+    Centres are minus the mean cumulative hazard (Nelson-Aalen) of the training events in each
+    interval. The score of an interval is the decision times its centre. With the log prior it gives
+    proportional hazards: tilting an exponential distribution changes its rate.
+
+    Attributes
+    ----------
+    limits : array of shape (n_outcomes - 1,)
+        Last time of each interval but the last one.
+    middles : array of shape (n_outcomes - 1,)
+        Time at which half of the events of the interval have happened.
+    neutral : float
+        Decision that leaves the prior as it is.
+    """
+
+    limits: Array
+    middles: Array
+    neutral: float
+
+    @classmethod
+    def from_times(cls, y: Array, weight: Array, neutral: float, n_bins: int) -> "TimeBins":
+        """Divide time so that about equal shares of events fall into each interval.
+
+        Parameters
+        ----------
+        y : structured array of shape (n_samples,)
+        weight : array of shape (n_samples,)
+        neutral : float
+        n_bins : int
+            Number of intervals at most, without the last one.
+        """
+        times, events, _, at_risk = risk_table(y, weight)
+        happens = events > 0
+        rate = np.divide(events, at_risk, out=np.zeros_like(events), where=happens)
+        survival = np.cumprod(1.0 - rate)
+        mass = -np.diff(survival, prepend=1.0)[happens]
+        hazard, times = np.cumsum(rate)[happens], times[happens]
+        total = np.cumsum(mass)
+        levels = total[-1] * np.arange(1, n_bins + 1) / n_bins
+        ends = np.unique(np.searchsorted(total, levels * (1.0 - 1e-9)))
+        own = np.searchsorted(ends, np.arange(len(times)))
+        shares = np.bincount(own, weights=mass)
+        centres = -np.bincount(own, weights=mass * hazard) / shares
+        half = np.cumsum(shares) - 0.5 * shares
+        middles = times[np.searchsorted(total, half * (1.0 - 1e-9))]
+        prior = np.maximum(np.append(shares, survival[-1]), _LEAST_SHARE)
+        # Without covariates, the hazard of an event after all others is larger by one on average.
+        centres = np.append(centres, -hazard[-1] - 1.0)
+        return cls(slice(0, 1), prior / prior.sum(), centres, times[ends], middles, neutral)
+
+    @property
+    def base(self) -> Array:
+        return np.log(self.prior)
+
+    @property
+    def shifts(self) -> Array:
+        # A factor of all hazards.
+        return self.centres[np.newaxis]
+
+    def truth(self, targets: Array) -> Array:
+        """Return the interval of each event, or the first possible one of a censored sample.
+
+        Parameters
+        ----------
+        targets : array of shape (n_samples, 2)
+            Events and times.
+        """
+        is_event, time = targets[:, 0] > 0, targets[:, 1]
+        of_event = np.minimum(np.searchsorted(self.limits, time), len(self.limits) - 1)
+        return np.where(is_event, of_event, -1 - np.searchsorted(self.middles, time, side="right"))
+
+    def scores(self, decision: Array, error_scale: float) -> Array:
+        return np.asarray((decision - self.neutral) / error_scale * self.centres)
+
+    def error_scale(self, decision: Array, truth: Array, weight: Array) -> float:
+        """Return the standard deviation of held-out decisions, 1 if it is zero."""
+        mean = np.average(decision[:, 0], weights=weight)
+        scale = float(np.sqrt(np.average((decision[:, 0] - mean) ** 2, weights=weight)))
+        return scale if scale > 1e-12 * max(1.0, abs(float(mean))) else 1.0
+
+
+def _agreeing(truth: Array, n_outcomes: int) -> Array:
+    """Return the outcomes that agree with what is known of each sample, (n_samples, n_outcomes)."""
+    outcomes, first = np.arange(n_outcomes), np.where(truth < 0, -1 - truth, truth)[:, np.newaxis]
+    return np.where((truth < 0)[:, np.newaxis], outcomes >= first, outcomes == first)
+
+
+def probability_of(truth: Array, p: Array) -> Array:
+    """Return the probability of what is known of each sample, (n_samples, ...).
+
+    Parameters
+    ----------
+    truth : array of int of shape (n_samples,)
+        From :meth:`Outcomes.truth`.
+    p : array of shape (n_samples, ..., n_outcomes)
+    """
+    if (truth >= 0).all():
+        return np.asarray(p[np.arange(len(truth)), ..., truth])
+    return np.einsum("n...y,ny->n...", p, _agreeing(truth, p.shape[-1]))
+
+
+def given(truth: Array, p: Array) -> Array:
+    """Return probabilities (n_samples, n_outcomes), given what is known of each sample."""
+    agreeing = p * _agreeing(truth, p.shape[1])
+    return agreeing / np.maximum(agreeing.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+def mean_given(truth: Array, p: Array, values: Array) -> Array:
+    """Return the mean of values under probabilities, given what is known of each sample.
+
+    Parameters
+    ----------
+    truth : array of int of shape (n_samples,)
+    p : array of shape (n_samples, n_outcomes)
+    values : array of shape (n_samples, ..., n_outcomes)
+
+    Returns
+    -------
+    means : array of shape (n_samples, ...)
+    """
+    if (truth >= 0).all():
+        return probability_of(truth, values)
+    return np.einsum("n...y,ny->n...", values, given(truth, p))
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,22 +447,24 @@ def calibrate(
     start : ExpertCalibration, optional
         Starting point.
     """
-    decision, n_outcomes = decision[:, outcomes.tasks], len(outcomes.prior)
+    decision = decision[:, outcomes.tasks]
     total = float(weight.sum())
     if total <= 0:
-        return ExpertCalibration(0.0, 0.0, np.zeros(n_outcomes), 1.0)
+        return ExpertCalibration(0.0, 0.0, outcomes.base, 1.0)
     scale = outcomes.error_scale(decision, truth, weight) if start is None else start.error_scale
     scores = outcomes.scores(decision, scale)
-    loss = _CalibrationLoss(scores, truth, weight / total, reliability, outcomes.allows_shift)
-    n_shifts = n_outcomes if outcomes.allows_shift else 0
+    base, shifts = outcomes.base, outcomes.shifts
+    loss = _CalibrationLoss(scores, base, shifts, truth, weight / total, reliability)
+    n_shifts = len(shifts)
     initial = np.zeros(2 + n_shifts)
     if start is not None:
-        initial = np.concatenate([[start.log_scale, start.slope], start.shift[:n_shifts]])
+        amounts = np.linalg.lstsq(shifts.T, start.shift - base, rcond=None)[0]
+        initial = np.concatenate([[start.log_scale, start.slope], amounts])
     slopes = (0.0, 0.0) if reliability is None else _SLOPE_BOUNDS
     lower = np.concatenate([[_LOG_SCALE_BOUNDS[0], slopes[0]], np.full(n_shifts, -np.inf)])
     upper = np.concatenate([[_LOG_SCALE_BOUNDS[1], slopes[1]], np.full(n_shifts, np.inf)])
     solution = minimize_in_box(loss, initial, lower, upper)
-    shift = solution[2:] if n_shifts else np.zeros(n_outcomes)
+    shift = base + solution[2:] @ shifts
     return ExpertCalibration(float(solution[0]), float(solution[1]), shift, scale)
 
 
@@ -323,36 +473,37 @@ class _CalibrationLoss:
     """Penalised mean negative log likelihood as a function of ``(alpha, beta, d_1, ...)``."""
 
     scores: Array
+    base: Array  # of each outcome, without shifts
+    shifts: Array  # (n_shifts, n_outcomes)
     truth: Array
     weight: Array  # of each sample, summing to one
     reliability: Array | None
-    has_shifts: bool
 
     def __call__(self, x: Array) -> tuple[float, Array, Array]:
         """Return value, gradient and a positive semidefinite approximation of the Hessian."""
         z = np.zeros(len(self.truth)) if self.reliability is None else self.reliability
         scaled = np.exp(x[0] + x[1] * z)[:, np.newaxis] * self.scores
-        p = softmax(scaled + x[2:] if self.has_shifts else scaled, axis=-1)
-        rows, weight = np.arange(len(p)), self.weight
-        right = np.maximum(p[rows, self.truth], np.finfo(float).tiny)
+        p = softmax(scaled + (self.base + x[2:] @ self.shifts), axis=-1)
+        weight = self.weight
+        right = np.maximum(probability_of(self.truth, p), np.finfo(float).tiny)
         value = -weight @ np.log(right) + 0.5 * _SLOPE_PENALTY * x[1] ** 2
         value += 0.5 * _SHIFT_PENALTY * float(x[2:] @ x[2:])
         # Derivatives with respect to the log scale of each sample.
         mean = (p * scaled).sum(axis=1)
-        slope = mean - scaled[rows, self.truth]
+        slope = mean - mean_given(self.truth, p, scaled)
         centred = scaled - mean[:, np.newaxis]
         spread = weight * (p * centred**2).sum(axis=1)
         factors = np.stack([np.ones_like(z), z])
         gradient, curvature = np.zeros_like(x), np.zeros((len(x), len(x)))
         gradient[:2] = factors @ (weight * slope)
         curvature[:2, :2] = (factors * spread) @ factors.T
-        if self.has_shifts:
+        if len(self.shifts):
             expected = weight @ p
             weighted = weight[:, np.newaxis] * p
-            gradient[2:] = expected - np.bincount(self.truth, weight, minlength=p.shape[1])
-            curvature[:2, 2:] = factors @ (weighted * centred)
+            gradient[2:] = self.shifts @ (expected - weight @ given(self.truth, p))
+            curvature[:2, 2:] = factors @ (weighted * centred) @ self.shifts.T
             curvature[2:, :2] = curvature[:2, 2:].T
-            curvature[2:, 2:] = np.diag(expected) - weighted.T @ p
+            curvature[2:, 2:] = self.shifts @ (np.diag(expected) - weighted.T @ p) @ self.shifts.T
         penalty = np.concatenate([[0.0, _SLOPE_PENALTY], np.full(len(x) - 2, _SHIFT_PENALTY)])
         return float(value), gradient + penalty * x, curvature + np.diag(penalty)
 
@@ -642,7 +793,7 @@ def learn_weights(
     lower, upper = np.zeros(m + 2), np.full(m + 2, np.inf)
     upper[m] = 0.0 if pool.joint is None else np.inf
     lower[m + 1] = -1.0
-    if m == 1 or not pool.outcomes.allows_shift:
+    if m == 1 or not pool.outcomes.learns_prior:
         # A single kernel predicts like its SVM, which has its own intercept. For numeric targets a
         # larger weight of frequent bins would bias the mean.
         lower[m + 1] = upper[m + 1] = 0.0
@@ -693,7 +844,7 @@ def draw_donors(
 
 def _order_by_loss(probabilities: Array, present: Array, truth: Array, weight: Array) -> Array:
     """Sort kernels by log loss, so that draws do not depend on the order of the kernels."""
-    right = probabilities[np.arange(len(truth)), :, truth]
+    right = probability_of(truth, probabilities)
     log = np.log(np.maximum(right, np.finfo(float).tiny)) * present
     return np.argsort(weight @ log, kind="stable")
 
@@ -711,11 +862,13 @@ class _VoteLoss:
     def __call__(self, w: Array) -> tuple[float, Array, Array]:
         """Return value, gradient and Hessian."""
         p = softmax(self.log_prior + np.einsum("i,niy->ny", w, self.terms), axis=-1)
-        rows, offset = np.arange(len(p)), w - self.start
-        right = np.maximum(p[rows, self.truth], np.finfo(float).tiny)
+        offset = w - self.start
+        right = np.maximum(probability_of(self.truth, p), np.finfo(float).tiny)
         value = -self.weight @ np.log(right) + _PENALTY * float(offset @ offset)
         mean = np.einsum("ny,niy->ni", p, self.terms)
-        gradient = self.weight @ (mean - self.terms[rows, :, self.truth]) + 2.0 * _PENALTY * offset
+        gradient = (
+            self.weight @ (mean - mean_given(self.truth, p, self.terms)) + 2.0 * _PENALTY * offset
+        )
         root = np.sqrt(self.weight[:, np.newaxis] * p)[:, np.newaxis]
         centred = (self.terms - mean[:, :, np.newaxis]) * root
         tall = centred.transpose(1, 0, 2).reshape(len(w), -1)
