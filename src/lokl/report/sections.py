@@ -696,9 +696,11 @@ def _about_samples(
         n_wrong = int(explanation.wrong.sum())
         if parts:
             parts.append(("; ", ""))
-        query = "answer=wrong" if n_wrong else ""
-        parts.append((count(n_wrong, "prediction"), query))
-        parts.append((f" of {found.n_samples} {'is' if n_wrong == 1 else 'are'} wrong", ""))
+        if n_wrong:
+            parts.append((count(n_wrong, "prediction"), "answer=wrong"))
+            parts.append((f" of {found.n_samples} {'is' if n_wrong == 1 else 'are'} wrong", ""))
+        else:
+            parts.append((f"none of {found.n_samples} predictions is wrong", ""))
     if n_lacking:
         parts += [(", " if parts else "", ""), (count(n_lacking, "sample"), "lacks=any")]
         parts.append((f" {'lacks' if n_lacking == 1 else 'lack'} a view", ""))
