@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 
 from lokl import AutoMKLClassifier
+from lokl.explain import SearchDisplay
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 model = AutoMKLClassifier().fit(X, y)
@@ -28,21 +29,5 @@ print("chosen:", model.kernel_names_)
 # *ranks* means that the columns were replaced by their ranks before scaling. The numbers in
 # parentheses are the widths.
 
-figure, ax = plt.subplots(figsize=(7, 4.2))
-rows = list(board.itertuples(index=False))[:14]
-for position, row in enumerate(rows):
-    ax.plot(
-        [row.score - row.score_error, row.score + row.score_error],
-        [position, position],
-        color="C0",
-        linewidth=2,
-    )
-    ax.plot(row.score, position, "o", color="C0")
-names = [
-    f"average of {row.kernels.count(';') + 1}" if ";" in row.kernels else row.kernels
-    for row in rows
-]
-ax.set_yticks(range(len(rows)), names)
-ax.invert_yaxis()
-ax.set(xlabel="held-out score, with one standard error")
+SearchDisplay.from_estimator(model)
 plt.show()

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from lokl import TrustedVoteClassifier, UniformMKLClassifier
 from lokl.datasets import corrupt_views, load
+from lokl.explain import TrustDisplay
 from lokl.kernels import RBF, per_view
 
 digits = load("digit_views")
@@ -61,6 +62,13 @@ right.set_xticks([0, 1], ["all views\nsound", "40 % with one\nexchanged view"])
 right.set(xlim=(-0.3, 1.3), ylim=(0.95, 1), ylabel="accuracy")
 right.set_title("The vote loses less", loc="left")
 right.legend(loc="lower left")
+plt.show()
+
+# %%
+# The first 100 samples one by one. Dots mark the exchanged views.
+
+few = slice(0, 100)
+TrustDisplay.from_estimator(vote, damaged[few], truth[few], marked=exchanged[few])
 plt.show()
 
 # %%

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lokl import TrustedVoteClassifier, UniformMKLClassifier, join_views
-from lokl.explain import explain
+from lokl.explain import ContributionDisplay, explain
 from lokl.kernels import RBF, per_view
 
 rng = np.random.default_rng(0)
@@ -96,3 +96,9 @@ explanation = explain(vote, X.iloc[test], y.iloc[test])
 complete = explanation.presence.all(axis=1)
 patient = explanation.ids[np.argmax(np.where(complete, explanation.disagreement, -1))]
 print(explanation.sample(patient))
+
+# %%
+# The same as a picture: the prediction starts at the base value, and each table moves it.
+
+ContributionDisplay.from_explanation(explanation, sample=patient)
+plt.show()

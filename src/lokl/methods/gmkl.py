@@ -160,7 +160,7 @@ class GMKLClassifier(_GMKL, Classifier):
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 2009.
-    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPG-GMKL: Generalized Multiple Kernel Learning
+    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
        with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
 
     Examples
@@ -185,7 +185,7 @@ class GMKLRegressor(_GMKL, Regressor):
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 2009.
-    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPG-GMKL: Generalized Multiple Kernel Learning
+    .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
        with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
 
     Examples
