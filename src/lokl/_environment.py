@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,20 @@ def version_of(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def documentation_page(name: str) -> str:
+    """Return the address of the page about a public class; empty if it is unknown.
+
+    The package states the address of the documentation.
+    """
+    try:
+        urls = metadata("lokl").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    stated = dict(url.split(", ", 1) for url in urls).get("Documentation", "")
+    package = "lokl" if name in sys.modules["lokl"].__all__ else "lokl.search"
+    return f"{stated.rstrip('/')}/generated/{package}.{name}.html" if stated else ""
 
 
 class Peak:

@@ -3,8 +3,10 @@
 import nbclient
 import nbformat
 import pytest
+from sklearn.datasets import load_iris
 
-pytestmark = pytest.mark.slow
+from lokl import AutoMKLClassifier, LpMKLClassifier
+from lokl.kernels import RBF
 
 CELLS = [
     # Pictures of the user before and after ours.
@@ -36,6 +38,7 @@ TrustDisplay.from_estimator(model, X[80:], y[80:]);
 LONGEST = 6_000
 
 
+@pytest.mark.slow
 def test_pictures_and_tables_appear():
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for _, source in CELLS]
@@ -49,3 +52,24 @@ def test_pictures_and_tables_appear():
         if kind == "text/html" and source != "model":
             assert "<table" in found
             assert len(found) < LONGEST, (source, len(found))
+
+
+@pytest.mark.parametrize("estimator", [LpMKLClassifier(["linear", "rbf"]), AutoMKLClassifier()])
+def test_an_estimator_links_its_page(estimator):
+    shown = estimator._repr_mimebundle_()["text/html"]
+    assert f"/generated/lokl.{type(estimator).__name__}.html" in shown
+    assert "sk-estimator" in shown
+
+
+def test_weights_are_bars_below_the_diagram():
+    X, y = load_iris(return_X_y=True)
+    model = LpMKLClassifier({"a < b": "linear", "c": "rbf"})
+    plain = model._repr_mimebundle_()["text/html"]
+    fitted = model.fit(X, y)._repr_mimebundle_()["text/html"]
+    table = fitted[fitted.rindex("<table") :]
+    share = model.weights_ / model.weights_.sum()
+    assert "a &lt; b" in table
+    assert all(f"{value:.2f}" in table for value in share)
+    assert "kernel</th><th>weight" not in plain
+    model = LpMKLClassifier([RBF(1.0), RBF(1.0)]).fit(X, y)
+    assert "All 2 kernels count equally." in model._repr_mimebundle_()["text/html"]

@@ -4,6 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, Samples, row_hashes
+from lokl._environment import documentation_page
 from lokl._frames import as_pandas, labelled
 from lokl._parameters import parameter_names
 from lokl._threads import limit_blas_for
@@ -61,6 +63,9 @@ from lokl.solvers.solve import SOLVERS
 
 logger = logging.getLogger("lokl")
 
+# Weights that differ by less are equal; length of the bar of a weight of 1, in a notebook.
+_EQUAL, _BAR = 1e-6, 20.0
+
 # Target and cost of every sample, both (n_samples,), for each output.
 Targets = list[tuple[Array, Array]]
 
@@ -78,6 +83,17 @@ class ExplanationMixin:
     @abstractmethod
     def _explained(self, quantity: str, X: Any, labels: bool) -> Any:
         """Compute a quantity at samples."""
+
+    def _get_doc_link(self) -> str:
+        """Return the page of the estimator, which scikit-learn links in its diagram."""
+        return documentation_page(type(self).__name__)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """Return what a notebook shows: scikit-learn's diagram, and the weights of the kernels."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += _weights_as_html(self)
+        return bundle
 
     @available_if(lambda model: model._explains("weights"))
     def weights(self, X: Any, *, labels: bool = False) -> Any:
@@ -182,8 +198,25 @@ class ExplanationMixin:
         return self._explained("familiarity", X, labels)
 
 
+def _weights_as_html(estimator: Any) -> str:
+    """Return bars of the weights of the kernels if they are the same for all samples."""
+    weights = getattr(estimator, "weights_", None)
+    if weights is None or weights.ndim != 1 or len(weights) < 2:
+        return ""
+    share = weights / max(weights.sum(), np.finfo(float).tiny)
+    if np.ptp(share) < _EQUAL:
+        return f"<p>All {len(share)} kernels count equally.</p>"
+    bar = "display:inline-block;height:0.8em;background:#0072B2;width:{:.1f}em"
+    rows = "".join(
+        f"<tr><td style='text-align:left'>{escape(str(name))}</td><td>{value:.2f}</td>"
+        f"<td style='text-align:left'><span style='{bar.format(_BAR * value)}'></span></td></tr>"
+        for name, value in zip(estimator.kernel_names_, share, strict=True)
+    )
+    return f"<table><thead><tr><th>kernel</th><th>weight</th><th></th></tr></thead>{rows}</table>"
+
+
 @settings
-class KernelEstimator(BaseEstimator, ExplanationMixin, ABC):
+class KernelEstimator(ExplanationMixin, BaseEstimator, ABC):
     """Common settings, and the path from data to a model; subclasses define how to learn."""
 
     kernels: Any = setting(
