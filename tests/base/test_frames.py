@@ -100,6 +100,15 @@ def test_functions_of_samples(library):
     )
 
 
+@pytest.mark.parametrize("by", [None, "class", "sepal length (cm)"])
+def test_prediction_sets(library, by):
+    table, target = LIBRARIES[library](X), TARGETS[library](Y.tolist())
+    found = explain.PredictionSets(UNIFORM, cv=3, by=by, random_state=0).fit(table, target)
+    expected = explain.PredictionSets(UNIFORM, cv=3, by=by, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(found.predict_set(table), expected.predict_set(X))
+    assert str(found.coverage(table, target)) == str(expected.coverage(X, Y))
+
+
 def test_tables_are_joined_by_a_column(library):
     blood = pd.DataFrame({"id": ["a", "b"], "iron": [1.0, 2.0]})
     pulse = pd.DataFrame({"id": ["b", "c"], "rest": [60.0, 70.0]})

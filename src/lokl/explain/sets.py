@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, as_dense
+from lokl._frames import as_pandas
 from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
 from lokl.base.model import unwrap
@@ -160,7 +161,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
         _check_alpha(self.alpha)
         if self._is_by_class and not is_classifier(self.model):
             raise ValueError("by='class' needs a classifier; give the column of a group")
-        X, y = indexable(X, y)
+        X, y = indexable(as_pandas(X), y)
         truth, strata = np.asarray(y), self._groups(X)
         if truth.ndim != 1:
             raise ValueError(f"y must have one target, got shape {truth.shape}")
@@ -186,6 +187,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
 
     def _groups(self, X: Any) -> Array:
         """Return the group of each sample; zeros without groups."""
+        X = as_pandas(X)
         if self.by is None or self._is_by_class:
             return np.zeros(X.shape[0])
         if callable(self.by):
@@ -278,7 +280,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
         """
         alpha, strata = self._ready(X, alpha)
         # Held-out samples that conform less than the class, and all that it is compared with.
-        smaller, total = np.zeros((2, X.shape[0], len(self.classes_)))
+        smaller, total = np.zeros((2, len(strata), len(self.classes_)))
         for fold in self._folds:
             scores = self._scores(fold.model, X)
             for group in np.unique(strata):
@@ -309,7 +311,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
         alpha, strata = self._ready(X, alpha)
         centres = [_predicted(fold.model, X) for fold in self._folds]
         spreads = [fold.spread(X) for fold in self._folds if fold.spread is not None]
-        out = np.empty((X.shape[0], 2))
+        out = np.empty((len(strata), 2))
         for row, group in enumerate(strata):
             ends = []
             for centre, spread, fold in zip(centres, spreads, self._folds, strict=True):
@@ -343,6 +345,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
             Rows are all samples and each class, or each group: ``coverage`` with its 95 % interval,
             the mean ``size`` (classes in a set, or length of an interval), and ``samples``.
         """
+        X = as_pandas(X)
         check_consistent_length(X, y)
         truth, strata = np.asarray(y), self._groups(X)
         if is_classifier(self.model):
@@ -391,6 +394,7 @@ def _fitted(model: Any, X: Any, y: Any, rows: Array) -> Any:
 
 
 def _predicted(model: Any, X: Any) -> Array:
+    X = as_pandas(X)
     return np.asarray(model.predict(X), dtype=float).reshape(X.shape[0])
 
 
