@@ -88,7 +88,7 @@ CARD = """
   const find = (name) => document.getElementById("card-" + name);
   const plain = (node) => (node ? node.textContent.replace(/\\s+/g, " ").trim() : "");
   const names = ["name", "prediction", "truth", "left", "right", "similar", "unfamiliar", "first",
-    "second", "state", "learned", "sentences", "columns"];
+    "second", "state", "learned", "sentences", "columns", "set"];
   const words = names.map((name) => plain(find(name)));
   const badges = ["wrong", "differ", "state", "learned"]
     .map((name) => !find(name).hidden && plain(find(name)));

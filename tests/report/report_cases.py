@@ -141,6 +141,13 @@ def without_truth(found):
     return replace(found, explanation=plain, leaderboard=[], verdict="")
 
 
+def with_sets(found):
+    """Sets of all classes that are not improbable."""
+    own = found.explanation
+    plain = replace(own, sets=own.probabilities > 0.05, coverage=0.9)
+    return replace(found, explanation=plain)
+
+
 def with_equal_weights(found):
     """A model with the same weights for all samples, and without probabilities."""
     own = found.explanation
@@ -180,6 +187,7 @@ def examples():
         "awkward-names": lambda: like_a_study(60, 3, 3, 9, names=awkward, classes=awkward[::-1]),
         "no-truth": lambda: without_truth(like_a_study()),
         "no-trust": lambda: with_equal_weights(like_a_study()),
+        "sets": lambda: with_sets(like_a_study()),
         "one-model": lambda: replace(like_a_study(), leaderboard=[], subsets=[], findings=[]),
         "one-sample": lambda: replace(like_a_study(1, 3, 3, 2), leaderboard=[]),
         "only-a-comparison": lambda: replace(

@@ -157,7 +157,7 @@ def test_a_sample_is_found_by_its_id(browser, study):
     is_quiet(browser)
 
 
-FILLED = ["study", "two-classes", "no-truth", "no-trust", "regression", "fitted"]
+FILLED = ["study", "two-classes", "no-truth", "no-trust", "regression", "fitted", "sets"]
 
 
 @pytest.mark.parametrize("name", FILLED)

@@ -26,7 +26,7 @@ from lokl.report.formatting import (
     short,
     significant,
 )
-from lokl.report.sections import Column, head_sentences, rank_by_interest, verdict
+from lokl.report.sections import Column, head_sentences, rank_by_interest, sets_sentence, verdict
 from lokl.search import expected_calibration_error
 
 
@@ -288,6 +288,19 @@ def test_clear_losses_and_scores_that_are_lost_have_their_words():
         replace(report.views[0], loss=Interval(0.2, 0.1, 0.3)), *report.views[1:]
     ])  # fmt: skip
     assert "log loss is 0.20 (0.10 to 0.30) higher" in head(log)[1]
+
+
+def test_prediction_sets_are_counted():
+    own = like_a_study().explanation
+    sets = own.probabilities > 0.05
+    with_sets = replace(own, sets=sets, coverage=0.9)
+    inside = sets[np.arange(len(own)), own.truth_codes].mean()
+    formatter = Formatter.of(like_a_study())
+    found = sets_sentence(with_sets, formatter)
+    assert found.startswith(f"90 % prediction sets contain the true class of {100 * inside:.0f} %")
+    assert f"; {100 * (sets.sum(axis=1) == 1).mean():.0f} % of them" in found
+    assert sets_sentence(own, formatter) == ""
+    assert sets_sentence(replace(with_sets, truth=None), formatter) == ""
 
 
 def test_samples_that_were_learned_from_do_not_count():

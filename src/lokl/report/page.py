@@ -213,6 +213,7 @@ def _packed_columns(
         **_sparse("unfamiliar", unfamiliar, "familiarity", familiar, _pack_shares),
         "learned": pack([] if learned is None else np.flatnonzero(learned)),
         "status": None if status is None else pack(class_codes(status, STATUSES)),
+        "sets": None if explanation.sets is None else outcomes(explanation.sets),
         "state": pack(samples["glance"]["state"]),
         "glance": pack(samples["glance"]["picture"].drawn),
         "lead": pack(samples["lead"]),

@@ -18,6 +18,7 @@ from lokl.explain.explanation import (
     HINGES,
     UNSURE,
     Explanation,
+    SampleExplanation,
     plain_value,
 )
 from lokl.explain.reliability import Reliability, mean_interval
@@ -497,7 +498,35 @@ def _sample_card(
         "sentences": sample.view_sentences(formatter.outcome, formatter.contribution),
         "neighbours": neighbours,
         "columns": list(_column_texts(report, explanation, formatter, k)),
+        "set": _set_text(sample, formatter),
     }
+
+
+def _set_text(sample: SampleExplanation, formatter: Formatter) -> str:
+    """Return the classes in the prediction set of a sample, or the limits of its interval."""
+    ends = [formatter.outcome(value) for value in sample.prediction_set]
+    return ", ".join(ends) or "no class" if formatter.names else " to ".join(ends)
+
+
+def sets_sentence(explanation: Explanation, formatter: Formatter) -> str:
+    """Return how many prediction sets contain the truth; empty without sets or truth."""
+    sets, judged = explanation.sets, explanation.judged
+    if sets is None or explanation.coverage is None or not judged.any():
+        return ""
+    truth, rows = explanation.truth_codes[judged], sets[judged]
+    n, promised = len(truth), f"{100 * explanation.coverage:.3g} %"
+    if explanation.is_regression:
+        inside = float(((rows[:, 0] <= truth) & (truth <= rows[:, 1])).mean())
+        width = formatter.outcome(float((rows[:, 1] - rows[:, 0]).mean()))
+        return (
+            f"{promised} prediction intervals contain the true value of "
+            f"{format_percent(inside, n)} % of {n} samples; their mean width is {width}."
+        )
+    inside, single = float(rows[np.arange(n), truth].mean()), float((rows.sum(axis=1) == 1).mean())
+    return (
+        f"{promised} prediction sets contain the true class of {format_percent(inside, n)} % of "
+        f"{n} samples; {format_percent(single, n)} % of them have a single class."
+    )
 
 
 def _column_texts(
@@ -569,6 +598,7 @@ def reliability_section(
     return {
         "found": found,
         "score": score,
+        "sets": sets_sentence(explanation, formatter),
         "calibration": _calibration_plot(found) if found.calibration else None,
         "parity": None if n_classes else _parity_plot(explanation),
         "risk": _risk_plot(found, scale) if found.risk else None,

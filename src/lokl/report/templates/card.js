@@ -93,6 +93,10 @@ if (n) {
     if (find("card-sentences")) find("card-sentences").replaceChildren(...data.views.map((_, view) => make("li", sentence(k, view))));
     find("card-state").hidden = !columns.status || m < 2;
     find("card-state").textContent = columns.status ? data.stateTexts[columns.status[k]] : "";
+    if (find("card-set")) {
+      const inside = names.filter((_, c) => columns.sets[k * names.length + c] === 1);
+      find("card-set").textContent = names.length ? inside.join(", ") || "no class" : `${outcome(columns.sets[2 * k])} to ${outcome(columns.sets[2 * k + 1])}`;
+    }
     if (find("card-columns")) {
       const each = columns.leading.length / n, view = (column) => (m > 1 ? data.views[data.columnViews[column]] + " " : "");
       find("card-columns").textContent = Array.from({ length: each }, (_, j) => [columns.leading[each * k + j], columns.leadingValues[each * k + j]])
