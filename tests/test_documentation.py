@@ -36,6 +36,7 @@ PAGES = [
             "views",
             "columns",
             "sets",
+            "survival",
             "solvers",
             "scale",
             "dask",
