@@ -305,6 +305,13 @@ def test_many_samples_have_another_loss_or_regions(monkeypatch, regions):
     assert model.predict_proba(data).shape == (569, 2)
 
 
+def test_warnings_are_about_the_limit_of_the_user_alone(monkeypatch):
+    monkeypatch.setattr(expert_search, "EXACT_ROWS", 200)
+    with pytest.warns(UserWarning, match="time_limit=0.001 ") as record:
+        AutoMKLClassifier(time_limit=1e-3).fit(*load_breast_cancer(return_X_y=True))
+    assert all("time_limit=0.001 " in str(warning.message) for warning in record)
+
+
 def test_a_short_time_fits_fewer_samples():
     data, labels = load_breast_cancer(return_X_y=True)
     with pytest.warns(UserWarning, match="time_limit=1e-09 .* 569"):

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from lokl import methods
 from lokl._arrays import Array, is_sparse
 from lokl._deadline import Deadline
-from lokl._warnings import warn_once
+from lokl._warnings import capture_warnings, warn_once
 from lokl.base.survival import SurvivalMixin
 from lokl.base.targets import target_spread
 from lokl.kernels.dictionaries import named_kernels
@@ -346,7 +346,9 @@ class ExpertSearch:
             adaptive=True,
             time_limit=self.deadline.share(_COST_SHARE),
             n_jobs=self.auto.n_jobs,
-        ).fit(data.X[part], data.y[part])
+        )
+        # Its warnings are about a grid and a time limit that are not the user's.
+        capture_warnings(search.fit, data.X[part], data.y[part])
         model.set_params(**search.best_params_)
         growth = (data.n_samples / ((1 - 1 / _COST_FOLDS) * len(part))) ** 2
         seconds = growth * float(np.nanmax(search.cv_results_["mean_fit_time"]))
