@@ -514,14 +514,23 @@ class FamilySearch:
                 self.scores_by_cost[family] = np.array(scores)
         return [*best.values()]
 
-    def _at_all_widths(
-        self, data: FamilyData, family: KernelFamily, svm_loss: str = "squared"
-    ) -> list[Params]:
+    def _at_all_widths(self, data: FamilyData, family: KernelFamily) -> list[Params]:
         kernel_at = self._kernels(data, family)
-        is_hinge = svm_loss == "squared_hinge"
-        costs = [cost for cost in COSTS if cost >= _LEAST_HINGE_COST] if is_hinge else COSTS
         kernels = [(power, kernel_at(power)) for power in family.powers]
-        return _members(family, kernels, costs, svm_loss)
+        return _members(family, kernels, COSTS, "squared")
+
+    def _with_hinge(self, data: FamilyData, candidate: Candidate) -> list[Params]:
+        """Return members of a family with the squared hinge, at widths near that of a candidate."""
+        family, best = candidate.params["family"], candidate.params["power"]
+        kernel_at = self._kernels(data, family)
+        kernels = [
+            (power, kernel_at(power))
+            for power in family.powers
+            # All kernels that are wider than a wide one.
+            if power <= best + _NARROWER and (power >= best - _NARROWER or best <= _WIDE)
+        ]
+        costs = [cost for cost in COSTS if cost >= _LEAST_HINGE_COST]
+        return _members(family, kernels, costs, "squared_hinge")
 
     def _near(self, part: FamilyData, on_part: Candidate) -> list[Params]:
         """Return members near the best width and cost on some samples, for all samples."""
@@ -546,17 +555,16 @@ class FamilySearch:
         # Wide RBF kernels approximate polynomials of every degree.
         smooth = [c for c in candidates if c.params["family"].form == "rbf"]
         tried = list(dict.fromkeys([near[0], *sorted(smooth, key=lambda c: -c.mean())[:1]]))
-        trials = chain.from_iterable(self._trial(data, candidate) for candidate in tried)
-        better = of_one_loss([*self._evaluate(data, trials), near[0]], data.weight, SAME)
-        if not has_margin(better[0]):
+        members = chain.from_iterable(self._trial(data, candidate) for candidate in tried)
+        trials = self._evaluate(data, members)
+        if not has_margin(of_one_loss([*trials, near[0]], data.weight, SAME)[0]):
             return []
 
         def with_hinge(some: Iterable[Candidate]) -> list[Candidate]:
-            families = [candidate.params["family"] for candidate in some]
-            members = (self._at_all_widths(data, family, "squared_hinge") for family in families)
+            members = (self._with_hinge(data, candidate) for candidate in some)
             return self._evaluate(data, chain.from_iterable(members))
 
-        found = with_hinge(tried)
+        found = with_hinge(trials)
         if has_margin(of_one_loss([*found, near[0]], data.weight)[0]):
             found += with_hinge(candidate for candidate in near if candidate not in tried)
         return found
