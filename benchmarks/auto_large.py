@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.common import MissingDataError, Options, Ratio, Report, load, main, timed
+from benchmarks.common import MissingDataError, Options, Ratio, Report, console, load, main, timed
 from benchmarks.uci_folds import fit_auto, load_fold, row_counts, warm_up
 from benchmarks.uci_peers import CACHE_MEGABYTES, COSTS, GAMMAS
 from lokl import AutoMKLClassifier, UniformMKLClassifier
@@ -171,6 +171,9 @@ def run_sets(options: LargeOptions, report: Report) -> None:
             if share > 1.0:
                 slower[folds].append(name)
         rows.append(row)
+        console.print(
+            "[dim]" + ", ".join(f"{column} {value}" for column, value in row.items()) + "[/]"
+        )
     report.table("processor time of AutoMKL, and as a part of GridSearchCV(SVC, 10 x 10)", rows)
     for folds, names in slower.items():
         report.target(f"sets slower than the grid search, {folds}", len(names), "<=", 0)
