@@ -259,14 +259,14 @@ def score_decisions(
     row_scores : array of shape (n,), or None
         As in :class:`FoldResult`.
     """
-    y = _safe_indexing(task.y, rows)
     by_row = row_score(task, model)
-    row_scores = None if by_row is None else by_row(np.asarray(y), model._decode(decision))
-    if row_scores is not None:
-        return float(np.mean(row_scores)), row_scores
+    if by_row is not None:
+        row_scores = by_row(np.asarray(task.y)[rows], model._decode(decision))
+        if row_scores is not None:
+            return float(np.mean(row_scores)), row_scores
     known = copy(model)
     vars(known)["_decisions"] = lambda X: decision
-    return task.score(known, X, y, rows), None
+    return task.score(known, X, _safe_indexing(task.y, rows), rows), None
 
 
 RowScore = Callable[[Array, Array], Array | None]
