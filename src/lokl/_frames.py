@@ -1,10 +1,15 @@
 """Data frames of users and results as pandas objects; pandas is optional, imported on demand."""
 
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from lokl._arrays import Array
 from lokl._exports import need
+
+# Types of cells that are numbers. Columns of fixed precision, as data bases have, are decimal.
+NUMBERS = (Real, Decimal)
 
 
 def need_pandas(user: str) -> Any:

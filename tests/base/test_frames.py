@@ -142,6 +142,8 @@ def test_columns_of_other_values_are_named(library, values, shown):
 
 def test_decimal_numbers_are_numbers(library):
     frame = X.assign(price=[Decimal("1.5"), Decimal("2.5")] * 25)
-    kind = lokl.UniformMKLClassifier(["rbf"])
-    model = kind.fit(LIBRARIES[library](frame), Y)
-    np.testing.assert_array_equal(model.predict(frame), model.predict(frame.astype(float)))
+    for kind in (lokl.UniformMKLClassifier(["rbf"]), lokl.AutoMKLClassifier()):
+        model = kind.fit(LIBRARIES[library](frame), Y)
+        np.testing.assert_array_equal(model.predict(frame), model.predict(frame.astype(float)))
+    joined, _ = lokl.join_views({"a": LIBRARIES[library](frame)})
+    assert joined["price"].tolist() == [1.5, 2.5] * 25

@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,7 +29,7 @@ from sklearn.utils import Bunch
 
 from lokl._arrays import Array, is_sparse
 from lokl._exports import need
-from lokl._frames import need_pandas
+from lokl._frames import NUMBERS, need_pandas
 from lokl._text import suggestion
 
 # Bytes of text that are read at a time. The parsed values take several times as many.
@@ -133,7 +132,7 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
         cells = values.astype(str)
     elif not text and values.dtype.kind not in "biuf":
         cells = values.astype(object)
-        cells = cells.where(cells.map(lambda value: isinstance(value, Real)).astype(bool))
+        cells = cells.where(cells.map(lambda value: isinstance(value, NUMBERS)).astype(bool))
     floats = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     words = np.flatnonzero(np.isnan(floats) & values.notna().to_numpy())
     return pandas.Series(floats, values.index, name=values.name), words

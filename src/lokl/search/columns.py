@@ -8,7 +8,6 @@ while a weight of two must be equal to a repeated row.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lokl._arrays import Array, is_sparse
-from lokl._frames import as_pandas
+from lokl._frames import NUMBERS, as_pandas
 from lokl.kernels import RBF
 from lokl.kernels.columns import column_names, resolve_columns
 
@@ -176,10 +175,10 @@ def _categories(X: Any, j: int) -> list[Any] | None:
         return None
     present = values[~_missing(values)].tolist()
     is_categorical = hasattr(X, "iloc") and hasattr(X.iloc[:, j], "cat")
-    if not is_categorical and all(isinstance(value, Real) for value in present):
+    if not is_categorical and all(isinstance(value, NUMBERS) for value in present):
         return None
     for value in present:
-        if not isinstance(value, str | Real):
+        if not isinstance(value, (str, *NUMBERS)):
             raise TypeError(
                 f"column {_name(X, j)!r}: a value of a column argument must be a string or a "
                 f"number, got {value!r}; convert the column, or leave it out"
@@ -194,7 +193,7 @@ def _numbers(X: Any, j: int) -> Array:
         return np.asarray(values, dtype=float)
     numbers = np.full(len(values), np.nan)
     for row in np.flatnonzero(~_missing(values)):
-        if not isinstance(values[row], Real):
+        if not isinstance(values[row], NUMBERS):
             raise ValueError(
                 f"column {_name(X, j)!r} was numeric in training, but is {values[row]!r} at row "
                 f"{row}; pass a number, or NaN if it is missing"
@@ -207,7 +206,8 @@ def _indicators(values: Array, categories: list[Any]) -> Array:
     """Return zeros and ones of shape (n_samples, n_categories), NaN for missing values."""
     code = {category: j for j, category in enumerate(categories)}
     codes = [
-        code.get(value, -1) if isinstance(value, str | Real) else -1 for value in values.tolist()
+        code.get(value, -1) if isinstance(value, (str, *NUMBERS)) else -1
+        for value in values.tolist()
     ]
     encoded = (np.array(codes)[:, np.newaxis] == np.arange(len(categories))).astype(float)
     encoded[_missing(values)] = np.nan
