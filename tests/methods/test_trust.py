@@ -59,7 +59,8 @@ def sums(seed, n=60, c=3):
 @seeds
 def test_gradients_of_calibration_and_of_the_vote(seed):
     rng, scores, truth, share = sums(seed)
-    likelihood = _CalibrationLoss(scores, truth, share, rng.normal(size=60), True)
+    base, shifts, local = rng.normal(size=3), np.eye(3), rng.normal(size=60)
+    likelihood = _CalibrationLoss(scores, base, shifts, truth, share, local)
     loss = _VoteLoss(rng.normal(size=(60, 4, 3)), truth, share, np.log([0.2, 0.5, 0.3]), np.ones(4))
     for function, size in ((likelihood, 5), (loss, 4)):
         x = rng.uniform(0, 1, size=size)
