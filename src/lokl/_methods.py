@@ -140,7 +140,7 @@ METHODS: tuple[Method, ...] = (
         "LD-MKL",
         "LDMKL",
         "one expert for each kernel, and a gated vote",
-        "regression, squared loss, localized, vote, single-kernel machines",
+        "regression, survival, squared loss, localized, vote, single-kernel machines",
     ),
     Method(
         "GS-MKL",

@@ -18,6 +18,7 @@ from lokl.base.fit_cache import fit_cost_path
 from lokl.base.survival import ProportionalHazards, folds_by_time
 from lokl.explain import explain
 from lokl.kernels import RBF, Linear, per_view
+from lokl.methods.single_kernel import _residuals
 from lokl.metrics import concordance_index, integrated_brier_score
 from lokl.solvers.problem import censored
 
@@ -47,7 +48,7 @@ FRESH, LATER = samples(80, seed=1)
 
 
 def survival(name, **settings):
-    if not name.startswith(("Uniform", "Expert", "Trusted")):
+    if not name.startswith(("Uniform", "Expert", "Trusted", "LD")):
         # Weights to more digits than any path to them leaves.
         settings = {"learn_tol": 1e-6, **settings}
     return make(name, **{"kernels": KERNELS, "C": 2.0, **settings})
@@ -317,6 +318,16 @@ def test_bad_targets_name_value_and_remedy(y, message):
         lokl.UniformMKLSurvival(KERNELS).fit(X, y)
 
 
+@every_estimator
+@pytest.mark.parametrize("loss", ["censored", "squared"])
+def test_one_event_is_enough(name, loss):
+    one = changed("event", slice(None), False)
+    one["event"][3] = True
+    model = survival(name, loss=loss).fit(X, one)
+    assert np.isfinite(model.predict(FRESH)).all()
+    assert np.isfinite(model.predict_survival_function(FRESH, return_array=True)).all()
+
+
 def test_events_without_weight_do_not_count():
     with pytest.raises(ValueError, match="censored"):
         lokl.UniformMKLSurvival(KERNELS).fit(X, Y, np.where(Y["event"], 0.0, 1.0))
@@ -385,3 +396,10 @@ def test_costs_of_experts_are_searched_on_stored_kernels():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the best C")
         assert search.fit(X, Y).best_score_ > 0.7
+
+
+def test_success_of_a_censored_sample_is_one_sided():
+    target, event = np.zeros(4), np.array([True, True, False, False])
+    problems = [censored(target, 1.0, 0.1, event)]
+    decision = np.array([[-2.0], [3.0], [-2.0], [3.0]])
+    assert _residuals(problems, decision).ravel().tolist() == [2.0, 3.0, 0.0, 3.0]

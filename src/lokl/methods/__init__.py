@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lokl.methods.gsmkl import GSMKLRegressor as GSMKLRegressor
     from lokl.methods.ldmkl import LDMKLClassifier as LDMKLClassifier
     from lokl.methods.ldmkl import LDMKLRegressor as LDMKLRegressor
+    from lokl.methods.ldmkl import LDMKLSurvival as LDMKLSurvival
     from lokl.methods.lmkl import LMKLClassifier as LMKLClassifier
     from lokl.methods.lmkl import LMKLRegressor as LMKLRegressor
     from lokl.methods.lpmkl import LpMKLClassifier as LpMKLClassifier

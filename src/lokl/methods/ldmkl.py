@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lokl._arrays import Array, Samples
-from lokl.base import Classifier, Regressor, Training, setting, settings
+from lokl.base import Classifier, Regressor, Survival, Training, setting, settings
 from lokl.base.diagnostics import warn_if_saturated
 from lokl.base.model import Model, SupportSet
 from lokl.base.settings import FLAG, NOT_NEGATIVE, POSITIVE, one_of
@@ -329,5 +329,34 @@ class LDMKLRegressor(_LDMKL, Regressor):
     >>> from lokl.kernels import RBF
     >>> model = LDMKLRegressor([RBF(0.2), RBF(2.0)], C=10).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
+    True
+    """
+
+
+@settings
+class LDMKLSurvival(_LDMKL, Survival):
+    """Localized decisions on censored times: experts trained where they succeed, and a gated vote.
+
+    As :class:`LDMKLRegressor`. A censored sample has a residual only if its predicted time is too
+    early.
+
+    References
+    ----------
+    .. [1] J. Moeller, S. Swaminathan, S. Venkatasubramanian. A Unified View of Localized Kernel
+       Learning. SIAM International Conference on Data Mining, 2016.
+    .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
+       International Conference on Data Mining, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> from lokl.kernels import RBF
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(100, 3)), rng.exponential(size=(100, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> model = lokl.LDMKLSurvival([RBF(0.05), RBF(0.5)]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
     True
     """

@@ -211,7 +211,7 @@ class SuccessEstimator(KernelEstimator):
                 return single, _correct(targets[single.rows], decision)
             if not single.kept:
                 gram.release()
-            return single, np.abs(targets[single.rows] - decision).mean(axis=1)
+            return single, _residuals(problems, decision).mean(axis=1)
 
         def learn(i: int, solver: Solver) -> tuple[SingleKernelFit, Array, Array, Expansion]:
             # In classification, SVMs and regressor use the same stored rows.
@@ -269,6 +269,16 @@ def regress(machine: Machines, gram: GatedGram, name: str) -> tuple[Array, Expan
     kernel = average_kernel(gram.kernels, [name])
     expansion = gram.expansion(kernel, dual.coef[:, np.newaxis], np.array([dual.intercept]))
     return dual.decision, expansion
+
+
+def _residuals(problems: Sequence[Problem], decision: Array) -> Array:
+    """Return the size of the residuals, (n_samples, n_tasks).
+
+    A censored sample has one only if its decision is beyond its target.
+    """
+    error = decision - np.column_stack([problem.target for problem in problems])
+    is_censored = np.column_stack([problem.present & (problem.upper == 0) for problem in problems])
+    return np.where(is_censored, np.maximum(error, 0.0), np.abs(error))
 
 
 def _correct(targets: Array, decision: Array) -> Array:
