@@ -252,3 +252,41 @@ def test_an_interruption_is_exit_code_130(tmp_path):
     assert process.returncode in (130, -signal.SIGINT), rest
     assert rest.splitlines()[-1] == "lokl: interrupted"
     assert not (tmp_path / "m.lokl").exists()
+
+
+@pytest.fixture(scope="module")
+def folder_with_sets(tmp_path_factory):
+    """A folder with tables and models with prediction sets and with intervals."""
+    folder = tmp_path_factory.mktemp("sets")
+    left, right, labels = larger(folder)
+    for target, method in (("class", "trusted vote"), ("score", "uniform")):
+        options = ["--on", "id", "--target", f"{labels}:{target}", "--method", method, "--sets"]
+        done = run("fit", left, right, *options, "-o", folder / f"{target}.lokl")
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_prediction_sets_and_intervals(folder_with_sets):
+    folder = folder_with_sets
+    files = [folder / "left.csv", folder / "right.csv"]
+    counts = []
+    for coverage in (0.5, 0.9):
+        done = run("predict", folder / "class.lokl", *files, "--coverage", coverage)
+        assert done.exit_code == 0, done.output
+        sets = [set(row["prediction set"].split(", ")) - {""} for row in rows(done.stdout)]
+        assert all(own <= {"low", "mid", "high"} for own in sets)
+        counts.append(sum(map(len, sets)))
+    assert counts[0] < counts[1]
+    (first, *_) = rows(run("predict", folder / "class.lokl", *files).stdout)
+    sample = run("explain", folder / "class.lokl", *files, "--sample", first["id"]).stdout
+    assert f"90 % prediction set: {first['prediction set']}." in sample
+    assert "Columns that matter most: " in sample
+    for row in rows(run("predict", folder / "score.lokl", *files).stdout):
+        assert float(row["lower"]) < float(row["upper"])
+
+
+def test_bad_coverages_are_named(folder, folder_with_sets):
+    left = folder / "left.csv"
+    assert "lokl fit --sets" in error(run("predict", model(folder), left, "--coverage", 0.9))
+    stored = folder_with_sets / "class.lokl"
+    assert "between 0 and 1" in error(run("predict", stored, left, "--coverage", 90))

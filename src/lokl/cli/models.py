@@ -14,6 +14,7 @@ from lokl.cli.options import (
     PREDICTION,
     TABLES,
     argument,
+    flag,
     one_line_errors,
     option,
     output_path,
@@ -34,6 +35,7 @@ _SHOWN = 6
     method=option(str, "Method such as LMKL; AutoMKL chooses everything if not given."),
     cost=option(float, "C of a --method; 1 if not given.", "--cost", "-C"),
     **FITTING,
+    sets=flag("--sets", "Also learn prediction sets for `lokl predict`, by five more fits."),
     output=output_path("File for the model.", "model.lokl"),
     as_json=AS_JSON,
 )
@@ -43,6 +45,7 @@ def fit(
     cost: float | None,
     jobs: int,
     time_limit: float | None,
+    sets: bool,
     output: Path,
     as_json: bool,
     **given: Any,
@@ -72,6 +75,8 @@ def fit(
         if chosen is not None and method is None:
             from lokl.study.candidates import fit_candidate
 
+            if sets:
+                stop("--sets needs tables, or a --method next to a config.toml", 2)
             if jobs != -1:
                 note = f"{chosen} is fitted in one thread, as in the comparison"
                 print_notes([("note", f"{note}: --jobs has no effect")])
@@ -79,7 +84,7 @@ def fit(
         else:
             # -1 is the default of the model, which its file omits.
             n_jobs, cost = None if jobs == -1 else jobs, 1.0 if cost is None else cost
-            options: Any = {"time_limit": time_limit, "n_jobs": n_jobs}
+            options: Any = {"time_limit": time_limit, "n_jobs": n_jobs, "sets": sets}
             model = learn(table, method, C=cost, seed=settings.seed, **options)
         save(model, output)
         if as_json:
@@ -114,13 +119,19 @@ def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[
     return fitted, table
 
 
-@takes(**PREDICTION, as_json=AS_JSON)
-def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
+@takes(
+    **PREDICTION,
+    coverage=option(float, "Coverage of the prediction sets of `lokl fit --sets`, such as 0.9."),
+    as_json=AS_JSON,
+)
+def predict(
+    model: Path, data: list[str], *, coverage: float | None, as_json: bool, **given: Any
+) -> None:
     """Predict samples of tables, as CSV on standard output.
 
-    Columns: id, prediction, probability of each class and, for several views, trust (trusted vote)
-    or weight of each view, disagreement and status. Columns of the tables are matched by name;
-    views may be absent.
+    Columns: id, prediction, probability of each class, prediction set or limits of the interval of
+    a model with --sets and, for several views, trust (trusted vote) or weight of each view,
+    disagreement and status. Columns of the tables are matched by name; views may be absent.
 
     Example: lokl predict ill.lokl new_blood.csv > predictions.csv
     """
@@ -129,13 +140,27 @@ def predict(model: Path, data: list[str], as_json: bool, **given: Any) -> None:
         from lokl.explain import explain
 
         fitted, table = _read_samples(model, data, given)
-        explained = explain(fitted, table.frame, ids=table.ids).table(details=False)
+        if coverage is not None:
+            _check_coverage(coverage, fitted, model)
+        found = explain(fitted, table.frame, ids=table.ids, coverage=coverage)
+        explained = found.table(details=False)
     columns = {"id": table.ids, **{name: values.tolist() for name, values in explained.items()}}
     rows = list(zip(*columns.values(), strict=True))
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         typer.echo(csv_text(columns, rows), nl=False)
+
+
+def _check_coverage(coverage: float, fitted: Any, model: Path) -> None:
+    """Exit if a coverage is impossible, or if the model has no prediction sets."""
+    from lokl.base.model import model_layers
+    from lokl.explain import PredictionSets
+
+    if not 0 < coverage < 1:
+        stop(f"--coverage must be between 0 and 1, got {coverage:g}; 0.9 is 90 %", 2)
+    if not any(isinstance(layer, PredictionSets) for layer, _ in model_layers(fitted)):
+        stop(f"{model} has no prediction sets; fit it with `lokl fit --sets`", 2)
 
 
 @takes(

@@ -50,6 +50,7 @@ def explain(
     views: Views | None = None,
     ids: Any = None,
     columns: bool = False,
+    coverage: float | None = None,
 ) -> Explanation:
     """Explain the predictions of a fitted model by its views.
 
@@ -75,6 +76,8 @@ def explain(
         Whether to divide the contribution of each view among its columns, see
         :func:`column_contributions`. It costs more than all the rest if there are many columns.
         Models of regions and on stored kernels have no such contributions.
+    coverage : float, optional
+        Coverage of the sets of a :class:`PredictionSets`, ``1 - alpha`` if not given.
 
     Returns
     -------
@@ -95,17 +98,22 @@ def explain(
         truth=_truth(y, n, queried.classes is None),
         prior=getattr(first, "prior_", None),
         learned=_learned_from(first, X, queried),
-        **_sets(model, X),
+        **prediction_sets(model, X, coverage),
         columns=queried.columns() if columns and has_columns(queried.inner) else None,
         **found,
     )
 
 
-def _sets(model: Any, X: Any) -> dict[str, Any]:
-    """Return prediction sets or intervals, and their coverage, if the model has them."""
-    for name in ("predict_set", "predict_interval"):
-        if isinstance(model, PredictionSets) and hasattr(model, name):
-            return {"sets": getattr(model, name)(X), "coverage": 1.0 - model.alpha}
+def prediction_sets(model: Any, X: Any, coverage: float | None = None) -> dict[str, Any]:
+    """Return prediction sets or intervals and their coverage, by the fields of an explanation.
+
+    Empty if neither the model nor one inside it is a :class:`PredictionSets`.
+    """
+    for layer, samples in model_layers(model, X):
+        if isinstance(layer, PredictionSets):
+            level = 1.0 - layer.alpha if coverage is None else coverage
+            find = layer.predict_set if is_classifier(layer) else layer.predict_interval
+            return {"sets": find(samples, alpha=1.0 - level), "coverage": level}
     return {}
 
 

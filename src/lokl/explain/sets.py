@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.neighbors import NearestNeighbors
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from lokl._arrays import Array, as_dense
+from lokl._arrays import Array, as_dense, slices
 from lokl._frames import as_pandas
 from lokl._parameters import check_choice
 from lokl._warnings import capture_warnings
@@ -26,6 +26,8 @@ from lokl.search.cross_validation import make_folds
 
 # Neighbours of a local spread, and the number of them that the overall spread counts as.
 _NEIGHBOURS, _PSEUDO_COUNT = 20, 5
+# New samples whose neighbours are searched at a time.
+_BLOCK = 1000
 # Prediction sets by the classes of the samples.
 _BY_CLASS = "class"
 
@@ -173,12 +175,12 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
             groups=groups,
             rng=check_random_state(self.random_state),
         )
-        self.estimator_ = clone(self.model).fit(X, y)
+        self.estimator_ = clone(self.model).fit(X, y, **_fit_groups(self.model, groups))
         if is_classifier(self.model):
             self.classes_ = np.asarray(self.estimator_.classes_)
-            self._folds = [self._classified(X, y, strata, *fold) for fold in folds]
+            self._folds = [self._classified(X, y, strata, groups, *fold) for fold in folds]
         else:
-            self._folds = self._regressed(X, truth.astype(float), strata, folds)
+            self._folds = self._regressed(X, truth.astype(float), strata, groups, folds)
         return self
 
     @property
@@ -202,9 +204,11 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
             )
         return found
 
-    def _classified(self, X: Any, y: Any, strata: Array, train: Array, test: Array) -> _Fold:
+    def _classified(
+        self, X: Any, y: Any, strata: Array, groups: Any, train: Array, test: Array
+    ) -> _Fold:
         """Fit the model of a fold, and score the true classes of the samples left out."""
-        model = _fitted(self.model, X, y, train)
+        model = _fitted(self.model, X, y, groups, train)
         codes = class_codes(np.asarray(y)[test], self.classes_)
         scores = self._scores(model, _safe_indexing(X, test))[np.arange(len(test)), codes]
         return _Fold(model, scores, codes, strata[test])
@@ -223,10 +227,10 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
         return np.asarray((ahead * probability[:, np.newaxis]).sum(axis=2))
 
     def _regressed(
-        self, X: Any, y: Array, strata: Array, folds: list[tuple[Array, Array]]
+        self, X: Any, y: Array, strata: Array, groups: Any, folds: list[tuple[Array, Array]]
     ) -> list[_Fold]:
         """Fit the models of the folds; residuals are divided by their spread in other folds."""
-        models = [_fitted(self.model, X, y, train) for train, _ in folds]
+        models = [_fitted(self.model, X, y, groups, train) for train, _ in folds]
         residuals = [
             np.abs(y[test] - _predicted(model, _safe_indexing(X, test)))
             for model, (_, test) in zip(models, folds, strict=True)
@@ -386,11 +390,18 @@ def _check_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
-def _fitted(model: Any, X: Any, y: Any, rows: Array) -> Any:
+def _fit_groups(model: Any, groups: Any, rows: Array | None = None) -> dict[str, Any]:
+    """Return the groups of some samples as an argument of a fit, for models that take them."""
+    if groups is None or not has_fit_parameter(model, "groups"):
+        return {}
+    return {"groups": np.asarray(groups) if rows is None else np.asarray(groups)[rows]}
+
+
+def _fitted(model: Any, X: Any, y: Any, groups: Any, rows: Array) -> Any:
     """Return a copy of a model fitted on some samples."""
+    fit, part = clone(model).fit, (_safe_indexing(X, rows), _safe_indexing(y, rows))
     # Warnings of the model on all samples are enough.
-    part = _safe_indexing(X, rows), _safe_indexing(y, rows)
-    return capture_warnings(clone(model).fit, *part)[0]
+    return capture_warnings(lambda: fit(*part, **_fit_groups(model, groups, rows)))[0]
 
 
 def _predicted(model: Any, X: Any) -> Array:
@@ -403,7 +414,7 @@ class _LocalSpread:
     """Mean absolute residual of the nearest samples, in the columns that a model receives."""
 
     model: Any
-    neighbours: NearestNeighbors
+    stored: Array
     centre: Array
     scale: Array
     residuals: Array
@@ -414,8 +425,7 @@ class _LocalSpread:
         values = cls._received(model, X)
         centre, scale = values.mean(axis=0), values.std(axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        neighbours = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(values)))
-        return cls(model, neighbours.fit((values - centre) / scale), centre, scale, residuals)
+        return cls(model, (values - centre) / scale, centre, scale, residuals)
 
     @staticmethod
     def _received(model: Any, X: Any) -> Array:
@@ -424,7 +434,10 @@ class _LocalSpread:
     def __call__(self, X: Any) -> Array:
         """Return the spread at samples, (n_samples,), positive."""
         values = (self._received(self.model, X) - self.centre) / self.scale
-        near = self.neighbours.kneighbors(values, return_distance=False)
-        overall = float(self.residuals.mean())
-        total = self.residuals[near].sum(axis=1) + _PSEUDO_COUNT * overall
-        return np.asarray(np.maximum(total / (near.shape[1] + _PSEUDO_COUNT), 1e-12))
+        count = min(_NEIGHBOURS, len(self.stored))
+        total = np.full(len(values), _PSEUDO_COUNT * float(self.residuals.mean()))
+        for rows in slices(len(values), _BLOCK):
+            distances = euclidean_distances(values[rows], self.stored)
+            near = np.argpartition(distances, count - 1, axis=1)[:, :count]
+            total[rows] += self.residuals[near].sum(axis=1)
+        return np.asarray(np.maximum(total / (count + _PSEUDO_COUNT), 1e-12))

@@ -8,8 +8,9 @@ from sklearn.pipeline import Pipeline
 from lokl import methods
 from lokl._methods import METHODS, Method
 from lokl._text import plain_name, suggestion
+from lokl.explain import PredictionSets
 from lokl.kernels import RBF, Kernel, Laplacian, per_view, standard
-from lokl.search import calibrated
+from lokl.search import CalibratedMKLClassifier, calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
 from lokl.search.columns import ColumnScaler
 from lokl.tables.preparation import TablePreparation, categories_of, positions_of
@@ -25,6 +26,7 @@ def learn(
     seed: int = 0,
     time_limit: float | None = None,
     n_jobs: int | None = None,
+    sets: bool = False,
 ) -> Pipeline:
     """Fit a model to a table.
 
@@ -42,6 +44,8 @@ def learn(
         Seconds for the search.
     n_jobs : int, optional
         Number of threads; None is one for each core.
+    sets : bool, default=False
+        Whether the model has prediction sets, which takes five more fits.
 
     Returns
     -------
@@ -54,6 +58,7 @@ def learn(
         places = places_in(preparation) if len(table.views) > 1 else None
         auto = automatic_for(places, table.is_regression, seed, time_limit)
         auto.set_params(n_jobs=n_jobs)
+        auto = PredictionSets(auto) if sets else auto
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
     kind = estimator_class(method, table.is_regression)
@@ -65,7 +70,13 @@ def learn(
     is_vote = kind is methods.TrustedVoteClassifier
     kernel: Kernel = Laplacian("median") if is_vote else RBF()
     kernels = per_view(kernel, views) if len(views) > 1 else standard()
-    model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs).fit(X, y)
+    model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs)
+    if sets:
+        if not table.is_regression and not hasattr(kind, "predict_proba"):
+            model = CalibratedMKLClassifier(model)
+        model = PredictionSets(model).fit(X, y, groups_of(table))
+        return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
+    model.fit(X, y)
     if not table.is_regression and not hasattr(model, "predict_proba"):
         model = calibrated(model, X, y, groups=groups_of(table))
     return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
