@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lokl.kernels.dot import Matern as Matern
     from lokl.kernels.dot import Polynomial as Polynomial
     from lokl.kernels.dot import Sigmoid as Sigmoid
+    from lokl.kernels.gene_sets import per_gene_set as per_gene_set
+    from lokl.kernels.gene_sets import read_gmt as read_gmt
     from lokl.kernels.stored import Callable as Callable
     from lokl.kernels.stored import GaussianProcess as GaussianProcess
     from lokl.kernels.stored import Precomputed as Precomputed
