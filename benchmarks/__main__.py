@@ -36,6 +36,8 @@ NAMES = (
     "auto_large",
     "tabular",
     "uci",
+    "columns",
+    "coverage",
     "regions",
     "millions",
     "dask_regions",
