@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 from docutils import nodes
@@ -42,7 +43,6 @@ html_css_files = ["lokl.css"]
 # Browsers render MathML themselves: no script from another host, and none at all.
 html_math_renderer = "mathml"
 html_show_sourcelink = False
-# The pages of methods would list two thousand members in their sidebars.
 html_theme_options = {
     "logo": {"text": html_title},
     "navbar_align": "left",
@@ -125,4 +125,8 @@ def estimators_page() -> str:
 # Written before Sphinx looks for pages, so that autosummary finds the names.
 generated = HERE / "generated"
 generated.mkdir(exist_ok=True)
+# Pages of names that are gone, left by an earlier build.
+for page in generated.glob("lokl.*.rst"):
+    if locate(page.stem) is None:
+        page.unlink()
 (generated / "estimators.rst").write_text(estimators_page())
