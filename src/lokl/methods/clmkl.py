@@ -93,6 +93,7 @@ class CLMKLClassifier(_CLMKL, Classifier):
     ----------
     .. [1] Y. Lei, A. Binder, U. Dogan, M. Kloft. Localized Multiple Kernel Learning - A Convex
        Approach. Asian Conference on Machine Learning (ACML), 2016.
+       https://arxiv.org/abs/1506.04364
 
     Examples
     --------
@@ -116,6 +117,7 @@ class CLMKLRegressor(_CLMKL, Regressor):
     ----------
     .. [1] Y. Lei, A. Binder, U. Dogan, M. Kloft. Localized Multiple Kernel Learning - A Convex
        Approach. Asian Conference on Machine Learning (ACML), 2016.
+       https://arxiv.org/abs/1506.04364
 
     Examples
     --------

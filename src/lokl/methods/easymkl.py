@@ -38,7 +38,7 @@ class EasyMKLClassifier(Classifier):
     References
     ----------
     .. [1] F. Aiolli, M. Donini. EasyMKL: a Scalable Multiple Kernel Learning Algorithm.
-       Neurocomputing 169, 2015.
+       Neurocomputing 169:215-224, 2015. https://doi.org/10.1016/j.neucom.2014.11.078
 
     Examples
     --------

@@ -186,7 +186,8 @@ class ExpertAverageClassifier(ExpertAverage, Classifier):
     References
     ----------
     .. [1] J. Kittler, M. Hatef, R. P. W. Duin, J. Matas. On Combining Classifiers. IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 20(3), 1998.
+       Transactions on Pattern Analysis and Machine Intelligence 20(3):226-239, 1998.
+       https://doi.org/10.1109/34.667881
 
     Examples
     --------
@@ -208,7 +209,8 @@ class ExpertAverageRegressor(ExpertAverage, Regressor):
     References
     ----------
     .. [1] J. Kittler, M. Hatef, R. P. W. Duin, J. Matas. On Combining Classifiers. IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 20(3), 1998.
+       Transactions on Pattern Analysis and Machine Intelligence 20(3):226-239, 1998.
+       https://doi.org/10.1109/34.667881
 
     Examples
     --------
@@ -231,7 +233,8 @@ class ExpertAverageSurvival(ExpertAverage, Survival):
     References
     ----------
     .. [1] J. Kittler, M. Hatef, R. P. W. Duin, J. Matas. On Combining Classifiers. IEEE
-       Transactions on Pattern Analysis and Machine Intelligence 20(3), 1998.
+       Transactions on Pattern Analysis and Machine Intelligence 20(3):226-239, 1998.
+       https://doi.org/10.1109/34.667881
     .. [2] T. M. Therneau, P. M. Grambsch, T. R. Fleming. Martingale-Based Residuals for Survival
        Models. Biometrika 77, 1990.
 

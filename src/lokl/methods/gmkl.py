@@ -160,8 +160,10 @@ class GMKLClassifier(_GMKL, Classifier):
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 2009.
+       https://doi.org/10.1145/1553374.1553510
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
        with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
+       https://doi.org/10.1145/2339530.2339648
 
     Examples
     --------
@@ -185,8 +187,10 @@ class GMKLRegressor(_GMKL, Regressor):
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 2009.
+       https://doi.org/10.1145/1553374.1553510
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
        with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
+       https://doi.org/10.1145/2339530.2339648
 
     Examples
     --------

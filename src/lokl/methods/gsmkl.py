@@ -54,6 +54,7 @@ class GSMKLClassifier(_GSMKL, Classifier):
     ----------
     .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
        Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
+       https://doi.org/10.1109/ICCV.2009.5459172
 
     Examples
     --------
@@ -75,6 +76,7 @@ class GSMKLRegressor(_GSMKL, Regressor):
     ----------
     .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
        Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
+       https://doi.org/10.1109/ICCV.2009.5459172
 
     Examples
     --------

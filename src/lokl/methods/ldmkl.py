@@ -297,6 +297,7 @@ class LDMKLClassifier(_LDMKL, Classifier):
     ----------
     .. [1] J. Moeller, S. Swaminathan, S. Venkatasubramanian. A Unified View of Localized Kernel
        Learning. SIAM International Conference on Data Mining (SDM), 2016.
+       https://arxiv.org/abs/1603.01374
 
     Examples
     --------
@@ -320,6 +321,7 @@ class LDMKLRegressor(_LDMKL, Regressor):
     ----------
     .. [1] J. Moeller, S. Swaminathan, S. Venkatasubramanian. A Unified View of Localized Kernel
        Learning. SIAM International Conference on Data Mining (SDM), 2016.
+       https://arxiv.org/abs/1603.01374
 
     Examples
     --------

@@ -169,9 +169,9 @@ class LMKLClassifier(_LMKL, Classifier):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
-       Machine Learning (ICML), 2008.
+       Machine Learning (ICML), 2008. https://doi.org/10.1145/1390156.1390201
     .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
-       Recognition 46, 2013.
+       Recognition 46(3):795-807, 2013. https://doi.org/10.1016/j.patcog.2012.09.002
 
     Examples
     --------
@@ -194,9 +194,9 @@ class LMKLRegressor(_LMKL, Regressor):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
-       Machine Learning (ICML), 2008.
+       Machine Learning (ICML), 2008. https://doi.org/10.1145/1390156.1390201
     .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
-       Recognition 46, 2013.
+       Recognition 46(3):795-807, 2013. https://doi.org/10.1016/j.patcog.2012.09.002
 
     Examples
     --------

@@ -60,7 +60,8 @@ class LpMKLClassifier(LpMKL, Classifier):
     References
     ----------
     .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
-       of Machine Learning Research 12, 2011.
+       of Machine Learning Research 12:953-997, 2011.
+       https://jmlr.org/papers/v12/kloft11a.html
 
     Examples
     --------
@@ -83,7 +84,8 @@ class LpMKLRegressor(LpMKL, Regressor):
     References
     ----------
     .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
-       of Machine Learning Research 12, 2011.
+       of Machine Learning Research 12:953-997, 2011.
+       https://jmlr.org/papers/v12/kloft11a.html
 
     Examples
     --------
@@ -107,7 +109,8 @@ class LpMKLSurvival(LpMKL, Survival):
     References
     ----------
     .. [1] M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-Norm Multiple Kernel Learning. Journal
-       of Machine Learning Research 12, 2011.
+       of Machine Learning Research 12:953-997, 2011.
+       https://jmlr.org/papers/v12/kloft11a.html
     .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
        International Conference on Data Mining, 2007.
 

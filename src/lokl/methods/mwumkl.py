@@ -50,9 +50,9 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
 
     References
     ----------
-    .. [1] J. Moeller, P. Raman, S. Venkatasubramanian, A. Saha. A Geometric Algorithm for Scalable
+    .. [1] J. Moeller, P. Raman, A. Saha, S. Venkatasubramanian. A Geometric Algorithm for Scalable
        Multiple Kernel Learning. International Conference on Artificial Intelligence and Statistics
-       (AISTATS), 2014.
+       (AISTATS), 2014. https://arxiv.org/abs/1206.5580
 
     Examples
     --------

@@ -181,6 +181,7 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     ----------
     .. [1] X. Liu, L. Wang, J. Zhang, J. Yin. Sample-Adaptive Multiple Kernel Learning. AAAI
        Conference on Artificial Intelligence, 2014.
+       https://doi.org/10.1609/aaai.v28i1.8983
 
     Examples
     --------

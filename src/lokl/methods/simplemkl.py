@@ -46,7 +46,7 @@ class SimpleMKLClassifier(_SimpleMKL, Classifier):
     References
     ----------
     .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
-       Learning Research 9, 2008.
+       Learning Research 9:2491-2521, 2008. https://jmlr.org/papers/v9/rakotomamonjy08a.html
 
     Examples
     --------
@@ -69,7 +69,7 @@ class SimpleMKLRegressor(_SimpleMKL, Regressor):
     References
     ----------
     .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
-       Learning Research 9, 2008.
+       Learning Research 9:2491-2521, 2008. https://jmlr.org/papers/v9/rakotomamonjy08a.html
 
     Examples
     --------
@@ -92,7 +92,7 @@ class SimpleMKLSurvival(_SimpleMKL, Survival):
     References
     ----------
     .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
-       Learning Research 9, 2008.
+       Learning Research 9:2491-2521, 2008. https://jmlr.org/papers/v9/rakotomamonjy08a.html
     .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
        International Conference on Data Mining, 2007.
 

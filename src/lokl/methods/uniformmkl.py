@@ -62,7 +62,8 @@ class UniformMKLClassifier(UniformMKL, Classifier):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
-       Research 12, 2011.
+       Research 12:2211-2268, 2011.
+       https://jmlr.org/papers/v12/gonen11a.html
 
     Examples
     --------
@@ -87,7 +88,8 @@ class UniformMKLRegressor(UniformMKL, Regressor):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
-       Research 12, 2011.
+       Research 12:2211-2268, 2011.
+       https://jmlr.org/papers/v12/gonen11a.html
 
     Examples
     --------
@@ -110,7 +112,8 @@ class UniformMKLSurvival(UniformMKL, Survival):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Multiple Kernel Learning Algorithms. Journal of Machine Learning
-       Research 12, 2011.
+       Research 12:2211-2268, 2011.
+       https://jmlr.org/papers/v12/gonen11a.html
     .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
        International Conference on Data Mining, 2007.
 
