@@ -66,6 +66,8 @@ numpydoc_show_class_members = False
 # The types stand in the numpydoc sections, with shapes.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# Names of members alone fit into the table of contents of a page.
+toc_object_entries_show_parents = "hide"
 
 # Two pages whose names differ by case only are one file on some systems.
 autosummary_filename_map = {"lokl.kernels.precomputed": "lokl.kernels.precomputed-function"}
@@ -83,6 +85,8 @@ sphinx_gallery_conf = {
     "reset_modules": ("gallery_style.reset",),
     "remove_config_comments": True,
     "show_memory": False,
+    # Would be a file next to the pages.
+    "write_computation_times": False,
     "download_all_examples": False,
     # Within a section, the default order is from the shortest script to the longest.
     "subsection_order": [
