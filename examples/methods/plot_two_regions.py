@@ -21,9 +21,9 @@ new, truth = make_two_regions(2000, random_state=1)
 # %%
 # A fixed mixture and a gate
 # --------------------------
-# Both models have two copies of the same quadratic kernel, and the first one averages them. The
-# gate of :class:`~lokl.LMKLClassifier` is a function of the sample, learned together with the SVM.
-# The third model is a plain SVM with a Gaussian kernel, for comparison.
+# The first two models have two copies of the same quadratic kernel. The first one averages them. In
+# the second one, the gate of :class:`~lokl.LMKLClassifier` is a function of the sample, learned
+# together with the SVM. The third model is a plain SVM with a Gaussian kernel, for comparison.
 
 kernels = {"first": Polynomial(2), "second": Polynomial(2)}
 models = {
