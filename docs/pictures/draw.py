@@ -1,4 +1,4 @@
-"""Draw the picture of the first page: whom a model trusts for whom, and what decided one sample.
+"""Draw the picture of the first page: trust in views, and contributions to one prediction.
 
 python docs/pictures/draw.py
 """
@@ -41,7 +41,7 @@ def main() -> None:
         1, 2, figsize=(10, 4.2), width_ratios=(1.1, 1), constrained_layout=True
     )
     TrustDisplay.from_estimator(model, Z, truth[:SHOWN], marked=wrong[:SHOWN], ax=left)
-    left.set_title("trust in four views of a digit; red: a view of another digit", fontsize=10)
+    left.set_title("trust in four views of digits; dots: views of another digit", fontsize=10)
     # The sample whose views contradict each other most, among those that were decided rightly.
     right_ones = model.predict(Z) == truth[:SHOWN]
     number = int(np.argmax(np.where(right_ones, model.disagreement(Z), 0.0)))
