@@ -382,22 +382,15 @@ def evaluate_candidates(
     rows : list of Candidate
         One for each candidate of each round.
     """
-    n_rows, started = _num_samples(task.X), time.monotonic()
+    n_rows, reporting = _num_samples(task.X), (callback, verbose, time.monotonic())
     deadline, backends = Deadline(time_limit), new_backends()
     candidates = list(range(len(task.candidates)))
     rows: list[Candidate] = []
     for iteration, count in enumerate(rows_by_round(n_rows) if halving else [n_rows]):
         part = subsample(task, count, n_rows, is_classifier(task.estimator))
-        evaluation = Evaluation(
-            part,
-            deadline,
-            metric,
-            adaptive,
-            None if iteration == 0 else (),
-            callback,
-            verbose,
-            started,
-        )
+        # The best of an earlier round is there if the time is over.
+        required = None if iteration == 0 else ()
+        evaluation = Evaluation(part, deadline, metric, adaptive, required, *reporting)
         evaluation.run(group_by_backend(part, backends, candidates))
         complete, skipped = evaluation.complete, evaluation.skipped
         if len(complete) + len(skipped) < len(candidates):
