@@ -47,3 +47,15 @@ def test_the_package_is_the_command_too():
         [sys.executable, "-m", "lokl", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("lokl ")
+
+
+@pytest.mark.parametrize("command", ["compare", "fit", "predict", "explain", "info", "reproduce"])
+def test_help_has_words_for_values_and_groups(command):
+    shown = CliRunner().invoke(app, [command, "--help"]).stdout
+    assert "<" not in shown
+    assert "Other options:" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    if command in ("compare", "fit"):
+        titles = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+        assert titles[:3] == ["Arguments:", "Tables:", "Models and scores:"]
+        assert "--target COLUMN" in shown

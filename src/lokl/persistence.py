@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ from lokl import __version__
 from lokl._environment import system, version_of, versions
 from lokl._exports import need
 from lokl._files import replace_file
-from lokl._text import shortened
+from lokl._methods import method_of
+from lokl._text import shorten_list, shortened
 from lokl.base.model import fitted_inside, kernel_columns
 
 __all__ = ["ModelFileError", "info", "load", "save"]
@@ -171,7 +173,8 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     about : dict
         ``format``, ``lokl`` (the version that wrote it), ``saved``, ``model`` (names of the classes
         from the outermost to the innermost), ``settings``, ``input`` (``n_features``, ``columns``,
-        ``kinds``, ``views``), ``target`` (``name``, ``classes``) and ``environment``.
+        ``kinds``, ``views``), ``target`` (``name``, ``classes``), ``method``, ``held_out``
+        (``score`` and ``value`` of the search that chose the model, or None) and ``environment``.
 
     Raises
     ------
@@ -407,6 +410,8 @@ def describe(model: Any) -> dict[str, Any]:
         "saved": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": [type(layer).__name__ for layer in layers],
         "settings": {name: shortened(repr(v), _MAX_SETTING_LENGTH) for name, v in settings},
+        "method": _method_of(layers),
+        "held_out": _held_out_score(layers),
         "input": {
             "n_features": _first(layers, "n_features_in_"),
             "columns": _first(layers, "feature_names_in_"),
@@ -419,6 +424,25 @@ def describe(model: Any) -> dict[str, Any]:
         },
         "environment": {"system": system(), **versions(), "skops": version_of("skops")},
     }
+
+
+def _method_of(layers: list[Any]) -> str:
+    """Return the name of the method, with the kernels if they are few."""
+    method = method_of(layers[-1])
+    name = type(layers[-1]).__name__ if method is None else method.name
+    kernels = _first(layers, "kernel_names_") or []
+    return f"{name} of {shorten_list(kernels)}" if len(kernels) else name
+
+
+def _held_out_score(layers: list[Any]) -> dict[str, Any] | None:
+    """Return the score of the search that chose a model; None for a model of given settings."""
+    search = next((layer for layer in layers if hasattr(layer, "best_score_")), None)
+    if search is None or not isfinite(search.best_score_):
+        return None
+    scoring = search.get_params(deep=False).get("scoring")
+    if scoring is None:
+        scoring = "accuracy" if hasattr(search, "classes_") else "R squared"
+    return {"score": str(scoring), "value": float(search.best_score_)}
 
 
 def _layers(model: Any) -> Iterator[Any]:

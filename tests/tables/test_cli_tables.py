@@ -42,6 +42,8 @@ def folder(tmp_path_factory):
     printed = " ".join(done.stderr.split())
     for told in ("left.csv 40 x 4", "5 without right", "target class: mid 16", "categories"):
         assert told in printed
+    assert "model trusted vote of left, right" in printed
+    assert "score not measured" in printed
     return folder
 
 

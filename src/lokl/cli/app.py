@@ -6,7 +6,7 @@ from lokl import __version__
 from lokl.cli.compare import compare, demo
 from lokl.cli.datasets import datasets
 from lokl.cli.models import explain, fit, info, predict
-from lokl.cli.options import flag, takes
+from lokl.cli.options import GroupedCommand, flag, takes
 from lokl.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -36,6 +36,6 @@ def options(version: bool) -> None:
 
 
 for command in (compare, fit, predict, explain, info, demo):
-    app.command()(command)
+    app.command(cls=GroupedCommand)(command)
 app.add_typer(datasets, name="datasets")
-app.command()(reproduce)
+app.command(cls=GroupedCommand)(reproduce)

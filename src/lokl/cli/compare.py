@@ -1,9 +1,14 @@
 """``lokl compare`` cross-validates models on tables; ``lokl demo`` does so on generated tables."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from lokl.cli.options import (
     AS_JSON,
@@ -21,6 +26,10 @@ from lokl.cli.options import (
 )
 from lokl.cli.results import show_results
 from lokl.cli.terminal import print_notes, print_wrapped
+
+# Characters of the progress bar, and numbers of a unit of time below which it is used.
+_BAR = 36
+_MOST = {"s": 100.0, "min": 100.0, "h": float("inf")}
 
 
 @takes(
@@ -165,27 +174,64 @@ def _run_comparison(comparison: Any, jobs: int, time_limit: float | None) -> Any
     -------
     outputs : StudyOutputs
     """
-    from lokl.datasets.loader import progress_bar
-
     print_notes(comparison.table.describe())
     with resumable(comparison, f"of {len(comparison.cells)} fits"), comparison.open():
-        print_notes([("plan", _plan(comparison))])
-        with progress_bar() as progress:
-            task = progress.add_task("fitting", total=len(comparison.missing) + 1)
-            comparison.run(jobs, lambda record: progress.advance(task), time_limit)
+        clock = comparison.clock(jobs)
+        print_notes([("plan", _plan(comparison, clock))])
+        with Progress(
+            _ClockColumn(clock),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not Console(stderr=True).is_terminal,
+        ) as progress:
+            task = progress.add_task("", total=None)
+            comparison.run(jobs, clock.finished, time_limit)
             return comparison.finish(lambda step: progress.update(task, description=step))
 
 
-def _plan(comparison: Any) -> str:
-    """Return how many fits there are, and how many are finished already.
+class _ClockColumn(ProgressColumn):
+    """A bar, the current candidate, the share that is done, and the time that is left.
+
+    Parameters
+    ----------
+    clock : RunClock
+    """
+
+    def __init__(self, clock: Any):
+        super().__init__()
+        self._clock = clock
+
+    def render(self, task: Any) -> Table:
+        """Return the line."""
+        share, left = self._clock.share, timedelta(seconds=round(self._clock.left))
+        shown = str(left).removeprefix("0:")
+        line = Table.grid(padding=(0, 1))
+        text = f"{self._clock.current or task.description} · {100 * share:.0f} % · {shown} left"
+        line.add_row("", ProgressBar(total=1.0, completed=share, width=_BAR), text)
+        return line
+
+
+def _plan(comparison: Any, clock: Any) -> str:
+    """Return how many fits there are, how many are finished already, and how long they take.
 
     Parameters
     ----------
     comparison : Comparison
+    clock : RunClock
     """
     settings, missing, cells = comparison.settings, len(comparison.missing), len(comparison.cells)
     repeats = f"{settings.repeats} repeats" if settings.repeats > 1 else "1 repeat"
     text = f"{settings.folds} folds x {repeats}, {len(comparison.experiment.candidates)} candidates"
     if missing < cells:
         text += f"; {cells - missing} of {cells} fits are in {comparison.folder} already"
-    return text
+    return f"{text}, about {_duration(clock.left)}"
+
+
+def _duration(seconds: float) -> str:
+    """Return an estimated duration with one or two digits."""
+    for unit, size in (("s", 1.0), ("min", 60.0), ("h", 3600.0)):
+        value = seconds / size
+        if value < _MOST[unit]:
+            break
+    step = 10 ** max(len(f"{value:.0f}") - 1, 0)
+    return f"{max(round(value / step), 1) * step} {unit}"

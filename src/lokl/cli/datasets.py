@@ -3,7 +3,7 @@
 import typer
 
 from lokl._text import aligned
-from lokl.cli.options import argument, flag, print_json, takes
+from lokl.cli.options import GroupedCommand, argument, flag, print_json, takes
 from lokl.cli.terminal import stop
 
 datasets = typer.Typer(
@@ -11,7 +11,7 @@ datasets = typer.Typer(
 )
 
 
-@datasets.command("list")
+@datasets.command("list", cls=GroupedCommand)
 @takes(as_json=flag("--json", "Print JSON, not a table."))
 def list_sets(as_json: bool) -> None:
     """Show all data sets and their locations.
@@ -40,7 +40,7 @@ def list_sets(as_json: bool) -> None:
     typer.echo("\nlokl datasets fetch NAME downloads; LOKL_DATA names a folder of files")
 
 
-@datasets.command("fetch")
+@datasets.command("fetch", cls=GroupedCommand)
 @takes(names=argument(list[str], "Names of data sets."))
 def fetch_sets(names: list[str]) -> None:
     """Download data sets into the cache, unless they are on this machine already.

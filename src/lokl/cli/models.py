@@ -87,10 +87,29 @@ def fit(
             options: Any = {"time_limit": time_limit, "n_jobs": n_jobs, "sets": sets}
             model = learn(table, method, C=cost, seed=settings.seed, **options)
         save(model, output)
+        stored = info(output)
+        print_notes(_chosen(stored))
         if as_json:
-            print_json(info(output))
+            print_json(stored)
         else:
             typer.echo(str(output))
+
+
+def _chosen(stored: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return lines about the method of a model and its held-out score.
+
+    Parameters
+    ----------
+    stored : dict
+        Description of the file of the model.
+    """
+    lines = [("model", stored["method"])]
+    held_out = stored["held_out"]
+    if held_out is None:
+        return [*lines, ("score", "not measured; `lokl compare` measures it")]
+    name, value = held_out["score"], held_out["value"]
+    shown = f"{100 * value:.0f} %" if "accuracy" in name else f"{value:.3g}"
+    return [*lines, ("score", f"{name} {shown}, held out inside the search that chose the model")]
 
 
 def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[Any, Any]:
@@ -365,6 +384,8 @@ def info(model: Path, as_json: bool) -> None:
         "classes": shorten_list(target["classes"] or [], _SHOWN),
         "columns": str(accepted["n_features"]),
         **{f"view {view}": shorten_list(names, _SHOWN) for view, names in views.items()},
+        "method": dict(_chosen(stored))["model"],
+        "held out": dict(_chosen(stored))["score"],
         "settings": ", ".join(f"{k}={v}" for k, v in stored["settings"].items() if k != "kernels"),
         "saved": f"{stored['saved']} by lokl {stored['lokl']}, format {stored['format']}",
         "versions": ", ".join(f"{k} {v}" for k, v in stored["environment"].items() if v),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from lokl.cli.terminal import stop
 
@@ -81,6 +82,63 @@ def argument(kind: Any, text: str, *, required: bool = True) -> Parameter:
     return Parameter("argument", Parameter.KEYWORD_ONLY, default=declared, annotation=kind)
 
 
+# Words for values in the help.
+_METAVARS = {
+    "data": "FILE...",
+    "model": "MODEL",
+    "names": "NAME...",
+    "table": "TABLE",
+    "sample": "ID",
+    "views": "NAME=PATTERN",
+    "kinds": "COLUMN=KIND",
+    "positive": "CLASS",
+    "na": "WORD",
+    "delimiter": "CHARACTER",
+    "methods": "NAME,...",
+    "method": "NAME",
+    "cost": "NUMBER",
+    "time_limit": "SECONDS",
+    "output": "PATH",
+    "gammas": "NUMBER",
+    "solver": "NAME",
+    **dict.fromkeys(("target", "on", "groups"), "COLUMN"),
+    **dict.fromkeys(("task", "score", "goal", "reading", "selection", "ties"), "NAME"),
+    **dict.fromkeys(("folds", "repeats", "seed", "jobs"), "N"),
+    **dict.fromkeys(("sets", "dictionaries", "backend"), "NAME"),
+}
+# Groups of options in the help, in their order.
+_GROUPS = {
+    "Tables": ("target", "on", "views", "groups", "kinds", "task", "positive", "na", "delimiter"),
+    "Models and scores": ("methods", "method", "cost", "score", "goal"),
+    "Cross-validation": ("folds", "repeats"),
+    "Output": ("output", "overwrite", "as_json", "sample"),
+}
+_OTHER = "Other options"
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help lists options in groups, with words for their values."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the groups of options."""
+        sections: dict[str, list[tuple[str, str]]] = {
+            title: [] for title in ("Arguments", *_GROUPS, _OTHER)
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            title = next((t for t, names in _GROUPS.items() if parameter.name in names), _OTHER)
+            if parameter.param_type_name == "argument":
+                # Without the type after the word.
+                title, record = "Arguments", (record[0].partition(" <")[0], record[1])
+            sections[title].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def takes(**declared: Parameter) -> Callable[[Command], Command]:
     """Declare the parameters of a command in the order of its help.
 
@@ -89,6 +147,8 @@ def takes(**declared: Parameter) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         parameters = [parameter.replace(name=name) for name, parameter in declared.items()]
+        for parameter in parameters:
+            parameter.default.metavar = _METAVARS.get(parameter.name)
         command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
 

@@ -249,6 +249,9 @@ def _show_table(table: Any) -> None:
     texts = [{name: _text(shown) for name, shown in row.items()} for row in table.rows()]
     width = {name: max(len(name), *(len(row[name]) for row in texts)) + 2 for name in COLUMNS}
     names, room = set(_NEEDED), console.width - _EDGES
+    if sum(width[shown] for shown in names) > room:
+        # In a narrow terminal, the name of a set is a line above its methods.
+        names.discard("set")
     for name in _OPTIONAL:
         if sum(width[shown] for shown in names) + width[name] <= room:
             names.add(name)
@@ -257,7 +260,9 @@ def _show_table(table: Any) -> None:
         if name in names:
             left = name in ("set", "method", "reading", "kernels")
             grid.add_column(name, justify="left" if left else "right", no_wrap=True)
-    for _, group in groupby(texts, key=lambda row: row["set"]):
+    for name, group in groupby(texts, key=lambda row: row["set"]):
+        if "set" not in names:
+            grid.add_row(Text(str(name), "bold"))
         for index, row in enumerate(group):
             cells = {**row, "set": Text()} if index else row
             grid.add_row(*(cells[name] for name in COLUMNS if name in names))

@@ -27,10 +27,11 @@ from lokl.report import (
 )
 from lokl.report.from_model import count_duplicates, known_alignment
 from lokl.study.candidates import candidates_for, fit_candidate
+from lokl.study.duration import RunClock
 from lokl.study.experiment import CandidateSplit, Experiment
 from lokl.study.findings import findings
 from lokl.study.results import Results, predictions_csv, results_csv
-from lokl.study.run_folder import Record, Records, RunCell, open_run_folder, run_cells
+from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
 from lokl.study.settings import CONFIG, Settings, load_settings, sha256
 from lokl.tables import Table, TableError
 from lokl.tables.learning import groups_of, target_of
@@ -228,9 +229,15 @@ class Comparison:
         return [CandidateSplit(name, split) for split in splits for name in names]
 
     @property
-    def missing(self) -> list[RunCell]:
+    def missing(self) -> list[CandidateSplit]:
         """Unfinished cells."""
-        return self.records.missing(self.cells)
+        unfinished = set(self.records.missing(self.cells))
+        return [cell for cell in self.cells if cell in unfinished]
+
+    def clock(self, jobs: int) -> RunClock:
+        """Return the clock of the unfinished cells; the folder is open."""
+        experiment = self.experiment
+        return RunClock(self.missing, experiment.candidates, experiment.samples, jobs)
 
     @contextmanager
     def open(self) -> Iterator[None]:

@@ -251,6 +251,7 @@ class Experiment:
         return {
             **measured,
             "seconds": round(seconds, 4),
+            "cell seconds": round(time.process_time() - begun, 4),
             "inner score": fitted.inner_score,
             "settings": fitted.settings,
             "predictions": to_lists(predictions),
