@@ -34,6 +34,11 @@ _MOST = {"s": 100.0, "min": 100.0, "h": float("inf")}
 
 @takes(
     **TABLES,
+    test=option(
+        list[str],
+        "File of a test cohort, with the columns of a view; repeat the option for each view. The "
+        "target is in one of them, or in the FILE of --target.",
+    ),
     methods=option(
         list[str],
         "Candidates, separated by commas: AutoMKL, trusted vote, uniform mix, LMKL, ..., views, "
@@ -41,6 +46,9 @@ _MOST = {"s": 100.0, "min": 100.0, "h": float("inf")}
     ),
     folds=option(int, "Folds of the cross-validation; 5 if not given."),
     repeats=option(int, "Repeats of the cross-validation; 2 if not given."),
+    leave_one_group_out=option(
+        str, "Column, or FILE:COLUMN, such as the site: each of its values is held out in turn."
+    ),
     score=option(
         str,
         "Score by which models are compared and chosen: accuracy (the default), balanced accuracy, "
@@ -221,7 +229,13 @@ def _plan(comparison: Any, clock: Any) -> str:
     """
     settings, missing, cells = comparison.settings, len(comparison.missing), len(comparison.cells)
     repeats = f"{settings.repeats} repeats" if settings.repeats > 1 else "1 repeat"
-    text = f"{settings.folds} folds x {repeats}, {len(comparison.experiment.candidates)} candidates"
+    folds = f"{settings.folds} folds x {repeats}"
+    if settings.leave_one_group_out:
+        name, count = comparison.table.groups.name, len(comparison.experiment.splits)
+        folds = f"each of {count} values of {name} held out"
+    text = f"{folds}, {len(comparison.experiment.candidates)} candidates"
+    if comparison.experiment.cohort is not None:
+        text += f", {len(comparison.experiment.cohort.ids)} samples of a test cohort"
     if missing < cells:
         text += f"; {cells - missing} of {cells} fits are in {comparison.folder} already"
     return f"{text}, about {_duration(clock.left)}"

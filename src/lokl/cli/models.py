@@ -69,7 +69,8 @@ def fit(
             # Before any file is read.
             method_named(method)
         settings, _, chosen = read_settings(**given)
-        table = settings.read()
+        # Models never learn from a test cohort.
+        table, _ = settings.read_cohorts()
         check_writable(output)
         print_notes(table.describe())
         if chosen is not None and method is None:

@@ -101,16 +101,20 @@ _METAVARS = {
     "output": "PATH",
     "gammas": "NUMBER",
     "solver": "NAME",
-    **dict.fromkeys(("target", "on", "groups"), "COLUMN"),
+    **dict.fromkeys(("target", "on", "groups", "cohort", "leave_one_group_out"), "COLUMN"),
+    "test": "FILE",
     **dict.fromkeys(("task", "score", "goal", "reading", "selection", "ties"), "NAME"),
     **dict.fromkeys(("folds", "repeats", "seed", "jobs"), "N"),
     **dict.fromkeys(("sets", "dictionaries", "backend"), "NAME"),
 }
 # Groups of options in the help, in their order.
 _GROUPS = {
-    "Tables": ("target", "on", "views", "groups", "kinds", "task", "positive", "na", "delimiter"),
+    "Tables": (
+        *("target", "on", "views", "groups", "cohort", "test"),
+        *("kinds", "task", "positive", "na", "delimiter"),
+    ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
-    "Cross-validation": ("folds", "repeats"),
+    "Cross-validation": ("folds", "repeats", "leave_one_group_out"),
     "Output": ("output", "overwrite", "as_json", "sample"),
 }
 _OTHER = "Other options"
@@ -191,6 +195,12 @@ TABLES = {
         "--view",
     ),
     "groups": option(str, "Column, or FILE:COLUMN, of groups that are kept together in one fold."),
+    "cohort": option(
+        str,
+        "Column, or FILE:COLUMN, of a test cohort, whose samples have test, yes, true or 1. No "
+        "model learns from them, and nothing is chosen on them.",
+        "--test-column",
+    ),
     "kinds": option(
         list[str],
         "COLUMN=numeric or COLUMN=categorical, if inferred wrongly.",

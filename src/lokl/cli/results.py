@@ -36,7 +36,7 @@ def show_results(outputs: Any) -> None:
     """
     console = Console(highlight=False, soft_wrap=True)
     results = outputs.results
-    for line in _leaderboard(results):
+    for line in _leaderboard(results, results.leaderboard, "held out"):
         console.print(line)
     console.print()
     print_wrapped(" ".join(filter(None, [results.reason(), results.equal_weights()])))
@@ -46,26 +46,35 @@ def show_results(outputs: Any) -> None:
     console.print()
     for line in _view_table(results):
         console.print(line)
+    if results.test_leaderboard:
+        n = len(results.experiment.cohort.ids)
+        print_wrapped(f"Test cohort: {n} samples that nothing was chosen on.")
+        for line in _leaderboard(results, results.test_leaderboard, "test cohort"):
+            console.print(line)
+        console.print()
     print_wrapped(_status_counts(results))
     _show_next(outputs)
 
 
-def _leaderboard(results: Any) -> Iterator[Text]:
+def _leaderboard(results: Any, rows: Any, where: str) -> Iterator[Text]:
     """Yield the axis of the scores, and a line for each candidate.
 
     Parameters
     ----------
     results : Results
+    rows : list of CandidateResult
         A candidate that failed is shown with the reason.
+    where : str
+        Which samples the scores are of.
     """
     from lokl.report.figures import Axis
     from lokl.study.candidates import CONSTANT_BASELINES
 
-    fitted = [row for row in results.leaderboard if not row.failed]
+    fitted = [row for row in rows if not row.failed]
     scale = results.scale
     places = scale.places(row.score for row in fitted)
     texts = {row.name: _with_interval(scale, row.score, places) for row in fitted}
-    head = f" {results.target.score_name}, held out (95 % interval)"
+    head = f" {results.target.score_name}, {where} (95 % interval)"
     width = max(len(head), _CANDIDATE + 2 + max(map(len, texts.values())))
     columns = _more_scores(fitted, terminal_width() - width - _AXIS - _SECONDS - len(_CHOSEN) - 6)
     used = width + sum(len(name) + 2 for name in columns) + _SECONDS + len(_CHOSEN) + 6
@@ -77,7 +86,7 @@ def _leaderboard(results: Any) -> Iterator[Text]:
     axis = Axis.over(ends, scale.factor, whole=True, parts=max(2, room // 8))
     heads = "".join(f"  {name}" for name in columns)
     yield Text(f"{head:<{width}}  {_tick_labels(axis, room)}{heads}{'seconds':>9}", "bold")
-    for row in results.leaderboard:
+    for row in rows:
         name = f" {shortened(row.name, _CANDIDATE):<{_CANDIDATE}}"
         if row.failed:
             yield Text(shortened(f"{name} {row.note}", terminal_width()), "dim")

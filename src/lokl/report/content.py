@@ -169,6 +169,8 @@ class Report:
     title : str
     verdict : str
         Two sentences; if empty, they are made from the leaderboard or the explanation.
+    test : list of LeaderboardEntry
+        The same models on a test cohort that nothing was chosen on.
     choice : str
         Why the model was chosen among the models of lokl, and whether all views count equally.
     score_name : str
@@ -210,6 +212,7 @@ class Report:
     alignment: KernelAlignment | None = None
     sources: list[SourceFile] = field(default_factory=list)
     choice: str = ""
+    test: list[LeaderboardEntry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         explanation = self.explanation

@@ -28,9 +28,9 @@ from lokl.report import (
 from lokl.report.from_model import count_duplicates, known_alignment
 from lokl.study.candidates import candidates_for, fit_candidate
 from lokl.study.duration import RunClock
-from lokl.study.experiment import CandidateSplit, Experiment
+from lokl.study.experiment import TEST, CandidateSplit, Experiment
 from lokl.study.findings import findings
-from lokl.study.results import Results, predictions_csv, results_csv
+from lokl.study.results import Results, cohort_predictions_csv, predictions_csv, results_csv
 from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
 from lokl.study.settings import CONFIG, Settings, load_settings, sha256
 from lokl.tables import Table, TableError
@@ -38,10 +38,11 @@ from lokl.tables.learning import groups_of, target_of
 
 # Files in the folder of a comparison, besides its settings.
 CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
+TEST_PREDICTIONS = "test_predictions.csv"
 MODEL, REPORT = "model.lokl", "report.html"
 # Cells of a table up to which the contributions of its columns are computed for a report.
 _MOST_CELLS = 200_000
-FILES = (REPORT, RESULTS, PREDICTIONS, MODEL, CONFIG)
+FILES = (REPORT, RESULTS, PREDICTIONS, TEST_PREDICTIONS, MODEL, CONFIG)
 
 
 # How a model is chosen for each goal.
@@ -52,6 +53,16 @@ _RULES = {
     "simple": "the simplest model of lokl that is not worse than the best by more than a standard "
     "error",
 }
+
+
+def _check_classes(table: Table, cohort: Table) -> None:
+    """Raise if the test cohort has a class that the other samples lack."""
+    unknown = [] if table.is_regression else sorted(set(cohort.target) - set(table.target))
+    if unknown:
+        raise TableError(
+            f"class {unknown[0]} of {cohort.target.name} is only in the test cohort; no model can "
+            "learn it"
+        )
 
 
 class CellRecords(Records):
@@ -103,6 +114,10 @@ class StudyOutputs:
                     "error": row.note or None,
                 }
                 for row in results.leaderboard
+            ],
+            "test": [
+                {"name": row.name, **_interval_values("score", row.score)}
+                for row in results.test_leaderboard
             ],
             "views": [
                 {
@@ -156,10 +171,12 @@ class Comparison:
         self.folder = folder
         self._overwrite = overwrite
         # The input first: a wrong column is reported whatever the folder contains.
-        self.table: Table = settings.read()
+        self.table, cohort = settings.read_cohorts()
         candidates = candidates_for(self.table, settings.methods)
         self._check_sizes()
-        self.experiment = Experiment(self.table, candidates, settings)
+        if cohort is not None:
+            _check_classes(self.table, cohort)
+        self.experiment = Experiment(self.table, candidates, settings, cohort)
         self._check_folder()
 
     def _check_folder(self) -> bool:
@@ -212,6 +229,14 @@ class Comparison:
                 "one repeat are needed"
             )
         groups = groups_of(self.table)
+        if settings.leave_one_group_out:
+            for group in np.unique(groups):
+                if len(np.unique(y[groups != group])) < 2 or np.all(groups == group):
+                    raise TableError(
+                        f"--leave-one-group-out {self.table.groups.name}: without {group}, the "
+                        "samples have one class only"
+                    )
+            return
         if groups is not None and len(np.unique(groups)) < settings.folds:
             raise TableError(
                 f"--groups {self.table.groups.name} has {len(np.unique(groups))} groups, fewer "
@@ -225,7 +250,8 @@ class Comparison:
     @property
     def cells(self) -> list[CandidateSplit]:
         """All cells, split by split, so that finished splits can be compared at any time."""
-        splits, names = range(len(self.experiment.splits)), self.experiment.candidates
+        splits, names = [*range(len(self.experiment.splits))], self.experiment.candidates
+        splits += [TEST] * (self.experiment.test is not None)
         return [CandidateSplit(name, split) for split in splits for name in names]
 
     @property
@@ -308,6 +334,8 @@ class Comparison:
             model = self._final_model(chosen.name)
             stored = {"candidate": chosen.name, "sha256": sha256(folder / MODEL)}
             replace_file(folder / PREDICTIONS, predictions_csv(results).encode())
+            if results.test_leaderboard:
+                replace_file(folder / TEST_PREDICTIONS, cohort_predictions_csv(results).encode())
         on_step("writing the report")
         found = findings(results)
         replace_file(folder / RESULTS, results_csv(results).encode())
@@ -382,6 +410,7 @@ def study_report(
         classes=[str(label) for label in results.target.classes],
         views=list(results.view_scores),
         leaderboard=list(results.leaderboard),
+        test=list(results.test_leaderboard),
         findings=found,
         subsets=_subsets(results),
         explanation=explanation,
@@ -448,7 +477,12 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
         "samples": str(len(frame)),
         "target": str(table.target.name),
         **({"input": _plain_notes(table)} if table.notes else {}),
-        "folds": f"{settings.folds}, {settings.repeats} times{groups}",
+        "folds": f"each {table.groups.name} held out in turn"
+        if settings.leave_one_group_out
+        else f"{settings.folds}, {settings.repeats} times{groups}",
+        "test cohort": "none"
+        if experiment.cohort is None
+        else f"{len(experiment.cohort.ids)} samples that nothing was chosen on",
         "duplicates across the split": f"{copies} of {len(frame)}",
         "settings of each model": "chosen inside the training samples",
         "chosen": _RULES[settings.goal],

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ from lokl.tables import Table
 _DECIMALS = 6
 # Distance of the seeds of repeats, so that comparisons with neighbouring seeds share no split.
 _SEED_STEP = 1_000
+# Split whose test samples are those of the test cohort.
+TEST = -1
 # Fields of an explanation that have classes as values, and all fields that are recorded. The others
 # are the same in all records, or known from the table.
 CLASS_FIELDS = {"predictions", "alone", "runner_up", "without"}
@@ -164,6 +166,8 @@ def predicted(model: Any, samples: Any, train: TableSamples) -> tuple[Array, Arr
 class CandidateSplit(RunCell):
     """A cell of a comparison.
 
+    The split `TEST` trains on all samples and predicts the test cohort.
+
     Attributes
     ----------
     candidate : str
@@ -185,6 +189,8 @@ class Experiment:
     candidates : sequence of StudyCandidate
     settings : Settings
         Folds, repeats and seed of the cross-validation.
+    cohort : Table, optional
+        Samples that are only tested.
 
     Attributes
     ----------
@@ -192,6 +198,8 @@ class Experiment:
         As given.
     samples : TableSamples
         All samples.
+    test : TableSamples or None
+        Samples of the test cohort.
     target : PredictionTarget
     splits : list of (train, test)
     labels : list of (int, int)
@@ -199,7 +207,13 @@ class Experiment:
     candidates : dict of str to StudyCandidate
     """
 
-    def __init__(self, table: Table, candidates: Sequence[StudyCandidate], settings: Settings):
+    def __init__(
+        self,
+        table: Table,
+        candidates: Sequence[StudyCandidate],
+        settings: Settings,
+        cohort: Table | None = None,
+    ):
         self.table, self.settings = table, settings
         self.samples = all_samples(table, settings.seed)
         classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
@@ -208,11 +222,31 @@ class Experiment:
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.splits: list[Fold] = []
         self.labels: list[tuple[int, int]] = []
-        for repeat in range(settings.repeats):
+        self.cohort = cohort
+        self.test = None
+        if cohort is not None:
+            y = np.asarray(cohort.target).astype(self.samples.y.dtype)
+            self.test = replace(self.samples, frame=cohort.frame, y=y, groups=None)
+        groups = self.samples.groups
+        for repeat in range(1 if settings.leave_one_group_out else settings.repeats):
             seed = settings.seed + _SEED_STEP * repeat
-            of_repeat = self.samples.folds(settings.folds, seed=seed)
+            if settings.leave_one_group_out and groups is not None:
+                of_repeat = [
+                    (np.flatnonzero(groups != group), np.flatnonzero(groups == group))
+                    for group in np.unique(groups)
+                ]
+            else:
+                of_repeat = self.samples.folds(settings.folds, seed=seed)
             self.splits += of_repeat
             self.labels += [(repeat, fold) for fold in range(len(of_repeat))]
+
+    def tested(self, split: int) -> TableSamples:
+        """Return the samples that are predicted in a split."""
+        if split == TEST:
+            if self.test is None:
+                raise ValueError("there is no test cohort")
+            return self.test
+        return self.samples.take(self.splits[split][1])
 
     def run(self, cell: CandidateSplit) -> Record:
         """Fit and score a cell in one thread.
@@ -233,7 +267,9 @@ class Experiment:
     def _measure(self, cell: CandidateSplit) -> Record:
         """Return scores, times and predictions, and for models of lokl their explanation."""
         candidate = self.candidates[cell.candidate]
-        train, test = (self.samples.take(rows) for rows in self.splits[cell.split])
+        train, test = self.samples, self.tested(cell.split)
+        if cell.split != TEST:
+            train = train.take(self.splits[cell.split][0])
         # Processor time: other cells may be running at the same time.
         begun = time.process_time()
         fitted = candidate.fit(train)

@@ -14,7 +14,7 @@ from lokl.explain.explanation import STATUSES, Explanation
 from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.report.formatting import Scale, count
 from lokl.study.candidates import OURS, VIEW, single_view_name
-from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, Experiment, to_array
+from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, TEST, Experiment, to_array
 from lokl.study.run_folder import Record
 from lokl.study.scores import (
     POSITIVE_SCORES,
@@ -240,7 +240,9 @@ class Results:
     def _estimate(
         self, score: Score, held_out: Sequence[HeldOut], rows: Sequence[Array]
     ) -> Estimate | None:
-        return estimate(score, held_out, rows, self.experiment.samples.groups)
+        # Held-out groups are the only ones: the intervals are about samples of these groups.
+        settings, groups = self.experiment.settings, self.experiment.samples.groups
+        return estimate(score, held_out, rows, None if settings.leave_one_group_out else groups)
 
     def _predictions(
         self, records: Sequence[Record], tested: Sequence[Any] | None = None
@@ -279,15 +281,43 @@ class Results:
 
     def fold_scores(self, record: Record) -> dict[str, float]:
         """Return all scores of the predictions in one record by name."""
-        rows = self.experiment.splits[record["split"]][1]
-        probabilities = record["probabilities"]
-        held_out = self.target.held_out(
-            self.experiment.samples.y[rows],
-            np.array(record["predictions"]),
-            None if probabilities is None else np.array(probabilities, dtype=float),
-            np.zeros(len(rows), dtype=int),
-        )
+        held_out = self._of_one_model(record)
         return {s.name: s(held_out) for s in (self.target.score, *self.other_scores)}
+
+    def _of_one_model(self, record: Record) -> HeldOut:
+        """Return the predictions in one record."""
+        truth, probabilities = (
+            self.experiment.tested(record["split"]).y,
+            record["probabilities"],
+        )
+        return self.target.held_out(
+            truth,
+            np.array(record["predictions"], truth.dtype),
+            None if probabilities is None else np.array(probabilities, dtype=float),
+            np.zeros(len(truth), dtype=int),
+        )
+
+    @cached_property
+    def test_leaderboard(self) -> list[CandidateResult]:
+        """The candidates on the test cohort, in the order of the leaderboard; empty without it."""
+        rows = []
+        for row in self.leaderboard:
+            record = self.records.get((row.name, TEST))
+            if row.failed or record is None or record["error"] is not None:
+                continue
+            held_out = self._of_one_model(record)
+            own = [np.arange(len(held_out.truth))]
+            intervals = {}
+            for score in (self.target.score, *self.other_scores):
+                value = estimate(score, [held_out], own)
+                if value is not None:
+                    intervals[score.name] = score.interval(value)
+            main = intervals.pop(self.target.score_name, None)
+            seconds = record["seconds"]
+            rows.append(
+                replace(row, score=main, other_scores=intervals, seconds=seconds, behind=None)
+            )
+        return rows
 
     @property
     def view_scores(self) -> list[ViewSummary]:
@@ -340,7 +370,7 @@ class Results:
         Parameters
         ----------
         splits : sequence of int
-            Finished splits of one repeat.
+            Finished splits of one repeat, or `TEST` alone.
 
         Returns
         -------
@@ -350,7 +380,12 @@ class Results:
         if self.chosen is None:
             raise ValueError("no candidate is chosen")
         records = [self.records[self.chosen.name, split] for split in splits]
-        rows = np.concatenate([self.experiment.splits[split][1] for split in splits])
+        if splits == [TEST] and self.experiment.cohort is not None:
+            ids, truth = self.experiment.cohort.ids, self.experiment.tested(TEST).y
+            rows = np.arange(len(ids))
+        else:
+            ids, truth = self.table.ids, self.experiment.samples.y
+            rows = np.concatenate([self.experiment.splits[split][1] for split in splits])
         order = np.argsort(rows)
         classes = np.array(self.target.classes, dtype=object) if self.target.classes else None
         fields: dict[str, Any] = {}
@@ -363,10 +398,10 @@ class Results:
             # Recorded probabilities are rounded.
             fields["probabilities"] /= fields["probabilities"].sum(axis=1, keepdims=True)
         return Explanation(
-            ids=[self.table.ids[row] for row in rows[order]],
+            ids=[ids[row] for row in rows[order]],
             views=list(self.table.views),
             classes=classes,
-            truth=self.experiment.samples.y[rows[order]],
+            truth=truth[rows[order]],
             prior=self._prior(),
             unit=records[0].get("unit", ""),
             **fields,
@@ -552,7 +587,24 @@ def results_csv(results: Results) -> str:
                 row["samples"] = len(experiment.splits[split][1])
                 row |= {} if record["error"] else results.fold_scores(record)
                 rows.append([row.get(name) for name in head])
+        record = results.records.get((candidate.name, TEST))
+        if record is not None:
+            row = {"role": candidate.role, "repeat": None, "fold": "test", **record}
+            row["samples"] = len(experiment.tested(TEST).y)
+            row |= {} if record["error"] else results.fold_scores(record)
+            rows.append([row.get(name) for name in head])
     return csv_text(head, rows)
+
+
+def cohort_predictions_csv(results: Results) -> str:
+    """Return a CSV table of the predictions of the chosen model for the test cohort."""
+    explanation = results.explanation_of([TEST])
+    columns = {
+        "id": explanation.ids,
+        str(results.table.target.name): explanation.truth,
+        **explanation.table(details=False),
+    }
+    return csv_text(columns, zip(*columns.values(), strict=True))
 
 
 def predictions_csv(results: Results) -> str:

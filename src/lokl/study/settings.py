@@ -18,6 +18,8 @@ from lokl import __version__
 from lokl._text import suggestion
 from lokl.datasets.readers import split_sheet
 from lokl.tables import Table, TableError, read_table
+from lokl.tables.learning import preparation_for, target_of
+from lokl.tables.table import read_new
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -66,8 +68,12 @@ class Settings:
     ----------
     files : tuple of str
         Paths, or the name of a data set.
-    on, target, groups, views, kinds, task, positive, na, delimiter
+    on, target, groups, cohort, views, kinds, task, positive, na, delimiter
         As for :func:`lokl.tables.read_table`.
+    leave_one_group_out : str or None
+        Column of groups, each of which is held out in turn.
+    test : tuple of str
+        Files of a test cohort, which has no part in any choice.
     folds, repeats : int
         Folds of the cross-validation, and how often it is repeated.
     methods : tuple of str
@@ -83,6 +89,9 @@ class Settings:
     on: str | None = None
     target: str | None = None
     groups: str | None = None
+    cohort: str | None = None
+    leave_one_group_out: str | None = None
+    test: tuple[str, ...] = ()
     views: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     task: str | None = None
@@ -100,14 +109,49 @@ class Settings:
         if self.goal not in GOALS:
             hint = suggestion(self.goal, GOALS) or f"; use one of {', '.join(GOALS)}"
             raise TableError(f"unknown goal {self.goal!r}{hint}")
+        if self.groups and self.leave_one_group_out:
+            raise TableError("pass --groups or --leave-one-group-out, not both")
+        if self.cohort and self.test:
+            raise TableError("pass --test or --test-column, not both")
 
     def read(self) -> Table:
         """Read the tables."""
-        options: dict[str, Any] = {name: getattr(self, name) for name in _SECTIONS["data"][1:]}
+        names = [name for name in _SECTIONS["data"][1:] if name not in _NOT_READ]
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        options["groups"] = self.groups or self.leave_one_group_out
         table = read_table(self.files, **options)
         if table.target is None:
             raise TableError("no target; name the column to predict with --target")
         return table
+
+    def read_cohorts(self) -> tuple[Table, Table | None]:
+        """Read the tables to learn from, and those of the test cohort if there is one."""
+        table = self.read()
+        if table.cohort is not None:
+            is_test = table.cohort.to_numpy()
+            return table.take(~is_test), table.take(is_test)
+        if not self.test:
+            return table, None
+        schema = preparation_for(table).fit(table.frame, target_of(table))
+        cohort = read_new(
+            self.test,
+            schema,
+            on=self.on,
+            na=self.na,
+            delimiter=self.delimiter,
+            target=self.target,
+        )
+        known = None if cohort.target is None else cohort.target.notna().to_numpy()
+        if known is None or not known.any():
+            raise TableError(
+                f"the target of the samples in {self.test[0]} is unknown; see --target"
+            )
+        shared = sorted(set(cohort.ids) & set(table.ids))
+        if self.on is not None and shared:
+            raise TableError(
+                f"{len(shared)} samples, such as {shared[0]}, are in --test and in the other tables"
+            )
+        return table, cohort.take(known)
 
     def updated(self, **given: Any) -> "Settings":
         """Return settings with new values; None and empty values change nothing."""
@@ -116,9 +160,10 @@ class Settings:
 
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of every file by name; data sets have checksums of their own."""
-        columns = (column.rpartition(":")[0] for column in (self.target, self.groups) if column)
+        columns = (getattr(self, name) for name in _COLUMNS)
+        files = [*self.files, *self.test, *(c.rpartition(":")[0] for c in columns if c)]
         checksums: dict[str, str] = {}
-        for path in dict.fromkeys(split_sheet(given)[0] for given in [*self.files, *columns]):
+        for path in dict.fromkeys(split_sheet(given)[0] for given in files):
             if path.is_file():
                 # Two folders may contain files of the same name.
                 name = f"{path.name} #{len(checksums)}" if path.name in checksums else path.name
@@ -138,8 +183,10 @@ class Settings:
             path, sheet = split_sheet(given)
             return f"{change(str(path))}:{sheet}" if sheet else change(given)
 
-        changed: dict[str, Any] = {"files": tuple(map(change_file, self.files))}
-        for name in ("target", "groups"):
+        changed: dict[str, Any] = {
+            name: tuple(map(change_file, getattr(self, name))) for name in ("files", "test")
+        }
+        for name in _COLUMNS:
             file, colon, column = (getattr(self, name) or "").rpartition(":")
             if file:
                 changed[name] = f"{change_file(file)}{colon}{column}"
@@ -152,6 +199,9 @@ class Settings:
 
 # Settings that may change in a folder: they only concern what is made of the fits.
 _AFTER_FITS = {"goal", "score"}
+# Settings that may name a file and a column, and settings of the data that `read_table` lacks.
+_COLUMNS = ("target", "groups", "cohort", "leave_one_group_out")
+_NOT_READ = ("leave_one_group_out", "test")
 # Sections of the file, and the settings in each.
 _COMPARISON = ("folds", "repeats", "methods", "seed", "goal", "score")
 _SECTIONS: Mapping[str, Sequence[str]] = {

@@ -28,6 +28,8 @@ CLASSIFICATION = "classification"
 TASKS = (CLASSIFICATION, REGRESSION)
 # A target of integers with more distinct values is a regression target.
 _MAX_CLASSES = 20
+# Words that mark samples of a test cohort.
+_TEST = ("test", "yes", "true", "1")
 
 
 class TableSize(NamedTuple):
@@ -55,6 +57,8 @@ class Table:
     task : {"classification", "regression"} or None
     groups : series or None
         Samples of one group stay together in cross-validation.
+    cohort : series or None
+        Whether each sample belongs to the test cohort.
     on : str or None
         Name of the column of ids; None if ids are row numbers.
     notes : tuple of str
@@ -71,6 +75,7 @@ class Table:
     target: Any = None
     task: str | None = None
     groups: Any = None
+    cohort: Any = None
     on: str | None = None
     notes: tuple[str, ...] = ()
     positive: str | None = None
@@ -93,6 +98,14 @@ class Table:
             for view, columns in self.views.items()
         }
         return {view: count for view, count in counts.items() if count}
+
+    def take(self, rows: Any) -> "Table":
+        """Return a table of some of the samples; `rows` is an array of bool."""
+        columns = {name: getattr(self, name) for name in ("target", "groups", "cohort")}
+        taken: dict[str, Any] = {
+            n: None if own is None else own[rows] for n, own in columns.items()
+        }
+        return replace(self, frame=self.frame[rows], **taken)
 
     def describe(self) -> list[tuple[str, str]]:
         """Return lines about the samples: a word for each line, and its text."""
@@ -122,6 +135,7 @@ def read_table(
     on: str | None = None,
     target: str | None = None,
     groups: str | None = None,
+    cohort: str | None = None,
     views: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
     task: str | None = None,
@@ -144,6 +158,8 @@ def read_table(
         view. LIBSVM text, ``.npz`` files and data sets have a target of their own.
     groups : str, optional
         Column of groups, or ``FILE:COLUMN``.
+    cohort : str, optional
+        Column, or ``FILE:COLUMN``, of the test cohort: its samples have "test", "yes", "true" or 1.
     views : mapping of str to str, optional
         Views of one file: name and pattern of columns, such as ``{"blood": "b_*,iron"}``.
     kinds : mapping of str to {"numeric", "categorical"}, optional
@@ -174,7 +190,7 @@ def read_table(
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = _read_files(sources, options)
     own_target = read[0].target if len(read) == 1 else None
-    wanted = {"--target": target or own_target, "--groups": groups}
+    wanted = {"--target": target or own_target, "--groups": groups, "--test-column": cohort}
     files, taken = _take_columns(wanted, read, on, options)
     isolated = about_isolated_ids(files) if on is not None else ""
     if isolated:
@@ -185,6 +201,8 @@ def read_table(
     table = replace(_join_features(*tables, views or {}, kinds or {}), on=on)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
+    if "--test-column" in taken:
+        table = replace(table, cohort=_is_test(taken["--test-column"].reindex(table.frame.index)))
     if "--target" not in taken:
         return table
     return _with_target(table, taken["--target"], task, positive)
@@ -552,11 +570,24 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
         table,
         frame=table.frame[usable],
         groups=None if table.groups is None else table.groups[usable],
+        cohort=None if table.cohort is None else table.cohort[usable],
         target=values,
         task=task,
         positive=positive,
         notes=(*table.notes, *notes),
     )
+
+
+def _is_test(values: Any) -> Any:
+    """Return whether each value of a column of cohorts marks a sample of the test cohort."""
+    words = values.map(lambda value: str(value).lower().removesuffix(".0"))
+    is_test = words.isin(_TEST)
+    if not is_test.any() or is_test.all():
+        raise TableError(
+            f"--test-column {values.name}: {int(is_test.sum())} of {len(values)} samples are test "
+            f"samples ({', '.join(_TEST)}); mark some of them, but not all"
+        )
+    return is_test
 
 
 def _infer_task(name: str, values: Any, task: str | None) -> str:
