@@ -97,6 +97,7 @@ _METAVARS = {
     "methods": "NAME,...",
     "method": "NAME",
     "cost": "NUMBER",
+    "coverage": "SHARE",
     "time_limit": "SECONDS",
     "output": "PATH",
     "gammas": "NUMBER",
@@ -115,7 +116,7 @@ _GROUPS = {
     ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
     "Cross-validation": ("folds", "repeats", "leave_one_group_out"),
-    "Output": ("output", "overwrite", "as_json", "sample"),
+    "Output": ("output", "overwrite", "as_json", "sample", "coverage"),
 }
 _OTHER = "Other options"
 

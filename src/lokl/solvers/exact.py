@@ -249,7 +249,7 @@ class BlockSolver:
         limit, rounds = float(max_steps), np.inf
         if limit < 0:
             limit = default_step_limit(n, self.size)
-            rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n) * max(1.0, _USUAL_SET / self.size)
+            rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n) * max(1.0, _USUAL_SET / max(self.size, 1))
         steps_per_call = _STEPS_TO_CEILING if np.isfinite(ceiling) else _STEPS_PER_CALL
         is_stored = self.matrix is not None
         steps_to_climb = _STEPS_TO_CLIMB[self.is_precise] if is_stored else np.inf
