@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
+from lokl import ExpertAverageRegressor, UniformMKLRegressor
 from lokl.kernels import RBF, Linear, Precomputed
 from lokl.solvers import (
     Exact,
@@ -357,3 +358,18 @@ def test_kinds_of_problems():
     assert not squared_hinge(y, cost).is_squared
     assert not hinge(y, cost).is_squared
     assert not epsilon_insensitive(y, cost, 0.0).is_squared
+
+
+@pytest.mark.parametrize("C", [1.0, 2.0**14])
+def test_large_costs_keep_their_digits(C):
+    """Repeated samples with a wide kernel: coefficients are large and nearly cancel."""
+    rng = np.random.RandomState(0)
+    X = rng.randint(3, size=(1600, 3)).astype(float)
+    y = X.sum(axis=1) % 2 + rng.normal(size=len(X))
+    model = UniformMKLRegressor([RBF(2.0**-6)], C=C, loss="squared").fit(X, y)
+    K = RBF(2.0**-6)(X)
+    path = squared_path(K, y, [C])
+    expected = K @ path.coef[0] + path.intercept
+    np.testing.assert_allclose(model.predict(X), expected[:, 0], atol=1e-3)
+    experts = ExpertAverageRegressor([RBF(2.0**-6)], cost_factors=[C], loss="squared").fit(X, y)
+    np.testing.assert_allclose(experts.predict(X), model.predict(X), atol=1e-3)

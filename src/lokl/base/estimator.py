@@ -350,10 +350,11 @@ class KernelEstimator(ExplanationMixin, BaseEstimator, ABC):
         """Bind the kernels and state the problems; also return attributes of the targets."""
         targets, attributes = self._encode_targets(data.y, data.weight)
         bound, weighted = data.cache.cached("samples", data.bound), data.weight > 0
+        problems = [self._problem(y[weighted], c[weighted], data.solver) for y, c in targets]
         training = replace(
             bound,
-            problems=[self._problem(y[weighted], c[weighted], data.solver) for y, c in targets],
-            solver=data.solver,
+            problems=problems,
+            solver=data.solver.precise_for(problems),
             cache=data.cache,
             rng=check_random_state(self.random_state),
         )

@@ -354,8 +354,12 @@ class Training:
             Whether weights are divided by their sum for each pair of samples.
         """
         solver = self.solver if share == 1.0 else self.solver.with_share_of_memory(share)
+        # The precision may depend on the cost.
+        precision = getattr(solver, "dtype", "auto")
         inner = self.cache.cached(
-            "inner products", lambda: solver.inner_products(self.samples.filled, keep=keep)
+            "inner products",
+            lambda: solver.inner_products(self.samples.filled, keep=keep),
+            inputs=precision,
         )
         return inner.gated(self.kernels, gates, pair_normalized=pair_normalized)
 

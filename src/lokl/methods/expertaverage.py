@@ -117,6 +117,7 @@ class ExpertAverage(KernelEstimator):
                 problem.weighted(np.full(training.n_samples, factors[i]))
                 for problem in training.problems
             ]
+            solver = solver.precise_for(weighted)
             single = SingleKernelFit.of(replace(training, problems=weighted), i, solver)
             expert, left_out = (
                 _expert(training, i, single),

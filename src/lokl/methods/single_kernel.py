@@ -66,7 +66,9 @@ class SingleKernelFit:
         kept = None
         if cache.persistent:
             smaller = solver.with_share_of_memory(KEPT_SHARE / training.n_kernels)
-            kept = cache.cached("matrix", lambda: make(smaller))
+            # The precision may depend on the cost.
+            precision = getattr(solver, "dtype", "auto")
+            kept = cache.cached("matrix", lambda: make(smaller), inputs=precision)
         is_kept = kept is not None and kept.fits
         gram = kept if kept is not None and is_kept else make(solver)
         problems = [problem.take(rows) for problem in training.problems]

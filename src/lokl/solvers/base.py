@@ -128,6 +128,10 @@ class Solver(BaseEstimator, ABC):
         """Return a solver with another tolerance, or itself if that cannot be set."""
         return self
 
+    def precise_for(self, problems: Sequence[Problem]) -> "Solver":
+        """Return a solver whose precision is enough for some problems; by default itself."""
+        return self
+
     def with_share_of_memory(self, share: float) -> "Solver":
         """Return a solver that uses a fraction of the memory, or itself if it has no budget."""
         budget = self.get_params(deep=False).get("cache_size")

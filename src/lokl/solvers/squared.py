@@ -21,13 +21,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import get_lapack_funcs
+from sklearn.base import clone
 
 from lokl._arrays import Array, column, evenly_spaced, is_sparse, slices
 from lokl._parameters import check_positive
 from lokl._threads import limit_blas_for, multiply, run_chunked
 from lokl.gram import GatedGram, InnerProducts, LowRankGram
 from lokl.gram.memory import MEGABYTE
-from lokl.solvers.base import TolerantSolver, warn_indefinite, warn_unconverged
+from lokl.solvers.base import Solver, TolerantSolver, warn_indefinite, warn_unconverged
 from lokl.solvers.problem import Dual, Problem
 
 # Most costs that are solved one by one: one inverse is faster than all eigenvectors.
@@ -38,6 +39,8 @@ _FEW_COSTS = 3
 _LARGE, _WELL_CONDITIONED, _REFINEMENTS, _RESIDUAL = 4000, 1e4, 4, 1e-9
 # Negative eigenvalues of this size, in units of the precision and of the largest one, are rounding.
 _ROUNDING = 16.0
+# Largest sum of costs for which kernel values may be in single precision.
+_LARGEST_SUM_OF_COSTS = 1e5
 # Rows of a block of the matrix or of features in double precision, and the numbers in a block that
 # stays in the second-level cache.
 _BLOCK, _TILE = 1024, 2**17
@@ -648,6 +651,19 @@ class SquaredSolver(TolerantSolver):
     def inner_products(self, X: Any, *, keep: bool = False) -> InnerProducts:
         dtype = self.dtype_for(X.shape[0])
         return InnerProducts(X, cache_size=self.cache_size, dtype=dtype, keep=keep)
+
+    def precise_for(self, problems: Sequence[Problem]) -> Solver:
+        """Return a solver in double precision if rounding errors would change the decisions.
+
+        With the squared loss and the squared hinge, coefficients are residuals times costs, without
+        a bound. The rounding errors of all kernel values add up to about their precision times the
+        sum of costs.
+        """
+        sums = [float(p.cost.sum()) for p in problems if np.isinf(p.bound).any()]
+        is_precise = max(sums, default=0.0) <= _LARGEST_SUM_OF_COSTS
+        if is_precise or self.dtype != "auto":
+            return self
+        return clone(self).set_params(dtype="float64")
 
     def solve_together(
         self,
