@@ -26,12 +26,6 @@ DISPLAYS = [name for name in explain.__all__ if name.endswith("Display")]
 VIEWS = {"sight": [0, 1, 2, 3], "sound": [4, 5, 6, 7], "touch": [8, 9, 10, 11]}
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def problem():
     """Samples of three views, some of which are missing."""
