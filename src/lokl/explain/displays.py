@@ -55,10 +55,11 @@ class Display(ABC):
     ax_ : matplotlib axes
         Axes of the last drawing.
     figure_ : matplotlib figure
+        Figure of these axes.
     """
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw.
+        """Draw on axes.
 
         Parameters
         ----------
@@ -67,7 +68,8 @@ class Display(ABC):
 
         Returns
         -------
-        self
+        self : Display
+            With the axes as ``ax_`` and their figure as ``figure_``.
         """
         if ax is None:
             _, ax = pyplot().subplots(figsize=self._size(), layout="constrained")
@@ -160,11 +162,6 @@ class TrustDisplay(ExplanationDisplay):
     marked : bool array of shape (n_samples, n_views), optional
         Entries with a dot, such as views that are known to be wrong.
 
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-
     Examples
     --------
     >>> from lokl import TrustedVoteClassifier
@@ -239,11 +236,6 @@ class ContributionDisplay(ExplanationDisplay):
     Parameters
     ----------
     sample : SampleExplanation
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -340,8 +332,42 @@ def _check_predictions(y_true: Any, y_proba: Any, classes: Any) -> tuple[Array, 
     return truth, proba, classes
 
 
+class PredictionDisplay(ExplanationDisplay):
+    """Base of displays that are drawn from predictions and the truth."""
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_proba: Any, *, classes: Any = None, ax: Any = None, **options: Any
+    ) -> Any:
+        """Draw predicted probabilities next to the truth.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+        y_proba : array-like of shape (n_samples, n_classes), or (n_samples,)
+            Probabilities of the classes, or of the second of two.
+        classes : array-like of shape (n_classes,), optional
+            Classes in the order of the columns; the sorted values of `y_true` by default.
+        ax : matplotlib axes, optional
+            None creates a figure.
+        **options
+            Further parameters of the display.
+
+        Returns
+        -------
+        display : PredictionDisplay
+        """
+        truth, proba, classes = _check_predictions(y_true, y_proba, classes)
+        return cls._of(truth, proba, classes, **options).plot(ax)
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, truth: Array, proba: Array, classes: Array, **options: Any) -> Any:
+        """Return the display of checked predictions."""
+
+
 @dataclass(eq=False)
-class ReliabilityDisplay(ExplanationDisplay):
+class ReliabilityDisplay(PredictionDisplay):
     """Share of correct predictions against the probability that was predicted for them.
 
     Every dot has at least 20 samples, whose number stands below it, and a 95 % interval. Reliable
@@ -353,11 +379,6 @@ class ReliabilityDisplay(ExplanationDisplay):
         From low to high probabilities.
     error : float or None
         Expected calibration error over all classes.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -382,31 +403,10 @@ class ReliabilityDisplay(ExplanationDisplay):
         return cls.from_predictions(codes, y_proba, classes=classes, ax=ax, **options)
 
     @classmethod
-    def from_predictions(
-        cls, y_true: Any, y_proba: Any, *, classes: Any = None, ax: Any = None, **options: Any
-    ) -> Any:
-        """Draw the reliability of predicted probabilities.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,)
-        y_proba : array-like of shape (n_samples, n_classes), or (n_samples,)
-            Probabilities of the classes, or of the second of two.
-        classes : array-like of shape (n_classes,), optional
-            Classes in the order of the columns; the sorted values of `y_true` by default.
-        ax : matplotlib axes, optional
-            None creates a figure.
-        **options
-            Further parameters of the display.
-
-        Returns
-        -------
-        display : ReliabilityDisplay
-        """
-        truth, proba, classes = _check_predictions(y_true, y_proba, classes)
+    def _of(cls, truth: Array, proba: Array, classes: Array, **options: Any) -> Any:
         bins = calibration_bins(proba.max(axis=1), classes[proba.argmax(axis=1)] == truth)
         error = expected_calibration_error(truth, proba, classes=classes)
-        return cls(bins, error, **options).plot(ax)
+        return cls(bins, error, **options)
 
     def _size(self) -> tuple[float, float]:
         return 4.8, 4.4
@@ -433,7 +433,7 @@ class ReliabilityDisplay(ExplanationDisplay):
 
 
 @dataclass(eq=False)
-class RiskCoverageDisplay(ExplanationDisplay):
+class RiskCoverageDisplay(PredictionDisplay):
     """Error of the most confident predictions against their share.
 
     A model that abstains from its least confident predictions has a coverage below 1. If the
@@ -446,11 +446,6 @@ class RiskCoverageDisplay(ExplanationDisplay):
         Name of the risk, such as "error rate".
     confidence : str
         What ranks predictions, such as "probability".
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -482,30 +477,9 @@ class RiskCoverageDisplay(ExplanationDisplay):
         return cls(risk_coverage(loss[known], confidence[known]), **{**names, **options}).plot(ax)
 
     @classmethod
-    def from_predictions(
-        cls, y_true: Any, y_proba: Any, *, classes: Any = None, ax: Any = None, **options: Any
-    ) -> Any:
-        """Draw the error rate of the most probable classes.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,)
-        y_proba : array-like of shape (n_samples, n_classes), or (n_samples,)
-            Probabilities of the classes, or of the second of two.
-        classes : array-like of shape (n_classes,), optional
-            Classes in the order of the columns; the sorted values of `y_true` by default.
-        ax : matplotlib axes, optional
-            None creates a figure.
-        **options
-            Further parameters of the display.
-
-        Returns
-        -------
-        display : RiskCoverageDisplay
-        """
-        truth, proba, classes = _check_predictions(y_true, y_proba, classes)
+    def _of(cls, truth: Array, proba: Array, classes: Array, **options: Any) -> Any:
         wrong = classes[proba.argmax(axis=1)] != truth
-        return cls(risk_coverage(wrong, proba.max(axis=1)), **options).plot(ax)
+        return cls(risk_coverage(wrong, proba.max(axis=1)), **options)
 
     def _draw(self, ax: Any) -> None:
         ax.step(self.curve.coverage, self.curve.risk, where="post", color=COLOURS[0])
@@ -531,11 +505,6 @@ class KernelMapDisplay(Display):
         Classes or values, shown as colours.
     has_classes : bool
         Whether `y` has classes rather than values.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Displays of models: values of views and columns, stability, search, convergence, boundary."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -51,8 +52,37 @@ def _draw_intervals(ax: Any, names: Any, values: Array, reach: Any, chosen: Any 
     ax.set_axisbelow(True)
 
 
+class RefitDisplay(Display):
+    """Base of displays whose values come from refits of an estimator."""
+
+    _compute: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any
+    ) -> Any:
+        """Refit an estimator on parts of the samples, and draw the result.
+
+        Parameters
+        ----------
+        estimator : estimator of lokl, pipeline, or fitted search
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        ax : matplotlib axes, optional
+            None creates a figure.
+        **options
+            Further parameters of the function that computes the values:
+            :func:`lokl.explain.view_value` or :func:`lokl.explain.weight_stability`.
+
+        Returns
+        -------
+        display : RefitDisplay
+        """
+        return cls(cls._compute(estimator, X, y, **options)).plot(ax)  # type: ignore[call-arg]
+
+
 @dataclass(eq=False)
-class ViewValueDisplay(Display):
+class ViewValueDisplay(RefitDisplay):
     """Score of a model with each set of views, best first, with 95 % intervals.
 
     The dotted line is the score of all views: sets to the right of it do without the others.
@@ -60,11 +90,6 @@ class ViewValueDisplay(Display):
     Parameters
     ----------
     value : ViewValue
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -82,27 +107,7 @@ class ViewValueDisplay(Display):
 
     value: ViewValue
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any
-    ) -> Any:
-        """Compute and draw the value of the views of an estimator.
-
-        Parameters
-        ----------
-        estimator : estimator of lokl, pipeline, or fitted search
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        ax : matplotlib axes, optional
-            None creates a figure.
-        **options
-            Further parameters of :func:`lokl.explain.view_value`.
-
-        Returns
-        -------
-        display : ViewValueDisplay
-        """
-        return cls(view_value(estimator, X, y, **options)).plot(ax)
+    _compute = staticmethod(view_value)
 
     def _size(self) -> tuple[float, float]:
         return 6.5, 1.6 + 0.3 * len(self.value.subsets.rows)
@@ -122,17 +127,12 @@ class ViewValueDisplay(Display):
 
 
 @dataclass(eq=False)
-class WeightStabilityDisplay(Display):
+class WeightStabilityDisplay(RefitDisplay):
     """Mean weight of each kernel, with its spread between samples and its change between refits.
 
     Parameters
     ----------
     stability : WeightStability
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -149,27 +149,7 @@ class WeightStabilityDisplay(Display):
 
     stability: WeightStability
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any
-    ) -> Any:
-        """Refit an estimator, and draw the stability of its weights.
-
-        Parameters
-        ----------
-        estimator : estimator of lokl, pipeline, or fitted search
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        ax : matplotlib axes, optional
-            None creates a figure.
-        **options
-            Further parameters of :func:`lokl.explain.weight_stability`.
-
-        Returns
-        -------
-        display : WeightStabilityDisplay
-        """
-        return cls(weight_stability(estimator, X, y, **options)).plot(ax)
+    _compute = staticmethod(weight_stability)
 
     def _size(self) -> tuple[float, float]:
         return 6.5, 2.2 + 0.4 * len(self.stability.kernels.rows)
@@ -206,11 +186,6 @@ class ColumnDisplay(ExplanationDisplay):
     title : str
     n_largest : int
         Columns that are drawn.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
@@ -343,11 +318,6 @@ class SearchDisplay(Display):
     chosen : int or None
         Position of the chosen candidate.
 
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -455,11 +425,6 @@ class KernelAlignmentDisplay(Display):
     target : array of shape (n_views,), optional
         Alignments with the target.
 
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-
     Examples
     --------
     >>> from lokl import UniformMKLClassifier
@@ -534,11 +499,6 @@ class ConvergenceDisplay(Display):
     gap : float or None
         Final duality gap.
 
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -599,11 +559,6 @@ class BoundaryDisplay(Display):
         A classifier of lokl on samples of two columns, alone or inside pipelines and searches.
     X : array of shape (n_samples, 2)
     y : array of shape (n_samples,)
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
 
     Examples
     --------
