@@ -15,6 +15,7 @@ from lokl._methods import METHODS
 HERE = Path(__file__).parent
 # The style of the gallery's figures; workers of the gallery import it by name.
 sys.path.insert(0, str(HERE))
+from charts import draw_all  # noqa: E402
 
 project = "lokl"
 author = "lokl developers"
@@ -33,7 +34,7 @@ extensions = [
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # Results are included by the page that discusses them.
-exclude_patterns = ["_build", "results"]
+exclude_patterns = ["_build", "results/table*.md", "results/adult"]
 templates_path = ["_templates"]
 
 html_theme = "pydata_sphinx_theme"
@@ -134,3 +135,4 @@ for page in generated.glob("lokl.*.rst"):
     if locate(page.stem) is None:
         page.unlink()
 (generated / "estimators.rst").write_text(estimators_page())
+draw_all(generated)

@@ -38,7 +38,8 @@ def test_tables_follow_from_the_records(folder, name):
     assert (DOCS / folder / f"{name}.md").read_text() == made.markdown()
     assert (DOCS / folder / f"{name}.csv").read_text() == made.csv()
     assert {entry.failures for entry in made.entries} == {0}
-    assert f"{folder}/{name}.md" in (DOCS / "paper.md").read_text()
+    shown = (DOCS / folder / f"{name}.md").relative_to(RESULTS).as_posix()
+    assert f"{{include}} {shown}" in (RESULTS / "paper.md").read_text()
     # A reader elsewhere can type it.
     assert (
         " /"
