@@ -60,6 +60,11 @@ _MOST = {"s": 100.0, "min": 100.0, "h": float("inf")}
         "Which of the models that are about as good as the best is chosen: explain (the one that "
         "says most about the views; the default), accuracy (the best) or simple.",
     ),
+    permutations=option(
+        int,
+        "Permutations of the target for a p-value of the chosen model; none if not given.",
+        min=0,
+    ),
     **FITTING,
     output=output_path("Folder for all files; `run`, or that of config.toml, if not given."),
     overwrite=flag("--overwrite", "Replace a comparison with other settings in OUTPUT."),
@@ -236,6 +241,8 @@ def _plan(comparison: Any, clock: Any) -> str:
     text = f"{folds}, {len(comparison.experiment.candidates)} candidates"
     if comparison.experiment.cohort is not None:
         text += f", {len(comparison.experiment.cohort.ids)} samples of a test cohort"
+    if settings.permutations:
+        text += f", {settings.permutations} permutations"
     if missing < cells:
         text += f"; {cells - missing} of {cells} fits are in {comparison.folder} already"
     return f"{text}, about {_duration(clock.left)}"

@@ -105,7 +105,7 @@ _METAVARS = {
     **dict.fromkeys(("target", "on", "groups", "cohort", "leave_one_group_out"), "COLUMN"),
     "test": "FILE",
     **dict.fromkeys(("task", "score", "goal", "reading", "selection", "ties"), "NAME"),
-    **dict.fromkeys(("folds", "repeats", "seed", "jobs"), "N"),
+    **dict.fromkeys(("folds", "repeats", "permutations", "seed", "jobs"), "N"),
     **dict.fromkeys(("sets", "dictionaries", "backend"), "NAME"),
 }
 # Groups of options in the help, in their order.
@@ -115,7 +115,7 @@ _GROUPS = {
         *("kinds", "task", "positive", "na", "delimiter"),
     ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
-    "Cross-validation": ("folds", "repeats", "leave_one_group_out"),
+    "Cross-validation": ("folds", "repeats", "leave_one_group_out", "permutations"),
     "Output": ("output", "overwrite", "as_json", "sample", "coverage"),
 }
 _OTHER = "Other options"

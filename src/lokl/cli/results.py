@@ -39,7 +39,7 @@ def show_results(outputs: Any) -> None:
     for line in _leaderboard(results, results.leaderboard, "held out"):
         console.print(line)
     console.print()
-    print_wrapped(" ".join(filter(None, [results.reason(), results.equal_weights()])))
+    print_wrapped(results.sentences())
     print_wrapped(_positive_scores(results))
     for finding in outputs.findings:
         print_wrapped(f"{finding.text}   [{finding.code}]", "yellow")

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from lokl.report import (
     write,
 )
 from lokl.report.from_model import count_duplicates, known_alignment
-from lokl.study.candidates import candidates_for, fit_candidate
+from lokl.study.candidates import OURS, candidates_for, fit_candidate
 from lokl.study.duration import RunClock
 from lokl.study.experiment import TEST, CandidateSplit, Experiment
 from lokl.study.findings import findings
@@ -94,7 +94,7 @@ class StudyOutputs:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         results, chosen = self.results, self.results.chosen
-        decisive = results.decisive_for()
+        decisive, test = results.decisive_for(), results.permutation_test
         return {
             "score": results.target.score_name,
             "samples": len(results.table.ids),
@@ -103,6 +103,7 @@ class StudyOutputs:
             "goal": results.experiment.settings.goal,
             "chosen": None if chosen is None else chosen.name,
             "reason": results.reason(),
+            "permutation test": None if test is None else {**vars(test), "p value": test.p_value},
             "candidates": [
                 {
                     "name": row.name,
@@ -177,6 +178,8 @@ class Comparison:
         if cohort is not None:
             _check_classes(self.table, cohort)
         self.experiment = Experiment(self.table, candidates, settings, cohort)
+        if settings.permutations:
+            self.experiment.permuted(1)
         self._check_folder()
 
     def _check_folder(self) -> bool:
@@ -257,13 +260,32 @@ class Comparison:
     @property
     def missing(self) -> list[CandidateSplit]:
         """Unfinished cells."""
-        unfinished = set(self.records.missing(self.cells))
-        return [cell for cell in self.cells if cell in unfinished]
+        return cast(list[CandidateSplit], self.records.missing(self.cells))
+
+    def permuted_cells(self, candidate: str) -> list[CandidateSplit]:
+        """Return the cells of a candidate on permuted targets, permutation by permutation."""
+        splits = self.experiment.splits_of(0)
+        numbers = range(1, self.settings.permutations + 1)
+        return [CandidateSplit(candidate, split, k) for k in numbers for split in splits]
 
     def clock(self, jobs: int) -> RunClock:
-        """Return the clock of the unfinished cells; the folder is open."""
-        experiment = self.experiment
-        return RunClock(self.missing, experiment.candidates, experiment.samples, jobs)
+        """Return the clock of the unfinished cells; the folder is open.
+
+        The candidate that will be chosen is unknown; the first one of lokl takes as long.
+        """
+        experiment, cells = self.experiment, self.missing
+        first = next((one.name for one in experiment.candidates.values() if one.role == OURS), "")
+        if first:
+            cells += cast(list[CandidateSplit], self.records.missing(self.permuted_cells(first)))
+        return RunClock(cells, experiment.candidates, experiment.samples, jobs)
+
+    def _results(self) -> Results:
+        """Return the results of the finished cells."""
+        results = Results(self.experiment, self.records.of(self.cells))
+        if not self.settings.permutations or results.chosen is None:
+            return results
+        permuted = self.permuted_cells(results.chosen.name)
+        return Results(self.experiment, self.records.of([*self.cells, *permuted]))
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -291,7 +313,7 @@ class Comparison:
         on_record: Callable[[Record], None] | None = None,
         time_limit: float | None = None,
     ) -> None:
-        """Run the unfinished cells.
+        """Run the unfinished cells, and then those of the chosen candidate on permuted targets.
 
         Parameters
         ----------
@@ -304,6 +326,10 @@ class Comparison:
         """
         settings: dict[str, Any] = {"on_record": on_record, "deadline": Deadline(time_limit)}
         run_cells(self.cells, self.records, self.experiment.run, jobs=jobs, **settings)
+        if self.settings.permutations and not settings["deadline"].passed:
+            chosen = Results(self.experiment, self.records.of(self.cells)).chosen
+            cells = [] if chosen is None else self.permuted_cells(chosen.name)
+            run_cells(cells, self.records, self.experiment.run, jobs=jobs, **settings)
 
     def finish(self, on_step: Callable[[str], None] = lambda step: None) -> StudyOutputs:
         """Fit the chosen candidate to all samples, and write all files; the folder is open.
@@ -322,7 +348,7 @@ class Comparison:
         TableError
             If fewer than two splits are finished.
         """
-        results, folder = Results(self.experiment, self.records.of(self.cells)), self.folder
+        results, folder = self._results(), self.folder
         if len(results.splits) < 2:
             raise TableError(
                 f"{len(results.splits)} of {len(self.experiment.splits)} folds are finished, too "
@@ -405,7 +431,7 @@ def study_report(
         title=f"{results.table.target.name}: which {what} to trust",
         # With a chosen model, the page makes its verdict from the leaderboard.
         verdict="" if results.chosen else _without_a_model(results),
-        choice=" ".join(filter(None, [results.reason(), results.equal_weights()])),
+        choice=results.sentences(),
         score_name=results.target.score_name,
         classes=[str(label) for label in results.target.classes],
         views=list(results.view_scores),
@@ -486,11 +512,24 @@ def _audit(results: Results, settings: Settings) -> dict[str, Any]:
         "duplicates across the split": f"{copies} of {len(frame)}",
         "settings of each model": "chosen inside the training samples",
         "chosen": _RULES[settings.goal],
+        **_permutation_notes(results),
         "predictions": "of models that were not trained on the sample, from the first repeat",
         "seconds": "processor time of one fit, including the choice of settings",
         "seed": str(settings.seed),
         "versions": {name: value for name, value in versions().items() if value},
         "system": system(),
+    }
+
+
+def _permutation_notes(results: Results) -> dict[str, str]:
+    """Return how the permutation test was made, if there is one."""
+    test = results.permutation_test
+    if test is None or results.chosen is None:
+        return {}
+    return {
+        "permutation test": f"{results.chosen.name} on {test.n_permutations} targets that are "
+        "permuted within the folds of the first repeat, with new settings chosen each time; "
+        "p = (1 + number as good) / (1 + number of permutations)"
     }
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -53,6 +54,12 @@ class RunClock:
     def finished(self, record: Record) -> None:
         """Take the record of a finished cell into account."""
         cell = CandidateSplit.of(record)
+        if cell.permutation and cell not in self._waiting:
+            # Now it is known which candidate is chosen.
+            self._waiting = {
+                replace(own, candidate=cell.candidate) if own.permutation else own: None
+                for own in self._waiting
+            }
         self._waiting.pop(cell, None)
         if record["error"] is None:
             self._measured.setdefault(cell.candidate, []).append(record["cell seconds"])

@@ -22,6 +22,7 @@ from lokl.study.candidates import (
     all_samples,
     probabilities_of,
 )
+from lokl.study.permutation import permuted_target
 from lokl.study.run_folder import Record, RunCell
 from lokl.study.scores import HeldOut, Score, score_named
 from lokl.study.settings import Settings
@@ -174,10 +175,13 @@ class CandidateSplit(RunCell):
         Name of the candidate.
     split : int
         Index of the split, across all repeats.
+    permutation : int, default=0
+        Number of the permutation of the target; 0 for the target itself.
     """
 
     candidate: str
     split: int
+    permutation: int = 0
 
 
 class Experiment:
@@ -248,6 +252,25 @@ class Experiment:
             return self.test
         return self.samples.take(self.splits[split][1])
 
+    def splits_of(self, repeat: int) -> list[int]:
+        """Return the indices of the splits of a repeat."""
+        return [k for k, label in enumerate(self.labels) if label[0] == repeat]
+
+    def permuted(self, permutation: int) -> TableSamples:
+        """Return all samples with a permuted target; see :func:`permuted_target`.
+
+        Parameters
+        ----------
+        permutation : int
+            From 1.
+        """
+        y, groups, fold = self.samples.y, self.samples.groups, np.zeros(len(self.samples.y), int)
+        if not self.settings.leave_one_group_out:
+            for split in self.splits_of(0):
+                fold[self.splits[split][1]] = split
+        rng = np.random.RandomState((self.settings.seed, permutation))
+        return replace(self.samples, y=permuted_target(y, fold, groups, rng))
+
     def run(self, cell: CandidateSplit) -> Record:
         """Fit and score a cell in one thread.
 
@@ -268,6 +291,8 @@ class Experiment:
         """Return scores, times and predictions, and for models of lokl their explanation."""
         candidate = self.candidates[cell.candidate]
         train, test = self.samples, self.tested(cell.split)
+        if cell.permutation:
+            train = self.permuted(cell.permutation)
         if cell.split != TEST:
             train = train.take(self.splits[cell.split][0])
         # Processor time: other cells may be running at the same time.
@@ -276,7 +301,7 @@ class Experiment:
         seconds = time.process_time() - begun
         predictions, probabilities = predicted(fitted.model, test.frame, train)
         measured: Record = {}
-        if candidate.role == OURS:
+        if candidate.role == OURS and not cell.permutation:
             explanation = explain(fitted.model, test.frame)
             measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
             measured["unit"] = explanation.unit

@@ -17,6 +17,7 @@ Conditions of the findings, whose codes stay the same in all versions:
 - LOKL013: samples have the same values as another one
 - LOKL014: a candidate failed
 - LOKL015: the time limit ended the comparison early
+- LOKL016: a permuted target often gives as good a score
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,8 @@ _FROM_WARNINGS = {
         "learned weights repeat the class label and do not improve the score",
     ),
 }
+# Largest p-value that is not remarked on.
+_CHANCE = 0.05
 # Share of the splits above which a warning of the fits becomes a finding.
 _OFTEN = 0.5
 # Number of samples below which the score of a class is uncertain.
@@ -106,6 +109,19 @@ def _about_run(results: Results) -> Iterator[_Coded]:
         yield (
             "LOKL015",
             f"only {finished} of {total} folds are finished; run the same command to continue",
+        )
+    wanted, test = results.experiment.settings.permutations, results.permutation_test
+    permuted = 0 if test is None else test.n_permutations
+    if finished == total and permuted < wanted and results.chosen is not None:
+        yield (
+            "LOKL015",
+            f"only {permuted} of {wanted} permutations are finished; run the same command to "
+            "continue",
+        )
+    if test is not None and test.p_value > _CHANCE:
+        yield (
+            "LOKL016",
+            f"the score may be due to chance: p = {test.p_value:.2g} in the permutation test",
         )
 
 

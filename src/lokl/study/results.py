@@ -15,6 +15,7 @@ from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.report.formatting import Scale, count
 from lokl.study.candidates import OURS, VIEW, single_view_name
 from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, TEST, Experiment, to_array
+from lokl.study.permutation import PermutationTest
 from lokl.study.run_folder import Record
 from lokl.study.scores import (
     POSITIVE_SCORES,
@@ -30,6 +31,8 @@ BEST_VIEW = "best view"
 _CONSTANT = 1e-3
 # Complexity of candidates with trust in each view.
 _TRUST = 3
+# Recorded predictions have six decimals.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,7 +84,16 @@ class Results:
     def __init__(self, experiment: Experiment, records: Iterable[Record]):
         self.experiment = experiment
         self.table, self.target = experiment.table, experiment.target
-        self.records = {(record["candidate"], record["split"]): record for record in records}
+        self.records: dict[tuple[str, int], Record] = {}
+        # Records of finished permutations by candidate, permutation and split.
+        self._permuted: dict[tuple[str, int], dict[int, Record]] = {}
+        for record in records:
+            candidate, split = record["candidate"], record["split"]
+            permutation = record.get("permutation", 0)
+            if not permutation:
+                self.records[candidate, split] = record
+            elif record["error"] is None:
+                self._permuted.setdefault((candidate, permutation), {})[split] = record
         self.splits = [
             split
             for split in range(len(experiment.splits))
@@ -245,19 +257,29 @@ class Results:
         return estimate(score, held_out, rows, None if settings.leave_one_group_out else groups)
 
     def _predictions(
-        self, records: Sequence[Record], tested: Sequence[Any] | None = None
+        self,
+        records: Sequence[Record],
+        tested: Sequence[Any] | None = None,
+        splits: Sequence[int] | None = None,
+        y: Array | None = None,
     ) -> tuple[list[HeldOut], list[Array]]:
         """Return predictions of each repeat, and the rows of the table that they are of.
 
         Parameters
         ----------
         records : sequence of dict
-            One for each finished split, with ``predictions`` and ``probabilities``.
+            One for each split, with ``predictions`` and ``probabilities``.
         tested : sequence of int arrays, optional
             Positions of the predicted samples among the test samples; all of them if not given.
+        splits : sequence of int, optional
+            All finished splits if not given.
+        y : array of shape (n_samples,), optional
+            Target; that of the samples if not given.
         """
+        splits = self.splits if splits is None else splits
+        y = self.experiment.samples.y if y is None else y
         by_repeat: dict[int, list[tuple[Array, Record, int]]] = {}
-        for k, (split, record) in enumerate(zip(self.splits, records, strict=True)):
+        for k, (split, record) in enumerate(zip(splits, records, strict=True)):
             rows = self.experiment.splits[split][1]
             rows = rows if tested is None else rows[np.asarray(tested[k], dtype=np.intp)]
             if len(rows):
@@ -272,7 +294,7 @@ class Results:
             probabilities = None
             if all(one is not None for one in lists):
                 probabilities = np.array([row for one in lists for row in one], dtype=float)
-            truth = self.experiment.samples.y[rows]
+            truth = y[rows]
             held_out.append(
                 self.target.held_out(truth, np.array(predictions, truth.dtype), probabilities, fold)
             )
@@ -319,6 +341,52 @@ class Results:
             )
         return rows
 
+    @cached_property
+    def permutation_test(self) -> PermutationTest | None:
+        """Score of the chosen candidate against those on permuted targets, None without any."""
+        splits, score = self.experiment.splits_of(0), self.target.score
+        if self.chosen is None or not set(splits) <= set(self.splits):
+            return None
+        name = self.chosen.name
+        actual = self._score_of([self.records[name, k] for k in splits], self.experiment.samples.y)
+        permuted = []
+        for permutation in range(1, self.experiment.settings.permutations + 1):
+            records = self._permuted.get((name, permutation), {})
+            if set(splits) <= set(records):
+                y = self.experiment.permuted(permutation).y
+                permuted.append(self._score_of([records[k] for k in splits], y))
+        values = np.array([value for value in permuted if np.isfinite(value)])
+        if not len(values) or not np.isfinite(actual):
+            return None
+        # Rounding must not make equal scores different.
+        as_good = score.sign * values >= score.sign * actual - _ROUNDING
+        best = float(score.sign * (score.sign * values).max())
+        return PermutationTest(actual, float(values.mean()), best, int(as_good.sum()), len(values))
+
+    def _score_of(self, records: Sequence[Record], y: Array) -> float:
+        """Return the score of the predictions of some splits that test all samples once.
+
+        Parameters
+        ----------
+        records : sequence of dict
+        y : array of shape (n_samples,)
+            Target.
+        """
+        held_out, _ = self._predictions(records, splits=[r["split"] for r in records], y=y)
+        return self.target.score(held_out[0])
+
+    def permutation_sentence(self) -> str:
+        """Return a sentence about the permutation test; empty without one."""
+        test, scale = self.permutation_test, self.scale
+        if test is None:
+            return ""
+        mean, best = (scale.mean(Interval(value)) for value in (test.mean, test.best))
+        return (
+            f"Permutation test: p = {test.p_value:.2g}; {test.n_as_good} of "
+            f"{count(test.n_permutations, 'permuted target')} reach the score (mean "
+            f"{mean}{scale.unit}, best {best}{scale.unit})."
+        )
+
     @property
     def view_scores(self) -> list[ViewSummary]:
         """Value of each view to the chosen model."""
@@ -360,7 +428,7 @@ class Results:
         explanation : Explanation or None
             None if nothing is chosen, or if splits of the repeat are missing.
         """
-        splits = [k for k, label in enumerate(self.experiment.labels) if label[0] == repeat]
+        splits = self.experiment.splits_of(repeat)
         is_finished = bool(splits) and set(splits) <= set(self.splits)
         return self.explanation_of(splits) if is_finished and self.chosen is not None else None
 
@@ -468,6 +536,11 @@ class Results:
             return f"{first}. It {can}; {self._compared(without, chosen)}."
         can = f"cannot say which {self.noun} to believe"
         return f"{first}. {_sentence(self._compared(without, chosen))}, but {can}."
+
+    def sentences(self) -> str:
+        """Return why the chosen candidate was chosen, its constant weights, and its p-value."""
+        parts = (self.reason(), self.equal_weights(), self.permutation_sentence())
+        return " ".join(filter(None, parts))
 
     def _compared(self, row: CandidateResult, chosen: CandidateResult) -> str:
         """Return a clause that compares a candidate with the chosen one."""

@@ -83,6 +83,8 @@ class Settings:
         Which candidate is chosen; see :attr:`Results.chosen`.
     score : str or None
         Name of the score by which candidates are compared; accuracy or R squared if not given.
+    permutations : int
+        Permutations of the target on which the chosen candidate is fitted for a p-value.
     """
 
     files: tuple[str, ...]
@@ -104,6 +106,7 @@ class Settings:
     seed: int = 0
     goal: str = GOALS[0]
     score: str | None = None
+    permutations: int = 0
 
     def __post_init__(self) -> None:
         if self.goal not in GOALS:
@@ -198,12 +201,12 @@ class Settings:
 
 
 # Settings that may change in a folder: they only concern what is made of the fits.
-_AFTER_FITS = {"goal", "score"}
+_AFTER_FITS = {"goal", "score", "permutations"}
 # Settings that may name a file and a column, and settings of the data that `read_table` lacks.
 _COLUMNS = ("target", "groups", "cohort", "leave_one_group_out")
 _NOT_READ = ("leave_one_group_out", "test")
 # Sections of the file, and the settings in each.
-_COMPARISON = ("folds", "repeats", "methods", "seed", "goal", "score")
+_COMPARISON = ("folds", "repeats", "methods", "seed", "goal", "score", "permutations")
 _SECTIONS: Mapping[str, Sequence[str]] = {
     "data": [field.name for field in fields(Settings) if field.name not in _COMPARISON],
     "comparison": _COMPARISON,
