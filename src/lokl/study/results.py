@@ -171,7 +171,7 @@ class Results:
             name,
             None if main is None else self.target.score.interval(main),
             0.0 if failed else float(np.mean([record["seconds"] for record in records])),
-            None if failed else _mean(records, "support"),
+            support=None if failed else _mean(records, "support"),
             baseline=role != OURS,
             note=note,
             other_scores={
