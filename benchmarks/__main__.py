@@ -14,6 +14,7 @@ NAMES = (
     "laplacian",
     "mix_rows",
     "many_sets",
+    "cliffs",
     "memory",
     "start_up",
     "report_page",

@@ -203,16 +203,24 @@ def signs(y: Any) -> Any:
     return np.where(y == np.max(y), 1.0, -1.0)
 
 
-def dual_objective(model: Any, X: Any, target: Any, gamma: float, epsilon: float = 0.0) -> float:
-    """Compute ``t'u - epsilon |u|_1 - u'Ku / 2`` of an RBF SVM of any library, in float64."""
+def dual_objective(
+    model: Any, X: Any, target: Any, gamma: float | None, epsilon: float = 0.0
+) -> float:
+    """Compute ``t'u - epsilon |u|_1 - u'Ku / 2`` of an SVM of any library, in float64.
+
+    The kernel is RBF, or linear if `gamma` is None.
+    """
     rows, u = np.asarray(model.support_), coefficients(model)
     S = X[rows].toarray() if sparse.issparse(X) else np.asarray(X[rows], dtype=np.float64)
     norms = np.einsum("ij,ij->i", S, S)
     quadratic = 0.0
     for start in range(0, len(u), 1024):
         part = slice(start, start + 1024)
-        distances = norms[part, np.newaxis] + norms - 2.0 * (S[part] @ S.T)
-        quadratic += u[part] @ (np.exp(-gamma * np.maximum(distances, 0.0)) @ u)
+        products = S[part] @ S.T
+        if gamma is not None:
+            distances = norms[part, np.newaxis] + norms - 2.0 * products
+            products = np.exp(-gamma * np.maximum(distances, 0.0))
+        quadratic += u[part] @ (products @ u)
     return float(target[rows] @ u - epsilon * np.abs(u).sum() - 0.5 * quadratic)
 
 

@@ -53,13 +53,13 @@ CASES = (
 )
 
 
-def contestants(case: Case, X: Any, y: Any) -> dict[str, Any]:
-    """Return searches over the same grid and folds, with two processes or two threads each."""
+def contestants(case: Case, X: Any, y: Any, jobs: int = 2) -> dict[str, Any]:
+    """Return searches over the same grid and folds, each with `jobs` processes or threads."""
     own = {"C": COSTS, "kernels": [[RBF(gamma)] for gamma in case.widths]}
     grid = {"C": COSTS, "gamma": case.widths}
     drawn = {"C": loguniform(COSTS[0], COSTS[-1]), "gamma": loguniform(*case.widths[[0, -1]])}
     ours, svc = UniformMKLClassifier(), SVC()
-    common: dict[str, Any] = {"cv": FOLDS, "n_jobs": 2}
+    common: dict[str, Any] = {"cv": FOLDS, "n_jobs": jobs}
     searches = {
         EVERY: KernelSearchCV(ours, own, **common),
         ADAPTIVE: KernelSearchCV(ours, own, adaptive=True, **common),
