@@ -117,3 +117,9 @@ def test_what_is_given_overrides():
     settings = Settings(("iris",), folds=7, na=("x",))
     changed = settings.updated(folds=None, seed=0, na=(), target="y", delimiter="")
     assert changed == Settings(("iris",), folds=7, na=("x",), target="y")
+
+
+def test_names_that_no_settings_file_can_contain(tmp_path):
+    settings = Settings(("b\udcff.csv",)).stored()
+    with pytest.raises(TableError, match="b\N{REPLACEMENT CHARACTER}"):
+        settings.to_toml(tmp_path)

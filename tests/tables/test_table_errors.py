@@ -1,12 +1,19 @@
 """Errors about tables are one line that names file, row and column."""
 
+import bz2
 import gzip
+import io
+import os
+import pickle
 import re
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from table_cases import written
 
+from lokl.datasets import readers
 from lokl.tables import TableError, read_table
 
 
@@ -226,3 +233,94 @@ def test_views_that_do_not_divide_the_columns(file):
 
 def test_nothing_to_read():
     check_error([], "no files")
+
+
+def test_the_ids_are_not_another_column(tmp_path):
+    paths = written(tmp_path)
+    for target in ("patient", f"{paths[2]}:patient"):
+        check_error(paths, f"--target {target}", "--on patient", on="patient", target=target)
+    options = {"on": "patient", "target": f"{paths[2]}:ill"}
+    check_error(paths[:2], "--groups patient", "--on", groups="patient", **options)
+
+
+@pytest.mark.parametrize("value", ["inf", "-Infinity", "9" * 400])
+def test_infinite_values(file, value):
+    path = file("t.csv", f"id,a,y\nP1,1,0.5\nP2,{value},0.1\nP3,2,7.5\n")
+    check_error([path], path, "row 3, column a", "infinite", on="id", target="y")
+    path = file("u.csv", f"id,a,y\nP1,1,0.5\nP2,5,{value}\nP3,2,7.5\n")
+    check_error([path], "target y, sample P2", "infinite", on="id", target="y")
+
+
+@pytest.mark.parametrize("column", [2**31, 10**30])
+def test_a_column_of_libsvm_text_beyond_all_indices(file, column):
+    path = file("t.txt", f"1 1:2\n-1 1:3\n1 {column}:1\n")
+    check_error([path], path, "row 3", "LIBSVM")
+
+
+class Harm:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("touch HARM",)
+
+
+def announced(shape):
+    """An array whose header announces a shape, followed by few bytes."""
+    stream = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.getvalue() + bytes(80)
+
+
+def test_archives_of_hostile_arrays(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    members = {
+        "pickle": pickle.dumps(Harm()),
+        "announced": announced((10**8, 10**7)),
+        "cut": announced((11,)),
+    }
+    for name, content in members.items():
+        path = tmp_path / f"{name}.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("X.npy", content)
+        check_error([path], path, ".npz file")
+    arrays = {
+        "objects": np.array([Harm()], dtype=object),
+        "structured": np.zeros(5, dtype=[("a", float), ("b", int)]),
+        "complex": np.zeros((5, 2), dtype=complex),
+    }
+    for name, array in arrays.items():
+        np.savez(tmp_path / f"{name}.npz", X=array)
+        check_error([tmp_path / f"{name}.npz"], f"{name}.npz", "array X", "numbers or text")
+    np.savez(tmp_path / "t.npz", X=np.zeros((0, 3)), y=np.zeros(0))
+    check_error([tmp_path / "t.npz"], "t.npz", "no rows")
+    assert not (tmp_path / "HARM").exists()
+
+
+def test_files_that_unpack_to_much_more_than_their_size(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "_MAX_UNPACKED", 10**6)
+    text = b"a,b\n" + b"1,1\n" * 10**6
+    for name, pack in (("t.csv.gz", gzip.compress), ("t.csv.bz2", bz2.compress)):
+        path = file(name, pack(text))
+        check_error([path], path, "200 times")
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((10**6, 1)))
+    check_error([tmp_path / "t.npz"], "t.npz", "200 times")
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", bytes(10**7))
+    check_error([tmp_path / "t.xlsx"], "t.xlsx", "200 times")
+
+
+def test_line_ends_of_old_computers(file):
+    path = file("t.csv", "a,b\r1,2\r3,5\r7,8\r")
+    assert read_table([str(path)]).frame.to_numpy().tolist() == [[1, 2], [3, 5], [7, 8]]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of files are text there")
+def test_names_that_are_not_in_the_encoding_of_the_system(tmp_path):
+    path = os.fsencode(tmp_path) + b"/t\xff\xc3\xa9.csv"
+    try:
+        Path(os.fsdecode(path)).write_text("a,b\n1,2\n3,5\n")
+    except OSError:
+        pytest.skip("the file system takes names in UTF-8 only")
+    table = read_table([os.fsdecode(path)])
+    assert list(table.views) == ["t\N{REPLACEMENT CHARACTER}\xe9"]

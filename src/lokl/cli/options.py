@@ -238,6 +238,8 @@ def one_line_errors() -> Iterator[None]:
             # Lost output, which is reported in one place for all commands.
             raise
         stop(_line(reason), 2)
+    except MemoryError as reason:
+        stop(f"not enough memory ({_line(reason)}); use fewer samples or columns", 1)
     except ValueError as reason:
         stop(f"the model cannot be fitted or used: {_line(reason)}", 1)
     except KeyboardInterrupt:

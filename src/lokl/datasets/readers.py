@@ -10,7 +10,9 @@ import csv
 import gzip
 import io
 import lzma
+import math
 import re
+import struct
 import warnings
 import zipfile
 import zlib
@@ -43,6 +45,18 @@ _BYTES_PER_VALUE = 8
 _SPARSE_SHARE, _MAX_DENSE_COLUMNS = 0.25, 64
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "'|'"}
+# What zip files and arrays in them raise if they are damaged.
+_BROKEN_ARCHIVE = (
+    *(ValueError, KeyError, EOFError, OSError, NotImplementedError, RuntimeError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+)
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+# Files that unpack to more than this many bytes, and to more than this multiple of their size, are
+# made to exhaust memory. Tables of measurements shrink to a tenth, constant ones to a hundredth.
+_MAX_UNPACKED, _MAX_RATIO = 2**30, 200
 # Rows from which the delimiter and the decimal separator are inferred.
 _HEAD_ROWS = 200
 _DECIMAL_POINT, _DECIMAL_COMMA = (
@@ -73,12 +87,41 @@ def split_endings(path: Path) -> tuple[str, str]:
     return plain.stem, plain.suffix.lower()
 
 
+class _Unpacked(io.RawIOBase):
+    """A decompressed stream that ends in `DatasetError` if it is out of proportion to its file."""
+
+    def __init__(self, path: Path, stream: Any):
+        self.path, self.stream, self.n_read = path, stream, 0
+        self.limit = max(_MAX_UNPACKED, _MAX_RATIO * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n_bytes = int(self.stream.readinto(buffer))
+        self.n_read += n_bytes
+        if self.n_read > self.limit:
+            raise DatasetError(
+                f"{self.path} unpacks to more than {_MAX_RATIO} times its size; unpack it before "
+                "reading if you trust it"
+            )
+        return n_bytes
+
+
+def check_archive(path: Path) -> None:
+    """Raise ValueError if the members of a zip file are out of proportion to the file."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > max(_MAX_UNPACKED, _MAX_RATIO * path.stat().st_size):
+        raise ValueError(f"it unpacks to {size} bytes, more than {_MAX_RATIO} times its size")
+
+
 @contextmanager
 def open_binary(path: Path) -> Iterator[Any]:
     """Open a file, decompressed by its ending; errors inside the block name the file."""
     try:
         with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as stream:
-            yield stream
+            yield io.BufferedReader(_Unpacked(path, stream)) if is_compressed(path) else stream
     except DatasetError:
         raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as reason:
@@ -133,9 +176,30 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
     elif not text and values.dtype.kind not in "biuf":
         cells = values.astype(object)
         cells = cells.where(cells.map(lambda value: isinstance(value, NUMBERS)).astype(bool))
-    floats = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    try:
+        numbers = pandas.to_numeric(cells, errors="coerce")
+    except OverflowError:
+        numbers = pandas.to_numeric(cells.map(_limited), errors="coerce")
+    floats = numbers.to_numpy(dtype=float, na_value=np.nan)
     words = np.flatnonzero(np.isnan(floats) & values.notna().to_numpy())
     return pandas.Series(floats, values.index, name=values.name), words
+
+
+def _limited(value: Any) -> Any:
+    """Return infinity for an integer that is too large for a float, and other values as they are.
+
+    Parameters
+    ----------
+    value : object
+        Cell of a table.
+    """
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return value
+    return number if math.isinf(number) else value
 
 
 def cell_name(label: str, *rows: int, column: str | None = None) -> str:
@@ -192,12 +256,12 @@ class TableFile:
     remarks: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        self.label = self.label or f"{self.path}{self.sheet and f':{self.sheet}'}"
+        self.label = as_text(self.label or f"{self.path}{self.sheet and f':{self.sheet}'}")
 
     @property
     def name(self) -> str:
         """Name of the table: its sheet, or the name of the file without endings."""
-        return self.sheet or split_endings(self.path)[0]
+        return self.sheet or as_text(split_endings(self.path)[0])
 
     def error(self, text: str, *rows: int, column: str | None = None) -> DatasetError:
         """Return an error about the file, some of its rows, or a cell."""
@@ -496,11 +560,14 @@ class NumpyArchive(TableFile):
     @cached_property
     def _arrays(self) -> dict[str, Array]:
         try:
+            check_archive(self.path)
             with np.load(self.path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        except (ValueError, zipfile.BadZipFile, EOFError) as reason:
+                arrays = {name: _plain_array(archive, name) for name in archive.files}
+        except _BROKEN_ARCHIVE as reason:
             raise self.error(f"not an .npz file of plain arrays ({one_line(reason)})") from reason
         lengths = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+        if set(lengths.values()) == {0}:
+            raise self.error("its arrays have no rows")
         if len(set(lengths.values())) != 1:
             shown = ", ".join(f"{name}: {length}" for name, length in lengths.items())
             raise self.error(f"its arrays are of different length ({shown or 'none at all'})")
@@ -531,6 +598,21 @@ class NumpyArchive(TableFile):
             for name, array in self._arrays.items()
         ]
         return pandas.concat(blocks, axis=1)
+
+
+def _plain_array(archive: Any, name: str) -> Array:
+    """Return an array of numbers or text; raise ValueError before memory for others is taken."""
+    with archive.zip.open(name if name in archive.zip.namelist() else f"{name}.npy") as member:
+        version = np.lib.format.read_magic(member)
+        if version not in _HEADERS:
+            raise ValueError(f"array {name} has format {version}")
+        shape, _, dtype = _HEADERS[version](member)
+    size = archive.zip.getinfo(member.name).file_size
+    if dtype.kind not in "biufSU":
+        raise ValueError(f"array {name} has values of type {dtype}, not numbers or text")
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"array {name} announces shape {shape}, more than its {size} bytes")
+    return np.asarray(archive[name])
 
 
 class LibsvmText(TableFile):
@@ -632,11 +714,18 @@ def split_sheet(path: Any) -> tuple[Path, str]:
     return Path(match[1] if match else path).expanduser(), match[2] if match else ""
 
 
+def as_text(name: str) -> str:
+    """Return the name of a file as text, whatever the encoding of the system."""
+    # Bytes that are not in the encoding of the system are surrogates, which cannot be written.
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 @contextmanager
 def opened_workbook(path: Path, error: Callable[[str], DatasetError]) -> Iterator[Any]:
     """Open a workbook for reading values; `error` makes the error of a damaged one."""
     openpyxl = need("openpyxl", "reading Excel")
     try:
+        check_archive(path)
         with path.open("rb") as stream, warnings.catch_warnings():
             # About styles and other things besides the values.
             warnings.simplefilter("ignore")
@@ -775,7 +864,7 @@ def parse_libsvm(
         return sp.csr_matrix((0, 0), dtype=dtype), np.empty(0)
     try:
         return _parse_lines(text, dtype)
-    except ValueError as reason:
+    except (ValueError, OverflowError) as reason:
         row = first_row - 1 + _first_invalid(text.splitlines(), _parse_lines)
         raise DatasetError(
             f"{label}, row {row}: not a line of LIBSVM text ({one_line(reason)}); {_endings_hint()}"
@@ -787,12 +876,12 @@ def _parse_lines(text: bytes, dtype: Any = np.float64) -> tuple[Any, Array]:
 
 
 def _first_invalid(lines: Iterable[bytes], parse: Callable[[bytes], Any]) -> int:
-    """Return the number of the first line, from 1, for which `parse` raises ValueError."""
+    """Return the number of the first line, from 1, that `parse` rejects."""
     row = 1
     for row, line in enumerate(lines, 1):  # noqa: B007
         try:
             parse(line)
-        except ValueError:
+        except (ValueError, OverflowError):
             break
     return row
 

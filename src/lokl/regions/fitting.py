@@ -20,7 +20,7 @@ from lokl._warnings import capture_warnings, reissue
 from lokl.kernels import RBF
 from lokl.regions.model import ConstantRegion, FittedRegion, RegionModel, take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower
-from lokl.search.cross_validation import sample_weight_params
+from lokl.search.cross_validation import fit_weighted, sample_weight_params, without_routing
 from lokl.search.results import warn_at_grid_boundary
 from lokl.search.search import KernelSearchCV
 
@@ -120,8 +120,7 @@ def fit_region(estimator: Any, grid: Any, data: RegionData, seed: int) -> Region
 def _fit(estimator: Any, grid: Any, data: RegionData, seed: int) -> Any:
     if grid is not None and data.has_folds():
         return _search(estimator, grid, data, seed, 1, refit=True).best_estimator_
-    params = sample_weight_params(estimator, data.weight)
-    return with_seed(estimator, seed).fit(data.samples, data.labels, **params)
+    return fit_weighted(with_seed(estimator, seed), data.samples, data.labels, data.weight)
 
 
 def region_seed(seed: tuple[int, ...], region: int) -> int:
@@ -339,7 +338,8 @@ def _search(
         n_jobs=n_jobs,
     )
     options = sample_weight_params(estimator, data.weight)
-    _, notices = capture_warnings(partial(search.fit, data.samples, data.labels, **options))
+    with without_routing():
+        _, notices = capture_warnings(partial(search.fit, data.samples, data.labels, **options))
     kept = {kind: notice for kind, notice in notices.items() if not kind.startswith("edge of")}
     reissue((None, kept))
     return search

@@ -45,7 +45,13 @@ from lokl.base.training import check_weights
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import CalibratedPredictions, WrappedModel, calibrate_fold_results
 from lokl.search.columns import ColumnEncoder, ColumnScaler, adjacent_slices
-from lokl.search.cross_validation import draw_rows, make_folds, sample_weight_params
+from lokl.search.cross_validation import (
+    draw_rows,
+    fit_weighted,
+    make_folds,
+    sample_weight_params,
+    without_routing,
+)
 from lokl.search.expert_search import AutoData, Choice, ExpertSearch
 from lokl.search.method_search import (
     complexity_of,
@@ -210,7 +216,7 @@ class AutoMKL(WrappedModel, BaseEstimator):
         check_settings(self)
         X = as_pandas(X)
         deadline = Deadline(None if self.time_limit is None else (1 - _SPARE) * self.time_limit)
-        with DeferredWarnings():
+        with DeferredWarnings(), without_routing():
             # First, so that unknown names are reported before anything is read.
             is_named = not self._compares_families()
             if is_named:
@@ -307,7 +313,7 @@ class AutoMKL(WrappedModel, BaseEstimator):
             tried = sorted((c for c in found if c.fold_results), key=complexity_of)
             best = self._best_candidate(tried)
             model = task.configured(best.index)
-            model.fit(data.X, data.y, **sample_weight_params(model, data.weight))
+            fit_weighted(model, data.X, data.y, data.weight)
         table = [leaderboard_row(candidate, part.n_samples) for candidate in tried]
         return Choice(
             model,

@@ -23,7 +23,7 @@ from lokl.base.settings import anything, check_settings
 from lokl.base.targets import ProbabilityMixin
 from lokl.base.training import check_weights
 from lokl.optimizers.newton import minimize_in_box
-from lokl.search.cross_validation import held_out, make_folds, sample_weight_params
+from lokl.search.cross_validation import fit_weighted, held_out, make_folds
 from lokl.search.tasks import FoldResult, SearchTask
 
 # Keeps slope and offsets small if evidence is weak or cannot separate them.
@@ -444,8 +444,7 @@ class CalibratedMKLClassifier(
             )
         with DeferredWarnings():
             X = as_pandas(X)
-            params = sample_weight_params(self.estimator, sample_weight)
-            model = clone(self.estimator).fit(X, y, **params)
+            model = fit_weighted(clone(self.estimator), X, y, sample_weight)
             return self._calibrate(model, X, y, sample_weight, groups)
 
     def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:

@@ -6,10 +6,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from lokl._arrays import Array, column, evenly_spaced
@@ -125,7 +127,8 @@ def draw_rows(y: Array, count: int, classification: bool, rng: np.random.RandomS
 def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:
     """Return the parameters of `fit` that pass weights to an estimator.
 
-    In a pipeline, every step that supports weights gets them. The last step must support them.
+    In a pipeline, every step that supports weights gets them, unless it declines them with
+    ``set_fit_request(sample_weight=False)``. The last step must support them.
 
     Returns
     -------
@@ -140,8 +143,40 @@ def sample_weight_params(estimator: Any, weight: Any) -> dict[str, Any]:
     return {
         f"{name}__sample_weight" if name else "sample_weight": weight
         for name, step in steps
-        if hasattr(step, "fit") and has_fit_parameter(step, "sample_weight")
+        if hasattr(step, "fit")
+        and has_fit_parameter(step, "sample_weight")
+        and not _declines_weights(step)
     }
+
+
+def _declines_weights(step: Any) -> bool:
+    # Only estimators without parts have requests of their own.
+    requests = getattr(get_routing_for_object(step), "fit", None)
+    return requests is not None and requests.requests.get("sample_weight") is False
+
+
+def without_routing() -> Any:
+    """Return a context in which pipelines take ``step__sample_weight``.
+
+    Estimators that build or fit pipelines are the last consumers of weights, whether or not
+    scikit-learn's metadata routing is enabled around them.
+    """
+    return config_context(enable_metadata_routing=False)
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Fit an estimator, with weights for all steps of a pipeline that support them.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    weight : array-like of shape (n_samples,) or None
+    """
+    params = sample_weight_params(estimator, weight)
+    with without_routing():
+        return estimator.fit(X, y, **params)
 
 
 def held_out(
@@ -214,8 +249,8 @@ def _fold_decisions(
 
 
 def _fit_rows(estimator: Any, X: Any, y: Any, weight: Array | None, rows: Array) -> Any:
-    params = sample_weight_params(estimator, None if weight is None else weight[rows])
-    return clone(estimator).fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
+    X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
+    return fit_weighted(clone(estimator), X, y, None if weight is None else weight[rows])
 
 
 def _predictions(fit: Callable[[Array], Any], X: Any, train: Array, test: Array) -> Array:

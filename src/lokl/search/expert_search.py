@@ -18,7 +18,7 @@ from lokl.base.targets import target_spread
 from lokl.kernels.dictionaries import named_kernels
 from lokl.search.calibration import Calibration
 from lokl.search.columns import ColumnScaler
-from lokl.search.cross_validation import sample_weight_params, spread_rows
+from lokl.search.cross_validation import fit_weighted, spread_rows
 from lokl.search.families import (
     EXACT_ROWS,
     SAME,
@@ -323,7 +323,8 @@ class ExpertSearch:
 
     def _fit_pipeline(self, model: Pipeline, rows: Array) -> Pipeline:
         data = self.data.take(rows)
-        return model.fit(data.X, data.y, **sample_weight_params(model, data.weight))
+        fitted: Pipeline = fit_weighted(model, data.X, data.y, data.weight)
+        return fitted
 
     def _fit_many(self, chosen: Sequence[Candidate]) -> tuple[Pipeline, Array, str]:
         """Fit SVMs with sparse coefficients, or one for each region of very many samples."""

@@ -16,7 +16,7 @@ from typing import Any, get_origin, get_type_hints
 
 from lokl import __version__
 from lokl._text import suggestion
-from lokl.datasets.readers import split_sheet
+from lokl.datasets.readers import as_text, split_sheet
 from lokl.tables import Table, TableError, read_table
 from lokl.tables.learning import preparation_for, target_of
 from lokl.tables.table import read_new
@@ -258,7 +258,15 @@ class StoredSettings:
             for section, names in _SECTIONS.items()
         }
         content |= {"checksums": self.checksums, "made": {"lokl": self.version}}
-        return _HEAD + as_toml({**content, "model": self.model} if self.model else content)
+        text = _HEAD + as_toml({**content, "model": self.model} if self.model else content)
+        if text != as_text(text):
+            paths = [path for path in self.settings.files if path != as_text(path)]
+            raise TableError(
+                f"{as_text(paths[0] if paths else str(folder))}: the name is not text in the "
+                "encoding of the system, so that settings cannot name it; rename the file, or run "
+                "under an UTF-8 locale"
+            )
+        return text
 
 
 def load_settings(path: str) -> StoredSettings:

@@ -182,11 +182,6 @@ def read_table(
     TableError
         One line that names the file, the row and the column, and a remedy.
     """
-    if target is not None and target == on:
-        raise TableError(
-            f"--target {target} and --on {on} name the same column; --on has the ids, --target "
-            "the values to predict"
-        )
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = _read_files(sources, options)
     own_target = read[0].target if len(read) == 1 else None
@@ -264,7 +259,7 @@ def read_new(
         notes.append(f"not used by the model, ignored: {shorten_list(ignored)}")
     values = taken.get("--target")
     if values is not None:
-        values = values.dropna().infer_objects()
+        values = _finite(values.dropna().infer_objects())
         if schema.task != REGRESSION:
             values = _merged(_as_classes(values), schema.merged_class())
         values = values.reindex(frame.index)
@@ -345,7 +340,16 @@ def _take_columns(
         Column of each option.
     """
     files = list(read)
-    columns = {o: _find_column(given, files, o, options) for o, given in wanted.items() if given}
+    columns = {}
+    for option, given in wanted.items():
+        if given:
+            found = (0, on) if given == on else _find_column(given, files, option, options)
+            if found[1] == on:
+                raise TableError(
+                    f"{option} {given} and --on {on} name the same column; --on has the ids, "
+                    f"name another column for {option}"
+                )
+            columns[option] = found
     files = with_ids(files, on)
     taken = {option: files[k].frame[column] for option, (k, column) in columns.items()}
     for k, column in set(columns.values()):
@@ -558,7 +562,7 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
     usable = values.notna() & table.frame.notna().any(axis=1)
     if not usable.any():
         raise TableError(f"target {name} is missing in every row that has values; see --target")
-    values = values[usable]
+    values = _finite(values[usable])
     task = _infer_task(name, values.infer_objects(), task)
     if task != REGRESSION:
         values = _one_versus_rest(_as_classes(values), positive)
@@ -576,6 +580,17 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
         positive=positive,
         notes=(*table.notes, *notes),
     )
+
+
+def _finite(values: Any) -> Any:
+    """Return a target, or raise `TableError` for infinite values."""
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        sample = values.index[int(np.argmax(np.isinf(values)))]
+        raise TableError(
+            f"target {values.name}, sample {sample}: the value is infinite; correct it, or leave "
+            "the cell empty"
+        )
+    return values
 
 
 def _is_test(values: Any) -> Any:
