@@ -79,6 +79,18 @@ class Model(ABC):
         Exact leave-one-out decisions of the training samples with a weight, with the gate held
         fixed, or held-out decisions if the training has folds; None if there are none, and after
         the fit.
+
+    See Also
+    --------
+    GatedMachine : One SVM on a gated kernel.
+    lokl.methods.ldmkl.Expert : A member of a vote.
+    lokl.methods.trusted_vote.model.TrustedExpert : A member of a trusted vote.
+
+    Examples
+    --------
+    >>> from lokl.base.model import GatedMachine, Model
+    >>> issubclass(GatedMachine, Model), GatedMachine.shares_intercept
+    (True, True)
     """
 
     shares_intercept: ClassVar[bool]
@@ -133,7 +145,32 @@ class Model(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SupportSet:
-    """Support vectors of a model."""
+    """Support vectors of a model.
+
+    Attributes
+    ----------
+    positions : int array of shape (n_support,)
+        Positions among the samples that the model was fitted on.
+    rows : int array of shape (n_support,)
+        Row numbers in the data of the caller.
+    vectors : {array, CSR matrix} of shape (n_support, n_features)
+        The samples.
+    fraction : float
+        Share of the training samples.
+
+    See Also
+    --------
+    GatedMachine : A model with support vectors.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import UniformMKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = UniformMKLClassifier(["rbf"]).fit(X, y)
+    >>> sorted(name for name in vars(model) if name.startswith("support"))
+    ['support_', 'support_fraction_', 'support_vectors_']
+    """
 
     positions: Array  # among the training samples with a weight
     rows: Array  # among all rows of X
@@ -157,7 +194,45 @@ class SupportSet:
 
 @dataclass(frozen=True, eq=False)
 class GatedMachine(Model):
-    """``f(x) = sum_j k(x, x_j) u_j + b`` with ``k = sum_i <h_i(x), h_i(z)> k_i``."""
+    """``f(x) = sum_j k(x, x_j) u_j + b`` with ``k = sum_i <h_i(x), h_i(z)> k_i``.
+
+    Attributes
+    ----------
+    kernel : GatedKernel
+        Kernel with learned gates.
+    expansion : Expansion
+        The function of new samples.
+    support : SupportSet
+        Support vectors.
+    dual_coef : array of shape (n_machines, n_support)
+        Signed coefficients.
+    history : array of shape (n_rounds,)
+        Objective after every step of learning.
+    gap : float
+        Certified for the whole problem of the method, NaN without a certificate.
+    n_iter : int
+        Rounds of the method, or steps of the solver if it has none.
+    learned : dict of str to object
+        Attributes of this method only.
+    training_gates, left_out
+        As for :class:`Model`.
+
+    See Also
+    --------
+    lokl.UniformMKLClassifier : An estimator whose model it is.
+    lokl.gram.GatedKernel : The same kernel for any samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import UniformMKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = UniformMKLClassifier(["linear", "rbf"]).fit(X, y)
+    >>> model.kernel_.names
+    ['linear', 'rbf']
+    >>> model.dual_coef_.shape[0], model.intercept_.shape
+    (3, (3,))
+    """
 
     kernel: GatedKernel
     expansion: Expansion  # the function of new samples

@@ -35,6 +35,25 @@ class Gate(BaseEstimator, ABC):
         Whether the gate values of a sample sum to one over the kernels.
     is_constant : bool
         Whether gate values are equal for all samples that have all views.
+
+    See Also
+    --------
+    lokl.gates.SoftmaxGate : Kernels compete, linear in the sample.
+    lokl.gates.SigmoidGate : Kernels do not compete.
+    lokl.gates.GaussianGate : Kernels compete by distance to centres.
+    lokl.gates.RepresentationGate : A gate on a representation of the samples.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import SoftmaxGate
+    >>> gate, X = SoftmaxGate(), np.array([[-1.0], [1.0]])
+    >>> params = gate.init(X, n_kernels=2, rng=np.random.RandomState(0))
+    >>> params.shape
+    (2, 2)
+    >>> gate(X, params).sum(axis=1)
+    array([1., 1.])
     """
 
     sums_to_one = False
@@ -103,7 +122,25 @@ class GateOn(BaseEstimator):
     Parameters
     ----------
     gate : Gate
+        Gating function of the columns; ``gate.on(columns)`` makes the same object.
     columns : str, int, slice, sequence of them, boolean mask or selector
+        Columns that the gate reads. Names need a data frame.
+
+    See Also
+    --------
+    lokl.gates.Gate : Gates that ``gate.on(columns)`` applies to.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> from lokl import LMKLClassifier
+    >>> from lokl.datasets import make_two_regions
+    >>> from lokl.gates import SoftmaxGate
+    >>> X, y = make_two_regions(100, random_state=0)
+    >>> gate = SoftmaxGate().on([0])
+    >>> model = LMKLClassifier(["poly2", "rbf"], gate=gate, random_state=0).fit(X, y)
+    >>> model.weights(X).shape
+    (100, 2)
     """
 
     def __init__(self, gate: Gate, columns: Any):
@@ -140,6 +177,22 @@ class WeightedGate(ComposedGate):
         (n_samples, n_kernels, rank), 0 for missing views.
     by_rank : bool, default=False
         Whether each rank has its own group of weights. Otherwise all ranks share one group.
+
+    See Also
+    --------
+    lokl.gates.ConstantGate : Weights alone.
+    lokl.gates.GroupGate : One row of weights for each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl._arrays import Samples
+    >>> from lokl.gates import WeightedGate
+    >>> def base(samples):
+    ...     return np.full((samples.n_samples, 2), 0.5)
+    >>> gate = WeightedGate(base)
+    >>> gate.at(Samples.of(np.zeros((1, 3))), np.array([[1.0, 4.0]]))
+    array([[0.5, 1. ]])
     """
 
     def __init__(self, base: Callable[[Samples], Array], by_rank: bool = False):
@@ -185,6 +238,18 @@ class ConstantGate(Gate):
     ----------
     weights : array-like of shape (n_kernels,), optional
         Start weights; None is ``1 / n_kernels`` each.
+
+    See Also
+    --------
+    lokl.gates.WeightedGate : Known values times learned weights.
+    lokl.SimpleMKLClassifier : Learns constant weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import ConstantGate
+    >>> ConstantGate()(np.zeros((1, 3)), np.array([0.25, 0.75])).round(3)
+    array([[0.5  , 0.866]])
     """
 
     is_constant = True
@@ -268,6 +333,21 @@ class SoftmaxGate(LinearGate):
     scale : float, default=1e-2
         Start values are uniform on ``[-scale, scale]``; the small noise breaks the symmetry of
         equal kernels.
+
+    See Also
+    --------
+    lokl.gates.SigmoidGate : Kernels do not compete.
+    lokl.gates.GaussianGate : Kernels compete by distance to centres.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import SoftmaxGate
+    >>> gate = SoftmaxGate()
+    >>> gate(np.array([[-1.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])).round(3)
+    array([[0.269, 0.731],
+           [0.731, 0.269]])
     """
 
     sums_to_one = True
@@ -286,6 +366,21 @@ class SigmoidGate(LinearGate):
     ----------
     scale : float, default=1e-2
         Start values are uniform on ``[-scale, scale]``.
+
+    See Also
+    --------
+    lokl.gates.SoftmaxGate : Kernels compete, linear in the sample.
+    lokl.gates.GaussianGate : Kernels compete by distance to centres.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import SigmoidGate
+    >>> gate = SigmoidGate()
+    >>> gate(np.array([[-1.0], [1.0]]), np.array([[1.0, 0.0], [0.0, 0.0]])).round(3)
+    array([[0.269, 0.5  ],
+           [0.731, 0.5  ]])
     """
 
     def __call__(self, X: Any, params: Array, present: Array | None = None) -> Array:
@@ -306,6 +401,21 @@ class GaussianGate(Gate):
     ----------
     width : float, default=1.0
         Start value of every width ``s_i``. Centres start at distinct random samples.
+
+    See Also
+    --------
+    lokl.gates.SoftmaxGate : Kernels compete, linear in the sample.
+    lokl.gates.SigmoidGate : Kernels do not compete.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import GaussianGate
+    >>> gate = GaussianGate()
+    >>> gate(np.array([[-1.0], [1.0]]), np.array([[-1.0, 1.0], [1.0, 1.0]])).round(3)
+    array([[0.982, 0.018],
+           [0.018, 0.982]])
     """
 
     sums_to_one = True
@@ -352,6 +462,22 @@ class GroupGate(Gate):
     Parameters
     ----------
     n_groups : int
+        Number of groups, which is the number of rows of the weights.
+
+    See Also
+    --------
+    lokl.gates.RepresentationGate : Computes the group of each sample.
+    lokl.GSMKLClassifier : Learns the weights of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import GroupGate
+    >>> weights = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> GroupGate(n_groups=2)(np.array([0, 1, 1]), weights).round(3)
+    array([[0.9, 0.1],
+           [0.2, 0.8],
+           [0.2, 0.8]])
     """
 
     sums_to_one = True

@@ -147,12 +147,31 @@ class RepresentationGate(ComposedGate):
     Parameters
     ----------
     gate : Gate
+        Gating function of the representation.
     representation : callable
         Takes :class:`~lokl._arrays.Samples` and returns their ``z``, without NaN.
     snap : float, default=0.0
         Gate values below it become 0 and values above ``1 - snap`` become 1. Samples then leave
         out kernels altogether, which makes prediction cheaper. Rows of gates that sum to one still
         do.
+
+    See Also
+    --------
+    lokl.gates.GateOn : A gate and the columns that it reads.
+    lokl.LMKLClassifier : Learns a gate together with the SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl._arrays import Samples
+    >>> from lokl.gates import RepresentationGate, SoftmaxGate
+    >>> def first_column(samples):
+    ...     return samples.filled[:, :1]
+    >>> gate = RepresentationGate(SoftmaxGate(), first_column)
+    >>> samples = Samples.of(np.array([[-1.0, 5.0], [1.0, 7.0]]))
+    >>> gate.at(samples, np.array([[1.0, 0.0], [0.0, 0.0]])).round(3)
+    array([[0.269, 0.731],
+           [0.731, 0.269]])
     """
 
     def __init__(self, gate: Gate, representation: Callable[[Samples], Any], snap: float = 0.0):

@@ -49,6 +49,25 @@ class InnerProducts:
     keep : bool, default=False
         Use half of the memory for inner products, which stay when gates or kernels change; only
         for dense samples, whose inner products are expensive.
+
+    See Also
+    --------
+    lokl.gram.GatedGram : Gram matrix of gated kernels.
+    lokl.gram.LowRankProducts : Features of low rank instead of inner products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import InnerProducts
+    >>> from lokl.kernels import RBF, Linear
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> inner = InnerProducts(X)
+    >>> inner.gated([Linear(), RBF(1.0)]).whole.round(3)
+    array([[0.5  , 0.184, 0.009],
+           [0.184, 1.   , 1.184],
+           [0.009, 1.184, 2.5  ]], dtype=float32)
+    >>> inner.gated([Linear()]).diag()
+    array([0., 1., 4.])
     """
 
     def __init__(self, X: Any, *, cache_size: float = 512, dtype: Any = "auto", keep: bool = False):
@@ -148,11 +167,32 @@ class GatedGram:
     gates : array of shape (n_samples, n_kernels, rank)
         Read-only.
 
+    See Also
+    --------
+    lokl.gram.InnerProducts : The samples, and the memory for rows.
+    lokl.gram.GatedKernel : The same kernel for any samples.
+    lokl.gram.LowRankGram : Of features of low rank.
+
     Notes
     -----
     A row of the matrix costs one inner product with every sample for each distinct view, however
     many kernels use it. Memory is shared by all matrices on the same inner products and contains
     the rows of the latest one; another matrix computes its rows again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> gates = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, gates)
+    >>> gram.whole
+    array([[0., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    >>> gram.dot(np.ones((3, 1))).ravel()
+    array([0., 1., 1.])
     """
 
     def __init__(

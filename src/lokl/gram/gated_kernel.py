@@ -31,6 +31,7 @@ class GatedKernel(Kernel):
     kernels : sequence of Kernel
         Bound kernels.
     gate : Gate
+        Gating function.
     params : array
         Learned parameters of the gate.
     pair_normalized : bool, default=False
@@ -39,6 +40,23 @@ class GatedKernel(Kernel):
         Names of the kernels.
     features : FeatureMap, optional
         Features ``phi_i`` that approximate the kernels.
+
+    See Also
+    --------
+    lokl.gram.GatedGram : Gram matrix of gated kernels.
+    lokl.gram.Expansion : Functions of samples under such a kernel.
+    lokl.optimizers.GateObjective : Learns the parameters of a gate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import ConstantGate
+    >>> from lokl.gram import GatedKernel
+    >>> from lokl.kernels import RBF, Linear
+    >>> kernel = GatedKernel([Linear(), RBF(1.0)], ConstantGate(), np.array([0.25, 0.75]))
+    >>> kernel(np.array([[1.0], [2.0]])).round(3)
+    array([[1.   , 0.776],
+           [0.776, 1.75 ]])
     """
 
     kernels: Sequence[Kernel]
@@ -125,6 +143,25 @@ class Expansion(ABC):
         Plan of the kernels between new samples and the stored ones.
     rank : int
         Rank of the gates.
+
+    See Also
+    --------
+    lokl.gram.GatedGram : Gram matrix of gated kernels.
+    lokl.gram.GatedKernel : The same kernel for any samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl._arrays import Samples
+    >>> from lokl.gates import ConstantGate
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import Linear
+    >>> gram = GatedGram([Linear()], np.array([[-1.0], [1.0]]))
+    >>> kernel = gram.kernel(ConstantGate(), np.array([1.0]))
+    >>> function = gram.expansion(kernel, np.array([[-0.5], [0.5]]), np.array([0.25]))
+    >>> function(Samples.of(np.array([[2.0], [-3.0]])))
+    array([[ 2.25],
+           [-2.75]])
     """
 
     kernel: GatedKernel

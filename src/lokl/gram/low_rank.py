@@ -54,9 +54,22 @@ class LowRank:
     rank : int
         Features of each kernel, at most.
     kind : {"landmarks", "fourier"}
+        Kernel values with chosen samples, or random Fourier features.
     sample_size : int
         Samples that landmarks are chosen from, at most.
     seed : int
+        Determines landmarks and random features.
+
+    See Also
+    --------
+    lokl.gram.LowRankProducts : Features of low rank instead of inner products.
+    lokl.solvers.Primal : The solver that uses them.
+
+    Examples
+    --------
+    >>> from lokl.gram import LowRank
+    >>> LowRank(rank=100)
+    LowRank(rank=100, kind='landmarks', sample_size=50000, seed=0)
     """
 
     rank: int
@@ -73,11 +86,27 @@ class LowRankProducts(InnerProducts):
     X : {array, CSR matrix} of shape (n_samples, n_features)
         Without NaN.
     how : LowRank
+        Number and kind of features.
     cache_size : float, default=512
         Megabytes for stored features. If they do not fit, columns are computed again for every
         product. Landmarks and their factors are not counted.
     dtype : {"auto", "float32", "float64"}, default="auto"
         Of features; "auto" is float32 unless kernel values would lose digits in it.
+
+    See Also
+    --------
+    lokl.gram.InnerProducts : The samples, and the memory for rows.
+    lokl.gram.LowRankGram : Its Gram matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import LowRank, LowRankProducts
+    >>> from lokl.kernels import RBF
+    >>> X = np.linspace(0.0, 1.0, 50)[:, np.newaxis]
+    >>> gram = LowRankProducts(X, LowRank(rank=10), dtype="float64").gated([RBF(1.0)])
+    >>> gram.whole[0, :3].round(3), RBF(1.0)(X[:1], X[:3]).round(3)
+    (array([1.   , 1.   , 0.998]), array([[1.   , 1.   , 0.998]]))
     """
 
     def __init__(self, X: Any, how: LowRank, *, cache_size: float = 512, dtype: Any = "auto"):
@@ -242,6 +271,21 @@ class LowRankGram(GatedGram):
     ----------
     features : FeatureMap
         Features of all kernels, in the precision of the matrix.
+
+    See Also
+    --------
+    lokl.gram.GatedGram : Gram matrix of gated kernels.
+    lokl.gram.LowRankProducts : Features of low rank instead of inner products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import LowRank, LowRankProducts
+    >>> from lokl.kernels import RBF
+    >>> X = np.linspace(0.0, 1.0, 50)[:, np.newaxis]
+    >>> gram = LowRankProducts(X, LowRank(rank=5)).gated([RBF(1.0)])
+    >>> gram.is_low_rank, gram.n_weights
+    (True, 5)
     """
 
     inner: LowRankProducts

@@ -91,6 +91,21 @@ class Kernel(BaseEstimator, ABC):
 
     A kernel stores settings and learns nothing itself: :meth:`bind` returns a new kernel in which
     settings that depend on the data, such as ``gamma="scale"``, are numbers.
+
+    See Also
+    --------
+    lokl.kernels.DotKernel : Base for kernels that are functions of inner products.
+    lokl.kernels.Callable : A kernel from a function.
+    lokl.kernels.per_view : One copy of a kernel for each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import RBF, Linear
+    >>> kernel = Linear().normalized() + RBF(1.0).on([0])
+    >>> kernel(np.array([[1.0, 0.0], [1.0, 1.0]])).round(3)
+    array([[2.   , 1.707],
+           [1.707, 2.   ]])
     """
 
     # Parameters that are kernels of which this kernel is made.
@@ -184,8 +199,25 @@ class View(Kernel):
     Parameters
     ----------
     kernel : Kernel
+        Kernel on the selected columns.
     columns : str, int, slice, sequence of them, boolean mask or selector
         Names need a data frame. After :meth:`bind` these are positions.
+
+    See Also
+    --------
+    lokl.kernels.per_view : One copy of a kernel for each view.
+    lokl.kernels.per_feature : One copy of a kernel for each column.
+    lokl.join_views : Tables joined by id, with their columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import Linear, View
+    >>> View(Linear(), [0])(np.array([[1.0, 5.0], [2.0, 7.0]]))
+    array([[1., 2.],
+           [2., 4.]])
+    >>> Linear().on([0])
+    View(columns=[0], kernel=Linear())
     """
 
     _parts = ("kernel",)
@@ -251,6 +283,19 @@ class Sum(Kernel):
     Parameters
     ----------
     left, right : Kernel
+        Kernels to add; ``left + right`` makes the same object.
+
+    See Also
+    --------
+    lokl.kernels.Product : Product of two kernels.
+    lokl.UniformMKLClassifier : Average of several kernels.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF, Linear
+    >>> (Linear() + RBF(1.0))([[1.0], [0.0]]).round(3)
+    array([[2.   , 0.368],
+           [0.368, 1.   ]])
     """
 
     _parts = ("left", "right")
@@ -281,6 +326,19 @@ class Product(Sum):
     Parameters
     ----------
     left, right : Kernel
+        Kernels to multiply; ``left * right`` makes the same object.
+
+    See Also
+    --------
+    lokl.kernels.Sum : Sum of two kernels.
+    lokl.kernels.AnisotropicRBF : Product of one kernel for each column.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF, Linear
+    >>> (Linear() * RBF(1.0))([[1.0], [2.0]]).round(3)
+    array([[1.   , 0.736],
+           [0.736, 4.   ]])
     """
 
     _sign = "*"
@@ -293,6 +351,7 @@ class Normalized(Kernel):
     Parameters
     ----------
     kernel : Kernel
+        Kernel to normalise; ``kernel.normalized(how)`` makes the same object.
     how : {"unit_diag", "mean_diag", "trace", "none"}, default="unit_diag"
         "unit_diag" is ``k(x, z) / sqrt(k(x, x) k(z, z))``, 0 for a sample with ``k(x, x) = 0``;
         "mean_diag" divides by the mean of the training diagonal, "trace" by its sum.
@@ -300,6 +359,22 @@ class Normalized(Kernel):
         coefficients reach their bound and the SVM predicts the majority class.
     scale : float, optional
         The learned factor of "mean_diag" and "trace"; set by :meth:`bind`.
+
+    See Also
+    --------
+    lokl.kernels.Cosine : The linear kernel with unit diagonal.
+    lokl.search.ColumnScaler : Scales columns instead of kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import Polynomial
+    >>> X = np.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> Polynomial(2).normalized()(X).round(3)
+    array([[1.   , 0.817],
+           [0.817, 1.   ]])
+    >>> Polynomial(2).normalized("mean_diag").bind(X).diag(X).round(3)
+    array([0.529, 1.471])
     """
 
     _parts = ("kernel",)

@@ -82,6 +82,22 @@ def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
     ----------
     low, high : int
         Exponents of the first and the last gamma.
+
+    Returns
+    -------
+    kernels : list of RBF
+        One kernel for each exponent, from the widest to the narrowest.
+
+    See Also
+    --------
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    lokl.kernels.standard : Linear, quadratic and RBF kernels.
+
+    Examples
+    --------
+    >>> from lokl.kernels import rbf_ladder
+    >>> [kernel.gamma for kernel in rbf_ladder(-1, 2)]
+    [0.5, 1.0, 2.0, 4.0]
     """
     if high < low:
         raise ValueError(f"rbf_ladder needs low <= high, got low={low}, high={high}")
@@ -89,7 +105,24 @@ def rbf_ladder(low: int = -4, high: int = 4) -> list[Kernel]:
 
 
 def standard() -> list[Kernel]:
-    """Return linear, quadratic and RBF kernels on scales that also suit unscaled data."""
+    """Return linear, quadratic and RBF kernels on scales that also suit unscaled data.
+
+    Returns
+    -------
+    kernels : list of Kernel
+        The default of ``kernels`` in all estimators.
+
+    See Also
+    --------
+    lokl.kernels.rbf_ladder : RBF kernels of several widths.
+    lokl.kernels.per_view : One copy of a kernel for each view.
+
+    Examples
+    --------
+    >>> from lokl.kernels import standard
+    >>> [kernel.label for kernel in standard()]
+    ['linear', 'poly2', 'rbf']
+    """
     return [Linear().normalized("mean_diag"), Polynomial(2).normalized("mean_diag"), RBF("scale")]
 
 
@@ -99,8 +132,26 @@ def per_feature(kernel: Kernel, X: Any) -> dict[str, Kernel]:
     Parameters
     ----------
     kernel : Kernel
+        Kernel to copy.
     X : {array, sparse matrix, data frame} of shape (n_samples, n_features)
         Without column names, positions are the names.
+
+    Returns
+    -------
+    kernels : dict of str to Kernel
+        By name of the column.
+
+    See Also
+    --------
+    lokl.kernels.per_view : One copy of a kernel for each view.
+    lokl.kernels.per_gene_set : One copy for each gene set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import RBF, per_feature
+    >>> list(per_feature(RBF(1.0), np.zeros((5, 3))))
+    ['0', '1', '2']
     """
     names = column_names(X) or [str(j) for j in range(X.shape[1])]
     return _unique([(name, clone(kernel).on([j])) for j, name in enumerate(names)])
@@ -112,8 +163,30 @@ def per_view(kernel: Kernel, views: Mapping[str, Any]) -> dict[str, Kernel]:
     Parameters
     ----------
     kernel : Kernel
+        Kernel to copy.
     views : mapping of str to columns
         Columns as in :meth:`Kernel.on`, for example from :func:`lokl.join_views`.
+
+    Returns
+    -------
+    kernels : dict of str to Kernel
+        By name of the view, for ``kernels`` of an estimator.
+
+    See Also
+    --------
+    lokl.kernels.per_feature : One copy for each column.
+    lokl.kernels.per_gene_set : One copy for each gene set.
+    lokl.join_views : Tables joined by id, with their columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.kernels import Laplacian, per_view
+    >>> kernels = per_view(Laplacian("median"), {"sepal": [0, 1], "petal": [2, 3]})
+    >>> model = UniformMKLClassifier(kernels).fit(*load_iris(return_X_y=True))
+    >>> model.kernel_names_
+    ['sepal', 'petal']
     """
     return {name: clone(kernel).on(columns) for name, columns in views.items()}
 

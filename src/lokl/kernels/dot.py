@@ -97,6 +97,11 @@ class DotKernel(Kernel):
     Kernels of this kind share their inner products, so many cost little more than one. A subclass
     provides a `label` and :meth:`formula`. ``Formula`` is imported from ``lokl.kernels.dot``.
 
+    See Also
+    --------
+    lokl.kernels.Kernel : Base of kernels that share nothing.
+    lokl.kernels.Callable : Any function of two blocks of samples.
+
     Examples
     --------
     A polynomial of products of two features, without single features and the constant:
@@ -155,7 +160,22 @@ class GammaKernel(DotKernel):
 
 
 class Linear(DotKernel):
-    """Inner product: ``k(x, z) = <x, z>``."""
+    """Inner product: ``k(x, z) = <x, z>``.
+
+    See Also
+    --------
+    lokl.kernels.Polynomial : Products of features.
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    lokl.kernels.Cosine : Inner product of normalised samples.
+    lokl.explain.feature_weights : Weights of columns in models of linear kernels.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Linear
+    >>> Linear()([[1.0, 2.0], [0.0, 3.0]])
+    array([[5., 6.],
+           [6., 9.]])
+    """
 
     label = "linear"
 
@@ -169,10 +189,24 @@ class Polynomial(GammaKernel):
     Parameters
     ----------
     degree : int, default=2
+        Largest number of features in a product.
     gamma : float, "scale" or "auto", default=1.0
         "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``, as in scikit-learn.
     coef0 : float, default=1.0
         Non-negative; 0 keeps only products of exactly `degree` features.
+
+    See Also
+    --------
+    lokl.kernels.Linear : Inner product.
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    sklearn.metrics.pairwise.polynomial_kernel : The same function in scikit-learn.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Polynomial
+    >>> Polynomial(degree=2)([[1.0, 2.0], [0.0, 3.0]])
+    array([[ 36.,  49.],
+           [ 49., 100.]])
     """
 
     def __init__(self, degree: int = 2, gamma: Any = 1.0, coef0: float = 1.0):
@@ -200,6 +234,22 @@ class RBF(GammaKernel):
         "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features`` as in scikit-learn,
         of the columns that the kernel uses; "median" is the reciprocal of the median squared
         distance between training samples (of at most 1000 of them).
+
+    See Also
+    --------
+    lokl.kernels.Laplacian : Exponential of the L1 distance.
+    lokl.kernels.AnisotropicRBF : A width for each column.
+    lokl.kernels.Matern : Less smooth functions of the distance.
+    lokl.kernels.rbf_ladder : RBF kernels of several widths.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> RBF(0.5)([[0.0, 0.0], [1.0, 1.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    >>> RBF("median").bind([[0.0, 0.0], [1.0, 1.0]])
+    RBF(gamma=1.0)
     """
 
     gamma_words = ("scale", "auto", "median")
@@ -227,6 +277,19 @@ class Matern(GammaKernel):
         Smoothness. With 0.5, Gram matrices are in double precision unless float32 is asked for.
     gamma : float, "scale", "auto" or "median", default="scale"
         The words mean the square roots of what they mean for :class:`RBF`.
+
+    See Also
+    --------
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    lokl.kernels.Laplacian : Exponential of the L1 distance.
+    lokl.kernels.GaussianProcess : Any kernel of scikit-learn's Gaussian processes.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Matern
+    >>> Matern(nu=1.5, gamma=1.0)([[0.0], [1.0]]).round(3)
+    array([[1.   , 0.483],
+           [0.483, 1.   ]])
     """
 
     gamma_words = ("scale", "auto", "median")
@@ -269,6 +332,19 @@ class Sigmoid(GammaKernel):
     gamma : float, "scale" or "auto", default=1.0
         "scale" is ``1 / (n_features * X.var())`` and "auto" ``1 / n_features``, as in scikit-learn.
     coef0 : float, default=0.0
+        Constant term.
+
+    See Also
+    --------
+    lokl.kernels.Polynomial : Products of features.
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Sigmoid
+    >>> Sigmoid(gamma=0.5)([[1.0, 0.0], [1.0, 1.0]]).round(3)
+    array([[0.462, 0.462],
+           [0.462, 0.762]])
     """
 
     label = "sigmoid"
@@ -291,6 +367,19 @@ class AnisotropicRBF(DotKernel):
     Parameters
     ----------
     gammas : array-like of shape (n_features,)
+        Non-negative factor of the squared difference in each column.
+
+    See Also
+    --------
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    lokl.GMKLClassifier : Learns the widths, with ``combination="product"``.
+
+    Examples
+    --------
+    >>> from lokl.kernels import AnisotropicRBF
+    >>> AnisotropicRBF([0.5, 0.0])([[0.0, 0.0], [1.0, 9.0]]).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
     """
 
     label = "anisotropic rbf"
@@ -320,7 +409,20 @@ class AnisotropicRBF(DotKernel):
 
 
 class Cosine(Normalized):
-    """Cosine of the angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 if a sample is the zero vector."""
+    """Cosine of the angle: ``k(x, z) = <x, z> / (|x| |z|)``, 0 if a sample is the zero vector.
+
+    See Also
+    --------
+    lokl.kernels.Linear : Inner product.
+    lokl.kernels.Normalized : A kernel on a scale that does not depend on units.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0], [2.0, 2.0]]).round(3)
+    array([[1.   , 0.707],
+           [0.707, 1.   ]])
+    """
 
     label = "cosine"
 
@@ -343,6 +445,18 @@ class Laplacian(Kernel):
         None is ``1 / n_features``, of the columns that the kernel uses; "scale" is the reciprocal
         of the sum of the columns' standard deviations; "median" is the reciprocal of the median L1
         distance between training samples (of at most 500 of them).
+
+    See Also
+    --------
+    lokl.kernels.RBF : Gaussian of the Euclidean distance.
+    lokl.kernels.AdditiveLaplacian : Sum over columns instead of a product.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Laplacian
+    >>> Laplacian()([[0.0, 0.0], [1.0, 1.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
     """
 
     def __init__(self, gamma: Any = None):
@@ -385,6 +499,18 @@ class AdditiveLaplacian(Kernel):
     gamma : float, "scale" or "median", default="scale"
         "scale" is the reciprocal of the mean of the columns' standard deviations, "median" the
         reciprocal of the median mean absolute difference of training samples (at most 500 of them).
+
+    See Also
+    --------
+    lokl.kernels.Laplacian : Exponential of the L1 distance.
+    lokl.search.AutoMKLClassifier : Tries it among other kernels.
+
+    Examples
+    --------
+    >>> from lokl.kernels import AdditiveLaplacian
+    >>> AdditiveLaplacian(1.0)([[0.0, 0.0], [0.0, 9.0]]).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
     """
 
     def __init__(self, gamma: Any = "scale"):
@@ -430,6 +556,18 @@ class Chi2(Kernel):
     ----------
     gamma : float, default=1.0
         Features must not be negative.
+
+    See Also
+    --------
+    lokl.kernels.Laplacian : Exponential of the L1 distance.
+    sklearn.metrics.pairwise.chi2_kernel : The same function in scikit-learn.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Chi2
+    >>> Chi2()([[1.0, 0.0], [0.5, 0.5]]).round(3)
+    array([[1.   , 0.513],
+           [0.513, 1.   ]])
     """
 
     label = "chi2"

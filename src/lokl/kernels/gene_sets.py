@@ -13,7 +13,7 @@ from lokl.kernels.columns import column_names
 
 
 def read_gmt(path: str | PathLike[str]) -> dict[str, list[str]]:
-    """Read gene sets from a file in GMT format.
+    r"""Read gene sets from a file in GMT format.
 
     Parameters
     ----------
@@ -25,6 +25,22 @@ def read_gmt(path: str | PathLike[str]) -> dict[str, list[str]]:
     -------
     sets : dict of str to list of str
         Genes of each set, each gene once.
+
+    See Also
+    --------
+    per_gene_set : Kernels on the genes of each set.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.kernels import read_gmt
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "sets.gmt"
+    ...     _ = path.write_text("repair\tDNA repair\tBRCA1\tBRCA2\tATM\n")
+    ...     sets = read_gmt(path)
+    >>> sets
+    {'repair': ['BRCA1', 'BRCA2', 'ATM']}
     """
     path = Path(path)
     content = path.read_bytes()
@@ -68,6 +84,11 @@ def per_gene_set(
     -------
     kernels : dict of str to Kernel
         By name of the set, on positions of columns.
+
+    See Also
+    --------
+    read_gmt : Reads gene sets from a file.
+    lokl.kernels.per_view : One copy of a kernel for each view.
 
     Examples
     --------

@@ -25,6 +25,19 @@ class Precomputed(Kernel):
     ----------
     gram : array of shape (n_all, n_all)
         Kernel values of all pairs of samples, training and test.
+
+    See Also
+    --------
+    lokl.kernels.precomputed : Makes such kernels, and the data that goes with them.
+    lokl.kernels.Callable : Any function of two blocks of samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import Precomputed
+    >>> kernel = Precomputed(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> kernel([[1]], [[0], [1]])
+    array([[1., 3.]])
     """
 
     label = "precomputed"
@@ -86,6 +99,21 @@ class Callable(Kernel):
     ----------
     function : callable
         Symmetric and positive semidefinite. A model can be pickled if its functions can be.
+
+    See Also
+    --------
+    lokl.kernels.DotKernel : Base for kernels that are functions of inner products.
+    lokl.kernels.Precomputed : A stored matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.kernels import Callable
+    >>> def overlap(X, Z):
+    ...     return np.minimum(X[:, np.newaxis], Z[np.newaxis]).sum(axis=2)
+    >>> Callable(overlap)(np.array([[1.0, 2.0], [3.0, 0.0]]))
+    array([[3., 1.],
+           [1., 3.]])
     """
 
     def __init__(self, function: Function[[Any, Any], Any]):
@@ -124,6 +152,10 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
     kernels : list of Precomputed
     X : array of shape (n, 1)
         Row indices; split it like any data.
+
+    See Also
+    --------
+    lokl.kernels.Precomputed : The kernels that it returns.
 
     Examples
     --------
@@ -201,6 +233,11 @@ class GaussianProcess(Kernel):
     kernel : sklearn.gaussian_process.kernels.Kernel
         Without ``WhiteKernel``, which is noise and not a similarity of two samples. Estimators
         also take such a kernel without this class around it.
+
+    See Also
+    --------
+    lokl.kernels.Matern : Without scikit-learn, and on shared distances.
+    lokl.kernels.Callable : Any function of two blocks of samples.
 
     Examples
     --------

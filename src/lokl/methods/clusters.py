@@ -182,6 +182,23 @@ class Clusters:
         Squared norms of the centres.
     sharpness : float
         Memberships are ``softmax(-sharpness * distance)``; infinity makes them zero or one.
+
+    See Also
+    --------
+    lokl.CLMKLClassifier : Weights for each cluster.
+    lokl.GSMKLClassifier : Weights for each group.
+    lokl.gates.GroupGate : A gate on the index of the cluster.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import CLMKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clusters = CLMKLClassifier(["rbf"], random_state=0).fit(X, y).clusters_
+    >>> clusters.n_clusters
+    3
+    >>> clusters.memberships(X[:2]).shape
+    (2, 3)
     """
 
     centres: Expansion

@@ -60,6 +60,19 @@ class Expert:
         decision is then the intercept, which is zero for an expert that abstains.
     gated : bool
         Whether the kernel sum of a sample is scaled by its own gate.
+
+    See Also
+    --------
+    lokl.LDMKLClassifier : Has one for each kernel, as ``experts_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import LDMKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LDMKLClassifier(["linear", "rbf"], random_state=0).fit(X, y)
+    >>> [(expert.name, expert.intercept.shape) for expert in model.experts_]
+    [('linear', (3,)), ('rbf', (3,))]
     """
 
     name: str

@@ -124,8 +124,34 @@ def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Optimize
     Parameters
     ----------
     objective : Simplex
+        Function to minimise, with the point to start from.
     tol : float, default=0.01
         Relative duality gap that ends the search.
+
+    Returns
+    -------
+    steps : iterator of OptimizerStep
+        Accepted points; the last one is the result.
+
+    See Also
+    --------
+    lokl.optimizers.Simplex : Weights that sum to one.
+    lokl.optimizers.level_method : Faster from a warm start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Simplex, reduced_gradient
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> steps = list(reduced_gradient(Simplex(machines=machines, gram=gram, base=base)))
+    >>> steps[-1].params.round(2)
+    array([[0., 1.]])
     """
     search = _DirectionSearch(objective)
     current = search.explore(objective.start()[0])
@@ -221,9 +247,35 @@ def level_method(objective: Simplex, tol: float = 0.01) -> Iterator[OptimizerSte
     Parameters
     ----------
     objective : Simplex
-        With weights to start from.
+        Function to minimise, with weights to start from.
     tol : float, default=0.01
         Relative duality gap that ends the search.
+
+    Returns
+    -------
+    steps : iterator of OptimizerStep
+        Accepted points; the last one is the result.
+
+    See Also
+    --------
+    lokl.optimizers.Simplex : Weights that sum to one.
+    lokl.optimizers.reduced_gradient : Without weights to start from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Simplex, level_method
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> first = np.array([[0.1, 0.9]])
+    >>> steps = list(level_method(Simplex(machines=machines, gram=gram, base=base, first=first)))
+    >>> steps[-1].params.round(2)
+    array([[0., 1.]])
     """
     planes = Planes()
     best = current = objective.evaluate(objective.project(objective.start()))

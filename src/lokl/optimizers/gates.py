@@ -24,9 +24,11 @@ class GateObjective(Objective[ObjectiveValue]):
     Attributes
     ----------
     machines : Machines
+        SVMs to solve.
     gram : GatedGram
         The kernels on the training samples, under any gate values.
     gate : RepresentationGate
+        Gate whose parameters are learned.
     Z : {array, CenteredSparse} of shape (n_samples, ...)
         Representation of the training samples, computed once.
     present : boolean array of shape (n_samples, n_kernels) or None
@@ -34,6 +36,28 @@ class GateObjective(Objective[ObjectiveValue]):
     first : array
         Parameters to start from.
     ridge : float, default=0.0
+        Factor of the penalty on the parameters.
+
+    See Also
+    --------
+    lokl.optimizers.line_search : Minimises it.
+    lokl.LMKLClassifier : The method that learns gates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gates import RepresentationGate, SoftmaxGate
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import GateObjective, line_search
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> gate = RepresentationGate(SoftmaxGate(), lambda samples: samples.filled)
+    >>> machines = Machines(Exact(), [hinge(y, 1.0)])
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X)
+    >>> objective = GateObjective(machines, gram, gate, X, None, first=np.zeros((2, 2)))
+    >>> [round(step.objective, 2) for step in line_search(objective)][:3]
+    [3.68, 2.72]
     """
 
     machines: Machines
@@ -75,8 +99,36 @@ def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Optimi
     Parameters
     ----------
     objective : Objective
+        Function to minimise, with the point to start from.
     tol : float, default=1e-3
         Relative decrease of the objective, and length of a step, that end the search.
+
+    Returns
+    -------
+    steps : iterator of OptimizerStep
+        Accepted points; the last one is the result.
+
+    See Also
+    --------
+    lokl.optimizers.spectral_gradient : Takes fewer steps on convex objectives.
+    lokl.optimizers.GateObjective : Parameters of a gate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import HalfSquaredNorm, Penalised, line_search
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> penalty = HalfSquaredNorm()
+    >>> objective = Penalised(machines=machines, gram=gram, base=base, regularizer=penalty)
+    >>> steps = list(line_search(objective))
+    >>> steps[-1].params.round(2)
+    array([[0.  , 1.28]])
     """
     current, length = objective.evaluate(objective.start()), 1.0
     yield current.step()

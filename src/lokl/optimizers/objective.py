@@ -30,6 +30,26 @@ class OptimizerStep:
         Certified distance from the optimum of the whole problem; NaN without a certificate.
     solution : Solution
         The SVMs at these parameters.
+
+    See Also
+    --------
+    lokl.optimizers.alternating : An optimiser.
+    lokl.optimizers.line_search : An optimiser of gates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import NormBall, alternating
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> steps = list(alternating(NormBall(machines=machines, gram=gram, base=base)))
+    >>> steps[-1].params.round(2), round(steps[-1].objective, 3)
+    (array([[0., 1.]]), 2.718)
     """
 
     params: Array
@@ -54,6 +74,27 @@ class ObjectiveValue:
     solution : Solution
     gate_params : array, optional
         Parameters of the gate, if the optimiser moves others.
+
+    See Also
+    --------
+    lokl.optimizers.Objective : Computes it.
+    lokl.optimizers.OptimizerStep : What an optimiser yields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Simplex
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> objective = Simplex(machines=machines, gram=gram, base=base)
+    >>> value = objective.at(np.array([[0.5, 0.5]]))
+    >>> round(value.objective, 3), value.gradient().round(3) + 0.0
+    (3.359, array([[ 0.   , -1.282]]))
     """
 
     params: Array
@@ -79,6 +120,30 @@ class Objective(ABC, Generic[V]):
     ----------
     is_certified : bool
         Whether :meth:`gap` bounds the distance from the optimum, as for convex problems.
+
+    See Also
+    --------
+    lokl.optimizers.NormBall : Weights of bounded norm.
+    lokl.optimizers.Simplex : Weights that sum to one.
+    lokl.optimizers.Penalised : Weights under a penalty.
+    lokl.optimizers.GateObjective : Parameters of a gate.
+    lokl.optimizers.ObjectiveValue : Its value at some parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import NormBall
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> objective = NormBall(machines=machines, gram=gram, base=base)
+    >>> value = objective.evaluate(objective.start())
+    >>> round(value.objective, 3), round(objective.gap(value), 3)
+    (3.093, 0.376)
     """
 
     is_certified = False

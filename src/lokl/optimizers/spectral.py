@@ -28,10 +28,38 @@ def spectral_gradient(objective: Objective[Any], tol: float = 1e-3) -> Iterator[
     Parameters
     ----------
     objective : Objective
+        Function to minimise, with the point to start from.
     tol : float, default=1e-3
         Limit that ends the search, relative to the objective: on the certified gap if there is
         one, otherwise on the largest entry of the projected gradient, or on the decrease of the
         objective in five steps.
+
+    Returns
+    -------
+    steps : iterator of OptimizerStep
+        Accepted points; the last one is the result.
+
+    See Also
+    --------
+    lokl.optimizers.Penalised : Weights under a penalty.
+    lokl.optimizers.line_search : Decreases in every step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import HalfSquaredNorm, Penalised, spectral_gradient
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> penalty = HalfSquaredNorm()
+    >>> objective = Penalised(machines=machines, gram=gram, base=base, regularizer=penalty)
+    >>> steps = list(spectral_gradient(objective))
+    >>> steps[-1].params.round(2)
+    array([[0.  , 1.28]])
     """
     search = _SpectralSearch(objective, tol)
     while True:

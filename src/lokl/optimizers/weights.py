@@ -45,6 +45,21 @@ class Regularizer(ABC):
     ----------
     simplex : bool, default=False
         Whether weights must also sum to one.
+
+    See Also
+    --------
+    lokl.optimizers.SumOfWeights : Selects few kernels.
+    lokl.optimizers.HalfSquaredNorm : Spreads weights.
+    lokl.optimizers.Entropy : Keeps all kernels.
+    lokl.optimizers.Penalised : Weights under a penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.optimizers import SumOfWeights
+    >>> penalty = SumOfWeights(simplex=True)
+    >>> penalty.project(np.array([0.9, 0.3])).round(2)
+    array([0.8, 0.2])
     """
 
     simplex: bool = False
@@ -90,7 +105,25 @@ class Regularizer(ABC):
 
 @dataclass(frozen=True)
 class SumOfWeights(Regularizer):
-    """``r(d) = sum_i d_i``, the l_1 norm, which selects few kernels."""
+    """``r(d) = sum_i d_i``, the l_1 norm, which selects few kernels.
+
+    Attributes
+    ----------
+    simplex : bool, default=False
+        Whether weights must also sum to one.
+
+    See Also
+    --------
+    lokl.optimizers.HalfSquaredNorm : Spreads weights.
+    lokl.optimizers.Entropy : Keeps all kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.optimizers import SumOfWeights
+    >>> SumOfWeights().value(np.array([0.5, 2.0]))
+    2.5
+    """
 
     def value(self, d: Array) -> float:
         return float(d.sum())
@@ -112,7 +145,27 @@ class SumOfWeights(Regularizer):
 
 @dataclass(frozen=True)
 class HalfSquaredNorm(Regularizer):
-    """``r(d) = |d|_p^2 / 2``."""
+    """``r(d) = |d|_p^2 / 2``.
+
+    Attributes
+    ----------
+    simplex : bool, default=False
+        Whether weights must also sum to one.
+    p : float, default=2.0
+        Norm of the weights.
+
+    See Also
+    --------
+    lokl.optimizers.SumOfWeights : Selects few kernels.
+    lokl.optimizers.Entropy : Keeps all kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.optimizers import HalfSquaredNorm
+    >>> HalfSquaredNorm().value(np.array([3.0, 4.0]))
+    12.5
+    """
 
     p: float = 2.0
 
@@ -150,6 +203,23 @@ class Entropy(Regularizer):
 
     Its slope is infinite at a weight of zero, so gradients in the weights fail near the boundary.
     Parameters are logarithms of the weights, up to a constant.
+
+    Attributes
+    ----------
+    simplex : bool, default=True
+        Weights sum to one.
+
+    See Also
+    --------
+    lokl.optimizers.SumOfWeights : Selects few kernels.
+    lokl.optimizers.HalfSquaredNorm : Spreads weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.optimizers import Entropy
+    >>> round(Entropy().value(np.array([0.5, 0.5])), 3)
+    -0.693
     """
 
     simplex: bool = True
@@ -212,6 +282,7 @@ class WeightObjective(Objective[WeightObjectiveValue]):
     Attributes
     ----------
     machines : Machines
+        SVMs to solve.
     gram : GatedGram
         The kernels under the known gates alone.
     base : array of shape (n_samples, n_kernels) or (n_samples, n_kernels, rank)
@@ -220,6 +291,27 @@ class WeightObjective(Objective[WeightObjectiveValue]):
         Whether each rank has its own group of weights. Otherwise all ranks share one group.
     first : array of shape (n_groups, n_kernels), optional
         Weights of a similar problem to start from.
+
+    See Also
+    --------
+    lokl.optimizers.NormBall : Weights of bounded norm.
+    lokl.optimizers.Simplex : Weights that sum to one.
+    lokl.optimizers.Penalised : Weights under a penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Simplex
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> objective = Simplex(machines=machines, gram=gram, base=base)
+    >>> objective.shape, objective.start()
+    ((1, 2), array([[0.5, 0.5]]))
     """
 
     machines: Machines
@@ -281,6 +373,35 @@ class NormBall(WeightObjective):
     """``w >= 0``, ``|w_g|_p <= 1`` for every group: l_p-norm MKL (one group), C-LMKL (several).
 
     The dual ``max_u linear(u) - sum_g |S_g(u)|_p* / 2`` is also convex and certifies the gap.
+
+    Attributes
+    ----------
+    machines, gram, base, by_rank, first
+        As for :class:`WeightObjective`.
+    p : float, default=2.0
+        Norm of the weights, at least 1.
+
+    See Also
+    --------
+    lokl.optimizers.alternating : Minimises it.
+    lokl.optimizers.Simplex : Weights that sum to one.
+    lokl.LpMKLClassifier : The method with one group of weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import NormBall, alternating
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> objective = NormBall(machines=machines, gram=gram, base=base, p=4.0)
+    >>> *_, last = alternating(objective)
+    >>> np.linalg.norm(last.params, ord=4, axis=1).round(3)
+    array([1.])
     """
 
     p: float = 2.0
@@ -301,7 +422,36 @@ class NormBall(WeightObjective):
 
 @dataclass(eq=False, kw_only=True)
 class Simplex(NormBall):
-    """``w >= 0``, ``sum w = 1``: SimpleMKL."""
+    """``w >= 0``, ``sum w = 1``: SimpleMKL.
+
+    Attributes
+    ----------
+    machines, gram, base, by_rank, first
+        As for :class:`WeightObjective`.
+    p : float, default=1.0
+        Norm of the weights.
+
+    See Also
+    --------
+    lokl.optimizers.reduced_gradient : Minimises it.
+    lokl.optimizers.NormBall : Weights of bounded norm.
+    lokl.SimpleMKLClassifier : The method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Simplex, reduced_gradient
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> *_, last = reduced_gradient(Simplex(machines=machines, gram=gram, base=base))
+    >>> last.params.sum(axis=1).round(3)
+    array([1.])
+    """
 
     p: float = 1.0
 
@@ -316,7 +466,40 @@ class Simplex(NormBall):
 
 @dataclass(eq=False, kw_only=True)
 class Penalised(WeightObjective):
-    """``J(w) + strength r(w)``: SPG-GMKL with sums of kernels."""
+    """``J(w) + strength r(w)``: SPG-GMKL with sums of kernels.
+
+    Attributes
+    ----------
+    machines, gram, base, by_rank, first
+        As for :class:`WeightObjective`.
+    regularizer : Regularizer
+        Penalty ``r``.
+    strength : float, default=1.0
+        Its factor.
+
+    See Also
+    --------
+    lokl.optimizers.spectral_gradient : Minimises it.
+    lokl.optimizers.Regularizer : Penalties.
+    lokl.GMKLClassifier : The method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import Penalised, SumOfWeights, spectral_gradient
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> penalty = SumOfWeights()
+    >>> objective = Penalised(machines=machines, gram=gram, base=base, regularizer=penalty)
+    >>> *_, last = spectral_gradient(objective)
+    >>> last.params.round(2)
+    array([[0.  , 1.77]])
+    """
 
     regularizer: Regularizer
     strength: float = 1.0
@@ -388,8 +571,34 @@ def alternating(objective: NormBall, tol: float = 1e-3) -> Iterator[OptimizerSte
     Parameters
     ----------
     objective : NormBall
+        Function to minimise, with the point to start from.
     tol : float, default=1e-3
         Relative duality gap that ends the alternation.
+
+    Returns
+    -------
+    steps : iterator of OptimizerStep
+        Accepted points; the last one is the result.
+
+    See Also
+    --------
+    lokl.optimizers.NormBall : Weights of bounded norm.
+    lokl.optimizers.reduced_gradient : For weights on the simplex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import RBF, Linear
+    >>> from lokl.optimizers import NormBall, alternating
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([1.0, -1.0, -1.0, 1.0])
+    >>> base = np.full((4, 2), 1.0)
+    >>> gram = GatedGram([Linear(), RBF(1.0)], X, base)
+    >>> machines = Machines(Exact(tol=1e-6), [hinge(y, 1.0)])
+    >>> objective = NormBall(machines=machines, gram=gram, base=base, p=2.0)
+    >>> [step.params.round(2).tolist() for step in alternating(objective, tol=1e-2)][-1]
+    [[0.0, 1.0]]
     """
     params = objective.start()
     while True:
@@ -410,12 +619,33 @@ class ProductObjective(Objective[ObjectiveValue]):
     Attributes
     ----------
     machines : Machines
+        SVMs to solve.
     inner : InnerProducts
         Of dense training samples.
     gammas : array of shape (n_factors, n_features)
         ``D_i(x, z) = sum_c gammas_ic (x_c - z_c)^2``.
     regularizer : Regularizer
+        Penalty ``r``.
     strength : float
+        Its factor.
+
+    See Also
+    --------
+    lokl.optimizers.Penalised : Weights under a penalty.
+    lokl.GMKLClassifier : The method, with ``combination="product"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import InnerProducts
+    >>> from lokl.optimizers import HalfSquaredNorm, ProductObjective, spectral_gradient
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> X = np.array([[-2.0, 0.1], [-1.0, 0.3], [1.0, 0.2], [2.0, 0.0]])
+    >>> machines = Machines(Exact(), [hinge(np.array([1.0, -1.0, -1.0, 1.0]), 10.0)])
+    >>> objective = ProductObjective(machines, InnerProducts(X), np.eye(2), HalfSquaredNorm(), 1.0)
+    >>> *_, last = spectral_gradient(objective)
+    >>> last.params.round(1)
+    array([1.2, 0.1])
     """
 
     machines: Machines

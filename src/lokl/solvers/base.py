@@ -38,6 +38,22 @@ class Solver(BaseEstimator, ABC):
         Whether it replaces kernels by a few features. Such features exist only for positive
         semidefinite kernels with fixed settings, so methods that learn the settings of a kernel by
         gradient do not work with it.
+
+    See Also
+    --------
+    lokl.solvers.Exact : The default solver.
+    lokl.solvers.LibSVM : LibSVM on the stored matrix.
+    lokl.solvers.MWU : Multiplicative weights, in little memory.
+    lokl.solvers.Primal : Low-rank features instead of kernels.
+    lokl.solvers.Squared : The squared loss.
+
+    Examples
+    --------
+    >>> from lokl.solvers import Exact
+    >>> Exact().losses
+    ('hinge', 'squared_hinge', 'epsilon_insensitive', 'censored', 'squared')
+    >>> Exact(tol=1e-3).with_tolerance(1e-5).tolerance
+    1e-05
     """
 
     losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge", "epsilon_insensitive")

@@ -92,6 +92,22 @@ class Exact(SquaredSolver):
         data: some seconds of work for a few thousand samples.
     working_set : int, default=1024
         Samples of one round.
+
+    See Also
+    --------
+    lokl.solvers.LibSVM : LibSVM on the stored matrix.
+    lokl.solvers.Primal : Low-rank features instead of kernels.
+    lokl.solvers.Squared : The squared loss.
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> from lokl.solvers import Exact, solve_svc
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [1, -1, -1, 1]
+    >>> dual = solve_svc(RBF(1.0), X, y, C=10.0, solver=Exact())
+    >>> round(dual.objective, 2), dual.converged
+    (3.12, True)
     """
 
     tol: float = 1e-3

@@ -32,6 +32,20 @@ class LibSVM(TolerantSolver):
     max_iter : int, default=-1
         Limit on the steps. The default, -1, is far more than problems of this size need on scaled
         data.
+
+    See Also
+    --------
+    lokl.solvers.Exact : The default solver.
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> from lokl.solvers import LibSVM, solve_svc
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [1, -1, -1, 1]
+    >>> dual = solve_svc(RBF(1.0), X, y, C=10.0, solver=LibSVM())
+    >>> round(dual.objective, 2), dual.converged
+    (3.12, True)
     """
 
     def __init__(self, tol: float = 1e-3, cache_size: float = 512, max_iter: int = -1):

@@ -34,6 +34,22 @@ class Solution:
         One for each class or target.
     gram : GatedGram
         The matrix they were solved on, with its gates.
+
+    See Also
+    --------
+    lokl.solvers.Dual : Its solution.
+    lokl.solvers.Machines : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> gram = GatedGram([Linear()], np.array([[-1.0], [1.0]]))
+    >>> solution = Machines(Exact(), [hinge(np.array([-1.0, 1.0]), 10.0)]).solve(gram)
+    >>> solution.objective, solution.intercept
+    (0.5, array([0.]))
     """
 
     duals: list[Dual]
@@ -76,9 +92,29 @@ class Machines:
     Parameters
     ----------
     solver : Solver
+        Solves one SVM.
     problems : sequence of Problem
+        One for each class or target.
     start : sequence of arrays of shape (n_samples,), optional
         Warm start of the first solve, one array for each problem.
+
+    See Also
+    --------
+    lokl.solvers.Solution : What it returns.
+    lokl.solvers.Problem : The problem of an SVM.
+    lokl.solvers.Solver : Solves each of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.gram import GatedGram
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import Exact, Machines, hinge
+    >>> gram = GatedGram([Linear()], np.array([[-1.0], [1.0]]))
+    >>> machines = Machines(Exact(), [hinge(np.array([-1.0, 1.0]), 10.0)])
+    >>> machines.solve(gram).coef
+    array([[-0.5],
+           [ 0.5]])
     """
 
     def __init__(

@@ -72,6 +72,21 @@ class MWU(Solver):
     max_iter : int, default=-1
         Limit on the rounds; -1 for a million. The solver stops earlier if rounds make no progress,
         or if missing rows are computed too often because `cache_size` is small.
+
+    See Also
+    --------
+    lokl.solvers.Exact : The default solver.
+    lokl.MWUMKLClassifier : Learns weights of kernels in the same way.
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> from lokl.solvers import MWU, solve_svc
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [1, -1, -1, 1]
+    >>> dual = solve_svc(RBF(1.0), X, y, C=10.0, solver=MWU())
+    >>> round(dual.objective, 2), dual.converged
+    (2.7, True)
     """
 
     # Regressions have no class hulls; the exact solver solves them.

@@ -107,6 +107,12 @@ class Primal(SquaredSolver):
     random_state : int, RandomState or None, default=0
         Determines the landmarks or the random features.
 
+    See Also
+    --------
+    lokl.solvers.Exact : The default solver.
+    lokl.RegionClassifier : One model in each region, for more samples.
+    lokl.gram.LowRank : Settings of features.
+
     Notes
     -----
     Stored features: dual coordinate descent with shrinking, and the exact block solver if that does
@@ -114,6 +120,15 @@ class Primal(SquaredSolver):
     preconditioned conjugate gradients on kernel columns that are computed tile by tile. In both
     cases the intercept is not regularised, and the duality gap is certified. The squared loss is
     one linear system of the size of the features.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> from lokl.solvers import Primal, solve_svc
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [1, -1, -1, 1]
+    >>> dual = solve_svc(RBF(1.0), X, y, C=10.0, solver=Primal(rank=4))
+    >>> round(dual.objective, 2), dual.converged
+    (3.12, True)
     """
 
     is_low_rank: ClassVar[bool] = True

@@ -32,10 +32,26 @@ class Problem:
     target, lower, upper : arrays of shape (n_samples,)
         ``lower <= 0 <= upper``; a sample with ``lower = upper = 0`` is absent.
     epsilon : float
+        Width of the tube of a regression.
     ridge : array of shape (n_samples,)
         Added to the diagonal; ``1 / C`` turns the hinge into the squared hinge.
     is_classification : bool, default=False
         Whether the targets are classes, 1 and -1.
+
+    See Also
+    --------
+    lokl.solvers.hinge : C-SVC.
+    lokl.solvers.epsilon_insensitive : Epsilon-SVR.
+    lokl.solvers.squared_loss : Squared loss.
+    lokl.solvers.Dual : Its solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import hinge
+    >>> problem = hinge(np.array([-1.0, 1.0]), C=2.0)
+    >>> problem.lower, problem.upper
+    (array([-2.,  0.]), array([0., 2.]))
     """
 
     target: Array
@@ -283,6 +299,7 @@ class Dual:
     coef : array of shape (n_samples,)
         Signed coefficients ``u``; the decision function is ``K u + intercept``.
     intercept : float
+        Constant of the decision function.
     objective : float
         Dual value.
     gap : float
@@ -290,8 +307,22 @@ class Dual:
     n_iter : int
         Steps of the solver.
     converged : bool
+        Whether the solver reached its tolerance.
     decision : array of shape (n_samples,)
         Decision values of all samples, including absent ones, without the ridge.
+
+    See Also
+    --------
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+    lokl.solvers.Solution : Solutions of all SVMs of a fit.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import solve_svc
+    >>> dual = solve_svc(Linear(), [[-1.0], [1.0]], [-1, 1], C=10.0, tol=1e-8)
+    >>> dual.decision, dual.objective, dual.converged
+    (array([-1.,  1.]), 0.5, True)
     """
 
     coef: Array
@@ -312,6 +343,23 @@ def hinge(y: Array, C: Array | float) -> Problem:
         Labels -1 and 1.
     C : float or array of shape (n_samples,)
         Cost; 0 leaves a sample out.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.squared_hinge : No upper bound, but a ridge.
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import hinge
+    >>> hinge(np.array([-1.0, 1.0]), C=2.0).upper
+    array([0., 2.])
     """
     y, cost = _checked(y, C)
     lower, upper = np.minimum(y, 0) * cost, np.maximum(y, 0) * cost
@@ -321,7 +369,29 @@ def hinge(y: Array, C: Array | float) -> Problem:
 def squared_hinge(y: Array, C: Array | float) -> Problem:
     """Return the problem of the 2-norm soft margin: no upper bound, but a ridge of ``1 / C``.
 
-    Parameters as in :func:`hinge`.
+    Parameters
+    ----------
+    y : array of shape (n_samples,)
+        Labels -1 and 1.
+    C : float or array of shape (n_samples,)
+        Cost; 0 leaves a sample out.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.hinge : Bounded coefficients.
+    lokl.solvers.as_squared_hinge : From a problem with the hinge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import squared_hinge
+    >>> squared_hinge(np.array([-1.0, 1.0]), C=2.0).ridge
+    array([0.5, 0.5])
     """
     y, cost = _checked(y, C)
     bound = np.where(cost > 0, np.inf, 0.0)
@@ -333,6 +403,27 @@ def as_squared_hinge(problem: Problem) -> Problem:
     """Return a classification problem with the squared hinge instead of the hinge, at equal cost.
 
     Samples whose loss is already squared do not change.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a classification.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.squared_hinge : From labels and costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import as_squared_hinge, hinge
+    >>> as_squared_hinge(hinge(np.array([-1.0, 1.0]), C=4.0)).ridge
+    array([0.25, 0.25])
     """
     bound = problem.bound
     ridge = problem.ridge + _inverse(np.where(np.isfinite(bound), bound, 0.0))
@@ -348,9 +439,29 @@ def epsilon_insensitive(target: Array, C: Array | float, epsilon: float) -> Prob
     Parameters
     ----------
     target : array of shape (n_samples,)
+        Numbers to predict.
     C : float or array of shape (n_samples,)
         Cost; 0 leaves a sample out.
     epsilon : float
+        Residuals up to this size cost nothing.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.censored : Some targets are only bounds.
+    lokl.solvers.solve_svr : Solves it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import epsilon_insensitive
+    >>> problem = epsilon_insensitive(np.array([0.5, 1.5]), C=2.0, epsilon=0.1)
+    >>> problem.lower, problem.upper
+    (array([-2., -2.]), array([2., 2.]))
     """
     target, cost = _checked(target, C)
     if not np.isfinite(epsilon) or epsilon < 0:
@@ -367,10 +478,31 @@ def censored(target: Array, C: Array | float, epsilon: float, is_event: Array) -
     Parameters
     ----------
     target : array of shape (n_samples,)
+        Numbers to predict; upper bounds for censored samples.
     C : float or array of shape (n_samples,)
         Cost; 0 leaves a sample out.
     epsilon : float
+        Residuals up to this size cost nothing.
     is_event : array of bool of shape (n_samples,)
+        Whether the target is known rather than a bound.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.epsilon_insensitive : All targets are known.
+    lokl.UniformMKLSurvival : An estimator for censored times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import censored
+    >>> problem = censored(np.array([0.5, 1.5]), 2.0, 0.1, np.array([True, False]))
+    >>> problem.upper
+    array([2., 0.])
     """
     problem = epsilon_insensitive(target, C, epsilon)
     return replace(problem, upper=np.where(is_event, problem.upper, 0.0))
@@ -386,6 +518,24 @@ def squared_loss(target: Array, C: Array | float, *, is_classification: bool = F
     C : float or array of shape (n_samples,)
         Cost; 0 leaves a sample out.
     is_classification : bool, default=False
+        Whether targets are labels.
+
+    Returns
+    -------
+    problem : Problem
+        For :meth:`Solver.solve` and :class:`Machines`.
+
+    See Also
+    --------
+    lokl.solvers.Squared : The squared loss.
+    lokl.solvers.squared_path : Several costs on one matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import squared_loss
+    >>> squared_loss(np.array([0.5, 1.5]), C=2.0).ridge
+    array([0.5, 0.5])
     """
     target, cost = _checked(target, C)
     bound = np.where(cost > 0, np.inf, 0.0)

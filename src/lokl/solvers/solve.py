@@ -151,6 +151,12 @@ def solve_svc(
     Dual
         Signed coefficients, intercept, objective, certified gap and number of steps.
 
+    See Also
+    --------
+    lokl.solvers.solve_svr : Regression.
+    lokl.solvers.Exact : The default solver.
+    lokl.UniformMKLClassifier : The same SVM as an estimator.
+
     Examples
     --------
     >>> from lokl.kernels import Linear
@@ -197,6 +203,21 @@ def solve_svr(
     Returns
     -------
     Dual
+        As :func:`solve_svc` returns it.
+
+    See Also
+    --------
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+    lokl.solvers.Exact : The default solver.
+    lokl.UniformMKLRegressor : The same as an estimator.
+
+    Examples
+    --------
+    >>> from lokl.kernels import Linear
+    >>> from lokl.solvers import solve_svr
+    >>> dual = solve_svr(Linear(), [[0.0], [1.0]], [0.0, 1.0], C=10.0, epsilon=0.1, tol=1e-8)
+    >>> dual.coef.round(3), round(dual.intercept, 3)
+    (array([-0.8,  0.8]), 0.1)
     """
     solver = resolve_solver(solver, **settings)
     loss = regression_loss(loss, solver)

@@ -69,6 +69,20 @@ class SquaredPath:
     loo : array of shape (n_costs, n_samples, n_targets)
         Exact leave-one-out decisions: of the solution on the same matrix, at the same cost, without
         the sample. For a sample without a weight, the decision of the solution.
+
+    See Also
+    --------
+    lokl.solvers.squared_path : Computes it.
+    lokl.solvers.squared_hinge_path : With the squared hinge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import squared_path
+    >>> x = np.array([-1.0, 0.0, 1.0])
+    >>> path = squared_path(np.outer(x, x), x, [0.1, 1.0, 10.0])
+    >>> path.costs, path.coef.shape
+    (array([ 0.1,  1. , 10. ]), (3, 3, 1))
     """
 
     costs: Array
@@ -96,6 +110,13 @@ def squared_path(
     Returns
     -------
     SquaredPath
+        Coefficients, intercepts and leave-one-out decisions, by cost.
+
+    See Also
+    --------
+    lokl.solvers.squared_hinge_path : With the squared hinge.
+    lokl.solvers.squared_path_features : On features instead of a matrix.
+    lokl.solvers.Squared : The squared loss.
 
     Examples
     --------
@@ -132,6 +153,11 @@ def squared_hinge_path(
     -------
     SquaredPath
         NaN where the steps do not converge.
+
+    See Also
+    --------
+    lokl.solvers.squared_path : With the squared loss.
+    lokl.solvers.squared_hinge : The problem of one cost.
 
     Examples
     --------
@@ -538,6 +564,20 @@ def squared_path_features(
     Returns
     -------
     SquaredPath
+        As :func:`squared_path` returns it.
+
+    See Also
+    --------
+    lokl.solvers.squared_path : On a Gram matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.solvers import squared_path_features
+    >>> x = np.array([[-1.0], [0.0], [1.0]])
+    >>> path = squared_path_features(x, 2 * x[:, 0] + 1, [1e6])
+    >>> path.intercept.round(3), path.loo[0, :, 0].round(3)
+    (array([[1.]]), array([-1.,  1.,  3.]))
     """
     Y, costs, weight = _checked(Y, costs, weight)
 
@@ -694,12 +734,27 @@ class Squared(SquaredSolver):
     max_iter : int, default=-1
         Limit on the steps of conjugate gradients; -1 is 1000.
 
+    See Also
+    --------
+    lokl.solvers.Exact : The default solver.
+    lokl.solvers.squared_path : Several costs on one matrix.
+    lokl.solvers.solve_svc : Solves a two-class SVM.
+
     Notes
     -----
     Linear kernels with fewer columns than samples are solved on the columns. A Gram matrix that
     exceeds `cache_size` is never stored: conjugate gradients use its products, preconditioned by
     some of its columns. :class:`Exact` and :class:`Primal` solve problems with the squared loss in
     the same way, the latter on its features.
+
+    Examples
+    --------
+    >>> from lokl.kernels import RBF
+    >>> from lokl.solvers import Squared, solve_svc
+    >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [1, -1, -1, 1]
+    >>> dual = solve_svc(RBF(1.0), X, y, C=10.0, solver=Squared())
+    >>> round(dual.objective, 2), dual.converged
+    (2.7, True)
     """
 
     losses: ClassVar[tuple[str, ...]] = ("squared",)

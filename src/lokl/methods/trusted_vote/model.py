@@ -204,6 +204,19 @@ class TrustedExpert:
     expansion : Expansion or None
         Decision function on low-rank features, if these replace the kernel; the stored samples are
         then used for neighbours only.
+
+    See Also
+    --------
+    lokl.TrustedVoteClassifier : Has one for each kernel, as ``experts_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import TrustedVoteClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TrustedVoteClassifier(["linear", "rbf"], random_state=0).fit(X, y)
+    >>> [expert.name for expert in model.experts_]
+    ['linear', 'rbf']
     """
 
     name: str
