@@ -25,6 +25,12 @@ def survival_target(event: Any, time: Any) -> Array:
     y : structured array of shape (n_samples,)
         With the fields ``event`` (bool) and ``time`` (float), as in scikit-survival.
 
+    See Also
+    --------
+    lokl.AutoMKLSurvival : Chooses everything.
+    lokl.TrustedVoteSurvival : Several views.
+    lokl.metrics.concordance_index : The score.
+
     Examples
     --------
     >>> import lokl

@@ -35,6 +35,27 @@ class Concordance(NamedTuple):
     """Concordance index, and the numbers of pairs behind it.
 
     Two samples are comparable if one has an event while the other is still observed.
+
+    Attributes
+    ----------
+    cindex : float
+        Concordance index.
+    concordant, discordant : int
+        Pairs in the right and in the wrong order.
+    tied_risk : int
+        Pairs with equal scores.
+    tied_time : int
+        Pairs at the same time.
+
+    See Also
+    --------
+    lokl.metrics.concordance_index : Computes it.
+
+    Examples
+    --------
+    >>> from lokl.metrics import concordance_index
+    >>> concordance_index([True, True, False], [1, 2, 3], [3.0, 1.0, 2.0])
+    Concordance(cindex=0.6666666666666666, concordant=2, discordant=1, tied_risk=0, tied_time=0)
     """
 
     cindex: float
@@ -62,6 +83,11 @@ def concordance_index(event: Any, time: Any, estimate: Any, tied_tol: float = 1e
     Concordance
         Its first field is the index: 1 for perfect order, 0.5 for chance. `tied_time` is the number
         of pairs of an event and a censored sample at the same time, which are comparable.
+
+    See Also
+    --------
+    lokl.metrics.concordance_index_ipcw : Independent of the censoring.
+    lokl.survival_target : Events and times in one array.
 
     References
     ----------
@@ -105,6 +131,10 @@ def concordance_index_ipcw(
     -------
     Concordance
         Its first field is the index.
+
+    See Also
+    --------
+    lokl.metrics.concordance_index : Without weights.
 
     References
     ----------
@@ -151,6 +181,11 @@ def cumulative_dynamic_auc(
         NaN at times before the first event.
     mean_auc : float
         Mean weighted by the decrease of the Kaplan-Meier estimate of `survival_test`.
+
+    See Also
+    --------
+    lokl.metrics.concordance_index_ipcw : One number for all times.
+    lokl.metrics.integrated_brier_score : Error of survival curves.
 
     References
     ----------
@@ -204,6 +239,10 @@ def integrated_brier_score(
     -------
     float
         0 is perfect; 0.25 is the score of a constant 0.5.
+
+    See Also
+    --------
+    lokl.metrics.cumulative_dynamic_auc : Ranking at several times.
 
     References
     ----------

@@ -77,7 +77,23 @@ _PRIVATE_CLASSES = {
 
 
 class ModelFileError(ValueError):
-    """A model cannot be stored, or a file has no model that may be loaded; gives the reason."""
+    """A model cannot be stored, or a file has no model that may be loaded; gives the reason.
+
+    See Also
+    --------
+    lokl.load : Raises it.
+    lokl.save : Raises it.
+
+    Examples
+    --------
+    >>> import lokl
+    >>> from lokl.persistence import ModelFileError
+    >>> try:
+    ...     lokl.save(lokl.UniformMKLClassifier(), "model.lokl")
+    ... except ModelFileError as error:
+    ...     print(error)
+    only fitted models can be saved; call fit of UniformMKLClassifier first
+    """
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -93,6 +109,11 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         it. Functions cannot be stored, so that a kernel that is a function is rejected.
     path : str or path
         By convention it ends in ``.lokl``.
+
+    Returns
+    -------
+    None
+        An existing file is replaced only by a complete one.
 
     Raises
     ------
@@ -151,6 +172,26 @@ def load(path: str | PathLike[str]) -> Any:
         The file is damaged, was changed, has another format, or is not a model of lokl.
     OSError
         The file cannot be read.
+
+    See Also
+    --------
+    lokl.save : Stores a model.
+    lokl.persistence.info : Describes a file without loading it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import lokl
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = lokl.UniformMKLClassifier(["rbf"]).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.lokl"
+    ...     lokl.save(model, path)
+    ...     again = lokl.load(path)
+    >>> again.predict(X[:3])
+    array([0, 0, 0])
     """
     about, content = _read(path)
     try:
@@ -182,6 +223,27 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
         The file is damaged, was changed, has another format, or is not a model of lokl.
     OSError
         The file cannot be read.
+
+    See Also
+    --------
+    lokl.save : Stores a model.
+    lokl.load : Loads a model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import lokl
+    >>> import lokl.persistence
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = lokl.UniformMKLClassifier(["rbf"]).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.lokl"
+    ...     lokl.save(model, path)
+    ...     about = lokl.persistence.info(path)
+    >>> about["model"], about["input"]["n_features"]
+    (['UniformMKLClassifier'], 4)
     """
     return _read(path)[0]
 

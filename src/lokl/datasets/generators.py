@@ -33,6 +33,11 @@ def make_two_regions(
     y : array of shape (n_samples,)
         Labels 0 and 1.
 
+    See Also
+    --------
+    lokl.datasets.make_views : Views instead of regions.
+    lokl.explain.BoundaryDisplay : Figure of a model in the plane.
+
     Examples
     --------
     >>> from lokl.datasets import make_two_regions
@@ -105,6 +110,11 @@ def make_views(
         Columns of each view, for `lokl.kernels.per_view`.
     region : array of shape (n_samples,)
         Index of the view that separates the classes at each sample.
+
+    See Also
+    --------
+    lokl.datasets.corrupt_views : Makes some views wrong.
+    lokl.kernels.per_view : One kernel for each view.
 
     Examples
     --------
@@ -241,6 +251,11 @@ def corrupt_views(
         A copy.
     corrupted : boolean array of shape (n_samples, n_views)
         Mask of the corrupted views.
+
+    See Also
+    --------
+    lokl.datasets.make_views : Generates views.
+    lokl.TrustedVoteClassifier : Recognises wrong views.
 
     Examples
     --------

@@ -87,6 +87,12 @@ def load(
     UserWarning
         A file of LOKL_DATA differs from the registered one.
 
+    See Also
+    --------
+    lokl.datasets.available : Names.
+    lokl.datasets.info : Size and licence.
+    lokl.datasets.read : Files of one's own.
+
     Examples
     --------
     >>> from lokl.datasets import load
@@ -353,6 +359,16 @@ def fetch(name: str, *, progress: Any = None) -> tuple[Path, ...]:
     -------
     paths : tuple of Path
         Empty for data sets that are part of scikit-learn.
+
+    See Also
+    --------
+    lokl.datasets.load : Also reads the files.
+
+    Examples
+    --------
+    >>> from lokl.datasets import fetch
+    >>> fetch("wine")
+    ()
     """
     record = info(name)
     location, paths = locate(record)

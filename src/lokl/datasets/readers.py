@@ -69,11 +69,38 @@ COMPRESSED_ENDINGS = tuple(_OPENERS)
 
 
 class DatasetError(OSError):
-    """A data set cannot be read, downloaded or stored; the message names a remedy."""
+    """A data set cannot be read, downloaded or stored; the message names a remedy.
+
+    See Also
+    --------
+    lokl.datasets.read : Raises it.
+    lokl.datasets.MissingDatasetError : The data is not on this machine.
+
+    Examples
+    --------
+    >>> from lokl.datasets import DatasetError, read
+    >>> try:
+    ...     read("absent.csv")
+    ... except DatasetError as error:
+    ...     print(type(error).__name__)
+    DatasetError
+    """
 
 
 class MissingDatasetError(DatasetError):
-    """A data set is missing on this machine and was not, or could not be, downloaded."""
+    """A data set is missing on this machine and was not, or could not be, downloaded.
+
+    See Also
+    --------
+    lokl.datasets.fetch : Raises it.
+    lokl.datasets.DatasetError : All errors of data sets.
+
+    Examples
+    --------
+    >>> from lokl.datasets import DatasetError, MissingDatasetError
+    >>> issubclass(MissingDatasetError, DatasetError)
+    True
+    """
 
 
 def is_compressed(path: Path) -> bool:
@@ -799,7 +826,7 @@ def read(
     na: Sequence[str] = (),
     block_size: int = BLOCK_SIZE,
 ) -> Bunch:
-    """Read a file of samples with little more memory than the samples take.
+    r"""Read a file of samples with little more memory than the samples take.
 
     Formats are LIBSVM text, CSV, TSV, Parquet, Feather, Excel and ``.npz``. Text is read twice:
     once to count rows, and once to fill an array of all rows.
@@ -838,6 +865,25 @@ def read(
     ------
     DatasetError
         The file cannot be read, or has other values than numbers.
+
+    See Also
+    --------
+    lokl.datasets.load : Data sets by name.
+    lokl.distributed.read : As Dask collections.
+    lokl.tables.read_table : Several tables with ids and text.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.datasets import read
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     _ = path.write_text("a,b,target\n1,2,0\n3,4,1\n")
+    ...     bunch = read(path, "target")
+    >>> bunch.data, bunch.target
+    (array([[1., 2.],
+           [3., 4.]]), array([0, 1]))
     """
     return open_table(path, na=na).samples(
         target,

@@ -39,6 +39,17 @@ class DatasetInfo:
         rebuilt from its source, with the same values but not the same bytes.
     views : tuple of str
         Names of the views, in the order of their columns.
+
+    See Also
+    --------
+    lokl.datasets.info : Returns it.
+
+    Examples
+    --------
+    >>> from lokl.datasets import info
+    >>> wine = info("wine")
+    >>> wine.n, wine.d, wine.classes
+    (178, 13, {0: 59, 1: 71, 2: 48})
     """
 
     name: str
@@ -70,17 +81,42 @@ RECORDS = {record.name: record for record in _records()}
 def available() -> list[str]:
     """Return the names that `load` accepts, whether or not the data is on this machine.
 
+    Returns
+    -------
+    names : list of str
+        In alphabetical order.
+
+    See Also
+    --------
+    lokl.datasets.info : Size and licence.
+    lokl.datasets.load : Loads one of them.
+
     Examples
     --------
     >>> from lokl.datasets import available
-    >>> "a9a" in available()
-    True
+    >>> available()[:3]
+    ['breast_cancer', 'digits', 'wine']
     """
     return list(RECORDS)
 
 
 def info(name: str) -> DatasetInfo:
     """Return size, classes, source and licence of a data set.
+
+    Parameters
+    ----------
+    name : str
+        One of `available()`.
+
+    Returns
+    -------
+    about : DatasetInfo
+        Description of the data set.
+
+    See Also
+    --------
+    lokl.datasets.available : Names.
+    lokl.datasets.load : Loads a data set.
 
     Examples
     --------

@@ -82,6 +82,28 @@ def explain(
     Returns
     -------
     explanation : Explanation
+        Predictions, weights and contributions; ``print(explanation.sample(0))`` shows one sample.
+
+    See Also
+    --------
+    lokl.explain.Explanation : What it returns.
+    lokl.explain.view_value : What views are worth on average.
+    lokl.report.report_from_model : The same as a page.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import explain
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> explanation = explain(model, X[1::2], y[1::2])
+    >>> explanation.views, explanation.status[:3].tolist()
+    (['acids', 'colours'], ['agree', 'agree', 'agree'])
     """
     if not hasattr(model, "predict"):
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")

@@ -55,6 +55,11 @@ class ColumnContributions:
     approximate : tuple of str
         Kernels whose values are means over random orders of the columns.
 
+    See Also
+    --------
+    lokl.explain.column_contributions : Computes them.
+    lokl.explain.column_importance : Over all samples.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -192,6 +197,12 @@ def column_contributions(
         traced back: the contributions of all columns that encode one column are added up. If a step
         mixes columns, as a principal component analysis does, they are of the columns after it.
 
+    See Also
+    --------
+    lokl.explain.column_importance : Over all samples.
+    lokl.explain.ColumnDisplay : Figure of one sample.
+    lokl.explain.feature_weights : Weights of linear kernels.
+
     Notes
     -----
     The Shapley value of a column under a product of factors ``w_c``, or ``a_c`` if it is absent, is
@@ -203,6 +214,21 @@ def column_contributions(
     ----------
     .. [1] M. Mohammadi, S. L. Chau, K. Muandet. Computing Exact Shapley Values in Polynomial Time
        for Product-Kernel Methods. 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import column_contributions
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X, y == 0)
+    >>> contributions = column_contributions(model, X)
+    >>> contributions.values.shape
+    (178, 13)
     """
     if n_orders < 1:
         raise ValueError(f"n_orders must be 1 or more, got {n_orders!r}")
@@ -636,6 +662,12 @@ def column_importance(
         correlation of its contribution and its values, positive if larger values speak for the
         second of two classes or for a larger target, NaN with more classes or for words; and
         ``selected``, the share of bootstrap samples in which it is among the `n_largest`.
+
+    See Also
+    --------
+    lokl.explain.column_contributions : For each sample.
+    lokl.explain.ColumnDisplay : Figure of it.
+    lokl.explain.view_importance : By shuffling.
 
     Examples
     --------

@@ -162,6 +162,11 @@ class TrustDisplay(ExplanationDisplay):
     marked : bool array of shape (n_samples, n_views), optional
         Entries with a dot, such as views that are known to be wrong.
 
+    See Also
+    --------
+    lokl.explain.ContributionDisplay : One sample.
+    lokl.explain.explain : The numbers.
+
     Examples
     --------
     >>> from lokl import TrustedVoteClassifier
@@ -236,6 +241,11 @@ class ContributionDisplay(ExplanationDisplay):
     Parameters
     ----------
     sample : SampleExplanation
+
+    See Also
+    --------
+    lokl.explain.TrustDisplay : All samples.
+    lokl.explain.SampleExplanation : The numbers.
 
     Examples
     --------
@@ -380,6 +390,12 @@ class ReliabilityDisplay(PredictionDisplay):
     error : float or None
         Expected calibration error over all classes.
 
+    See Also
+    --------
+    lokl.search.calibrated : Probabilities from held-out decisions.
+    lokl.explain.RiskCoverageDisplay : Errors of confident predictions.
+    sklearn.calibration.CalibrationDisplay : The same for two classes.
+
     Examples
     --------
     >>> import numpy as np
@@ -447,6 +463,11 @@ class RiskCoverageDisplay(PredictionDisplay):
     confidence : str
         What ranks predictions, such as "probability".
 
+    See Also
+    --------
+    lokl.explain.risk_coverage : The numbers.
+    lokl.explain.ReliabilityDisplay : Whether probabilities are right.
+
     Examples
     --------
     >>> from lokl.explain import RiskCoverageDisplay
@@ -505,6 +526,11 @@ class KernelMapDisplay(Display):
         Classes or values, shown as colours.
     has_classes : bool
         Whether `y` has classes rather than values.
+
+    See Also
+    --------
+    lokl.explain.nearest_samples : Neighbours of one sample.
+    lokl.explain.KernelAlignmentDisplay : Similarity of kernels.
 
     Examples
     --------

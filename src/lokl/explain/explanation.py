@@ -74,6 +74,17 @@ class ViewContribution:
         contributions.
     without : class or float, or None
         Prediction if the view is removed.
+
+    See Also
+    --------
+    lokl.explain.SampleExplanation : Has one for each view.
+
+    Examples
+    --------
+    >>> from lokl.explain import ViewContribution
+    >>> view = ViewContribution("blood", present=True, predicts="ill", probability=0.8)
+    >>> view.predicts, view.probability
+    ('ill', 0.8)
     """
 
     view: str
@@ -104,6 +115,17 @@ class ColumnContribution(NamedTuple):
     column : str
     contribution : float
         In the unit of the contributions of views.
+
+    See Also
+    --------
+    lokl.explain.column_contributions : Computes contributions of columns.
+    lokl.explain.SampleExplanation : Lists the largest ones.
+
+    Examples
+    --------
+    >>> from lokl.explain import ColumnContribution
+    >>> ColumnContribution("blood", "iron", 0.4)
+    ColumnContribution(view='blood', column='iron', contribution=0.4)
     """
 
     view: str
@@ -143,6 +165,28 @@ class SampleExplanation:
         Classes of the prediction set, or limits of the interval.
     coverage : float or None
         Share of the samples whose truth is in their set; None without sets.
+
+    See Also
+    --------
+    lokl.explain.Explanation : All samples.
+    lokl.explain.ContributionDisplay : Figure of it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import explain
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> sample = explain(model, X[1::2]).sample("0")
+    >>> int(sample.prediction), sample.status
+    (0, 'agree')
+    >>> [(view.view, round(view.contribution, 2)) for view in sample.views]
+    [('acids', 1.29), ('colours', 2.17)]
     """
 
     id: str
@@ -436,6 +480,12 @@ class Explanation:
         :class:`PredictionSets`.
     coverage : float or None
         Share of the samples whose truth is in their set.
+
+    See Also
+    --------
+    lokl.explain.explain : Computes it.
+    lokl.explain.TrustDisplay : Figure of all samples.
+    lokl.explain.SampleExplanation : One sample.
 
     Examples
     --------

@@ -38,6 +38,10 @@ class FeatureWeights:
     reads : tuple of tuple of int
         Columns that each kernel reads.
 
+    See Also
+    --------
+    lokl.explain.feature_weights : Computes them.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -110,6 +114,26 @@ def feature_weights(model: Any) -> FeatureWeights:
     -------
     weights : FeatureWeights
         ``weights.coef`` is an array like ``coef_`` of scikit-learn, ``weights.to_frame()`` a table.
+
+    See Also
+    --------
+    lokl.explain.column_contributions : For all other kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import feature_weights
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> from lokl.kernels import Linear
+    >>> model = UniformMKLClassifier({"acids": Linear().on([0, 1, 2, 3, 4])}).fit(X, y == 0)
+    >>> feature_weights(model).coef.round(1)
+    array([[ 1.3, -0.3,  1.2, -1.7,  0.1,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,
+             0. ,  0. ]])
     """
     estimator: Any = last_step(model)
     check_is_fitted(estimator)

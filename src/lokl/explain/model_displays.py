@@ -91,6 +91,10 @@ class ViewValueDisplay(RefitDisplay):
     ----------
     value : ViewValue
 
+    See Also
+    --------
+    lokl.explain.view_value : The numbers.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -133,6 +137,10 @@ class WeightStabilityDisplay(RefitDisplay):
     Parameters
     ----------
     stability : WeightStability
+
+    See Also
+    --------
+    lokl.explain.weight_stability : The numbers.
 
     Examples
     --------
@@ -186,6 +194,11 @@ class ColumnDisplay(ExplanationDisplay):
     title : str
     n_largest : int
         Columns that are drawn.
+
+    See Also
+    --------
+    lokl.explain.column_importance : The numbers.
+    lokl.explain.column_contributions : For each sample.
 
     Examples
     --------
@@ -318,6 +331,11 @@ class SearchDisplay(Display):
     chosen : int or None
         Position of the chosen candidate.
 
+    See Also
+    --------
+    lokl.search.KernelSearchCV : Grid search on shared work.
+    lokl.AutoMKLClassifier : Chooses everything.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -425,6 +443,11 @@ class KernelAlignmentDisplay(Display):
     target : array of shape (n_views,), optional
         Alignments with the target.
 
+    See Also
+    --------
+    lokl.explain.kernel_alignment : The numbers.
+    lokl.explain.KernelMapDisplay : Similarity of samples.
+
     Examples
     --------
     >>> from lokl import UniformMKLClassifier
@@ -499,6 +522,10 @@ class ConvergenceDisplay(Display):
     gap : float or None
         Final duality gap.
 
+    See Also
+    --------
+    lokl.explain.WeightStabilityDisplay : Whether weights are stable.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -559,6 +586,11 @@ class BoundaryDisplay(Display):
         A classifier of lokl on samples of two columns, alone or inside pipelines and searches.
     X : array of shape (n_samples, 2)
     y : array of shape (n_samples,)
+
+    See Also
+    --------
+    sklearn.inspection.DecisionBoundaryDisplay : For any classifier.
+    lokl.datasets.make_two_regions : Data in the plane.
 
     Examples
     --------

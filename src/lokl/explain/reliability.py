@@ -152,6 +152,17 @@ class RiskCoverage(NamedTuple):
         Share of the samples whose predictions are used, ``1 / n_samples`` to 1.
     risk : array of shape (n_samples,)
         Their mean loss.
+
+    See Also
+    --------
+    lokl.explain.risk_coverage : Computes it.
+
+    Examples
+    --------
+    >>> from lokl.explain import risk_coverage
+    >>> curve = risk_coverage([False, True, False, False], [0.9, 0.6, 0.8, 0.7])
+    >>> curve.coverage.tolist()
+    [0.25, 0.5, 0.75, 1.0]
     """
 
     coverage: Array
@@ -175,6 +186,11 @@ def risk_coverage(loss: Any, confidence: Any) -> RiskCoverage:
     -------
     curve : RiskCoverage
         Arrays ``coverage`` and ``risk``.
+
+    See Also
+    --------
+    lokl.explain.RiskCoverageDisplay : Figure of it.
+    lokl.explain.PredictionSets : Sets instead of abstaining.
 
     Examples
     --------

@@ -21,7 +21,25 @@ _WIDTH, _SHORTEST_NAME, _LEVEL = 80, 12, 0.95
 
 
 class Interval(NamedTuple):
-    """A mean with the limits of its 95 % interval, NaN without an interval."""
+    """A mean with the limits of its 95 % interval, NaN without an interval.
+
+    Attributes
+    ----------
+    mean : float
+        Estimate.
+    low, high : float
+        Limits.
+
+    See Also
+    --------
+    lokl.report.LeaderboardEntry : Has intervals.
+
+    Examples
+    --------
+    >>> from lokl.report import Interval
+    >>> Interval(0.93, 0.90, 0.96)
+    Interval(mean=0.93, low=0.9, high=0.96)
+    """
 
     mean: float
     low: float = np.nan
@@ -49,6 +67,11 @@ class SummaryTable:
         Name of each row.
     columns : dict of str to array of shape (n_rows,)
         Numbers by name. ``x_low`` and ``x_high`` are the limits of the 95 % interval of ``x``.
+
+    See Also
+    --------
+    lokl.explain.view_importance : Returns one.
+    lokl.explain.column_importance : Returns one.
 
     Examples
     --------

@@ -98,6 +98,11 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
     classes_ : array of shape (n_classes,)
         Only for classifiers.
 
+    See Also
+    --------
+    lokl.explain.risk_coverage : Abstaining instead.
+    lokl.search.calibrated : Probabilities.
+
     Notes
     -----
     The probability that the truth is inside is at least ``1 - 2 alpha`` whatever the data, and

@@ -134,6 +134,20 @@ def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int,
     -------
     neighbours : list of (row, similarity)
         Most similar first. Similarity is 1 for a sample that is equal to the model.
+
+    See Also
+    --------
+    lokl.explain.KernelMapDisplay : All samples in a plane.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import nearest_samples
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = UniformMKLClassifier(["rbf"]).fit(X, y)
+    >>> [row for row, similarity in nearest_samples(model, X, row=0, count=3)]
+    [17, 4, 27]
     """
     similarity = sample_similarity(*unwrap(model, X))
     every = np.arange(len(similarity.diag))
@@ -181,6 +195,24 @@ class KernelAlignment:
         NaN if too few samples have both views.
     target : array of shape (n_views,) or None
         Alignment with the target: equal classes, or products of values.
+
+    See Also
+    --------
+    lokl.explain.kernel_alignment : Computes it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import kernel_alignment
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels).fit(X, y)
+    >>> kernel_alignment(model, X, y).target.round(2)
+    array([0.5 , 0.67])
     """
 
     between: Array
@@ -207,6 +239,27 @@ def kernel_alignment(
     -------
     alignment : KernelAlignment or None
         None if the model does not have two views with kernels of their own.
+
+    See Also
+    --------
+    lokl.explain.KernelAlignmentDisplay : Figure of it.
+    lokl.explain.view_value : Whether views add to each other.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import kernel_alignment
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels).fit(X, y)
+    >>> alignment = kernel_alignment(model, X, y)
+    >>> alignment.between.round(2)
+    array([[1.  , 0.43],
+           [0.43, 1.  ]])
     """
     views = named_views(model, views)
     model, X = unwrap(model, X)

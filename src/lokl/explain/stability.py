@@ -60,6 +60,10 @@ class WeightStability:
     gain : Interval
         Mean difference of both, with its 95 % interval.
 
+    See Also
+    --------
+    lokl.explain.weight_stability : Computes it.
+
     Examples
     --------
     >>> from lokl import LMKLClassifier
@@ -188,6 +192,23 @@ def weight_stability(
     -------
     stability : WeightStability
         ``print(stability)`` shows everything, ``stability.verdict`` is one sentence.
+
+    See Also
+    --------
+    lokl.explain.WeightStability : What it returns.
+    lokl.explain.WeightStabilityDisplay : Figure of it.
+
+    Examples
+    --------
+    >>> from lokl import LMKLClassifier
+    >>> from lokl.datasets import make_views
+    >>> from lokl.explain import weight_stability
+    >>> from lokl.kernels import Linear, per_view
+    >>> X, y, views, _ = make_views(200, random_state=0)
+    >>> model = LMKLClassifier(per_view(Linear(), views), C=10, random_state=0)
+    >>> stability = weight_stability(model, X, y, how="seed", n_repeats=3, cv=3, random_state=0)
+    >>> round(stability.score, 2), round(stability.uniform_score, 2)
+    (0.91, 0.7)
     """
     check_choice("how", how, ("bootstrap", "seed"))
     if n_repeats < 1:

@@ -66,6 +66,11 @@ class ViewValue:
     scores : dict of str to array of shape (n_splits,)
         Score of each subset on each split.
 
+    See Also
+    --------
+    lokl.explain.view_value : Computes it.
+    lokl.explain.ViewValueDisplay : Figure of it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -137,6 +142,26 @@ def view_value(
     -------
     value : ViewValue
         ``print(value)`` shows both tables; ``value.to_frame()`` is a data frame.
+
+    See Also
+    --------
+    lokl.explain.ViewValue : What it returns.
+    lokl.explain.ViewValueDisplay : Figure of it.
+    lokl.explain.view_importance : Of a fitted model, without refits.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import view_value
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> value = view_value(UniformMKLClassifier(kernels, C=10), X, y)
+    >>> value.views["alone"].round(2), value.views["loss"].round(2)
+    (array([0.78, 0.93]), array([0.02, 0.17]))
     """
     model = without_searches(model)
     X, y = indexable(as_pandas(X), y)
@@ -338,6 +363,26 @@ def view_importance(
     importance : SummaryTable
         A row for each view or column: ``loss``, the mean loss of the score, and ``spread``, its
         standard deviation over the shuffles.
+
+    See Also
+    --------
+    lokl.explain.view_value : Refits the model.
+    sklearn.inspection.permutation_importance : The same for single columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import view_importance
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> table = view_importance(model, X[1::2], y[1::2], random_state=0)
+    >>> table.rows, table["loss"].round(2)
+    (('acids', 'colours'), array([0.11, 0.52]))
     """
     check_choice("of", of, ("views", "columns"))
     model = without_searches(model)

@@ -56,6 +56,18 @@ class Cell(RunCell):
         Number of rows, drawn at random once for all splits; None uses all rows.
     reading : str
         Reading of the paper for which the fit is made; one of ``READINGS``.
+
+    See Also
+    --------
+    lokl.paper.make_cells : All cells of a table.
+    lokl.paper.run_cell : Runs it.
+
+    Examples
+    --------
+    >>> from lokl.paper import make_cells
+    >>> cells = make_cells("table2", sets=["Breast"], methods=["LMKL"], repeats=1, gammas=[1.0])
+    >>> cells[0].data, cells[0].method, cells[0].gamma
+    ('breast-cancer_scale', 'LMKL', 1.0)
     """
 
     data: str
@@ -77,6 +89,22 @@ class RecordFile(Records):
     Parameters
     ----------
     path : Path or str
+        File of one record in each line; it is created if it does not exist.
+
+    See Also
+    --------
+    lokl.paper.run : Adds records.
+    lokl.paper.make_table : Summarises them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.paper import RecordFile
+    >>> with TemporaryDirectory() as folder:
+    ...     n_records = len(RecordFile(Path(folder) / "records.jsonl"))
+    >>> n_records
+    0
     """
 
     cell_type = Cell
@@ -96,11 +124,24 @@ def run_cell(cell: Cell) -> Record:
     Parameters
     ----------
     cell : Cell
+        Inputs of the fit.
 
     Returns
     -------
     record : dict
         Values of the cell and of the fit; ``error`` is the reason if the cell failed, else None.
+
+    See Also
+    --------
+    lokl.paper.Cell : What it runs.
+    lokl.paper.run : Runs many, and stores records.
+
+    Examples
+    --------
+    >>> from lokl.paper import Cell, run_cell
+    >>> record = run_cell(Cell("wine", "UNIFORM", "quadratic, Gaussian", 0.25))
+    >>> record["method"], round(record["accuracy"], 2)
+    ('UNIFORM', 0.8)
     """
     return cell.measured(_measure)
 
@@ -321,6 +362,18 @@ def make_cells(
     -------
     cells : list of Cell
         Set by set and reading by reading, with all widths and splits of a method together.
+
+    See Also
+    --------
+    lokl.paper.recorded_cells : Cells that have a record.
+    lokl.paper.run : Runs cells.
+
+    Examples
+    --------
+    >>> from lokl.paper import make_cells
+    >>> cells = make_cells("table2", sets=["Breast"], methods=["LMKL"], repeats=1, gammas=[1.0])
+    >>> len(cells), len(make_cells("table2", quick=True))
+    (1, 252)
     """
     spec = TABLES[nearest("table", table, TABLES)]
     solver = nearest("solver", spec.solver if solver is None else solver, SOLVERS)
@@ -356,7 +409,9 @@ def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> li
     Parameters
     ----------
     table : str
+        One of ``TABLES``.
     records : iterable of dict
+        Records of fits.
     **settings
         As for :func:`make_cells`, except `repeats`.
 
@@ -364,6 +419,16 @@ def recorded_cells(table: str, records: Iterable[Record], **settings: Any) -> li
     -------
     cells : list of Cell
         In the order of :func:`make_cells`.
+
+    See Also
+    --------
+    lokl.paper.make_cells : All cells of a table.
+
+    Examples
+    --------
+    >>> from lokl.paper import recorded_cells
+    >>> recorded_cells("table2", records=[])
+    []
     """
     settings["gammas"] = settings.get("gammas") or GAMMAS
     wanted = make_cells(table, repeats=1, **settings)

@@ -11,10 +11,21 @@ class PublishedValue:
     Attributes
     ----------
     mean, spread : float
+        As printed.
     seconds : float or None
         Time of a fit, if the paper prints it.
     bold, bold_seconds : bool
         Whether the paper prints the mean and the time in bold.
+
+    See Also
+    --------
+    lokl.paper.make_table : Compares with it.
+
+    Examples
+    --------
+    >>> from lokl.paper import PublishedValue
+    >>> PublishedValue(96.58, 1.35).mean
+    96.58
     """
 
     mean: float

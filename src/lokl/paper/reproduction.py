@@ -47,7 +47,23 @@ _LONG_RUN = 60.0
 
 
 def environment() -> dict[str, object]:
-    """Return machine, versions and command as plain values."""
+    """Return machine, versions and command as plain values.
+
+    Returns
+    -------
+    environment : dict of str to object
+        Machine, versions and command.
+
+    See Also
+    --------
+    lokl.paper.Reproduction : Writes it next to the tables.
+
+    Examples
+    --------
+    >>> from lokl.paper import environment
+    >>> sorted(environment())[:3]
+    ['command', 'cores', 'joblib']
+    """
     return {
         "command": shlex.join(["lokl", *sys.argv[1:]]),
         "processor": _processor(),
@@ -85,6 +101,22 @@ def run(
     -------
     records : list of dict
         In the order of the cells, failed ones included.
+
+    See Also
+    --------
+    lokl.paper.make_cells : All cells of a table.
+    lokl.paper.make_table : Summarises records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.paper import Cell, RecordFile, run
+    >>> cells = [Cell("wine", "UNIFORM", "quadratic, Gaussian", 0.25)]
+    >>> with TemporaryDirectory() as folder:
+    ...     records = run(cells, RecordFile(Path(folder) / "records.jsonl"))
+    >>> [(record["data"], record["method"]) for record in records]
+    [('wine', 'UNIFORM')]
     """
     # The cells of one split of a data set are consecutive, because a worker caches the last split.
     by_split = sorted(cells, key=lambda cell: (cell.data, cell.split))
@@ -103,6 +135,21 @@ def overhead(records: Sequence[Record], seconds: float, jobs: int) -> float:
         Time of the run.
     jobs : int
         Number of processes.
+
+    Returns
+    -------
+    overhead : float
+        0 if all time went into fits and predictions; NaN without any.
+
+    See Also
+    --------
+    lokl.paper.run : Runs cells.
+
+    Examples
+    --------
+    >>> from lokl.paper import overhead
+    >>> overhead([{"error": None, "fit_seconds": 8.0}], seconds=10.0, jobs=1)
+    0.25
     """
     parts = ("select_seconds", "fit_seconds", "predict_seconds")
     busy = math.fsum(r.get(part, 0.0) for r in records if not r["error"] for part in parts)
@@ -177,6 +224,21 @@ class Reproduction:
         Which gamma of equal accuracy is shown.
     **settings
         Further settings of :func:`make_cells`.
+
+    See Also
+    --------
+    lokl.paper.run : Runs cells.
+    lokl.paper.make_table : Makes a table.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.paper import Reproduction
+    >>> with TemporaryDirectory() as folder:
+    ...     reproduction = Reproduction("figure1", Path(folder))
+    >>> reproduction.name
+    'figure1'
     """
 
     def __init__(

@@ -142,6 +142,16 @@ class PaperTable:
     title : str
     entries : list of Entry
         In the order of the cells.
+
+    See Also
+    --------
+    lokl.paper.make_table : Makes it.
+
+    Examples
+    --------
+    >>> from lokl.paper import make_table
+    >>> make_table("table2", records=[]).name
+    'table2'
     """
 
     name: str
@@ -252,6 +262,17 @@ def make_table(table: str, records: Iterable[Record], ties: str = "smallest") ->
     -------
     table : PaperTable
         With an entry for each data set, method and reading.
+
+    See Also
+    --------
+    lokl.paper.PaperTable : What it returns.
+    lokl.paper.recorded_cells : Cells that have a record.
+
+    Examples
+    --------
+    >>> from lokl.paper import make_table
+    >>> list(make_table("table2", records=[]).as_dict())
+    ['name', 'title', 'entries', 'agreement']
     """
     spec = TABLES[nearest("table", table, TABLES)]
     largest = nearest("choice of ties", ties, TIES) == "largest"

@@ -382,6 +382,12 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     ----------
     classes_ : array of shape (n_classes,)
 
+    See Also
+    --------
+    lokl.RegionRegressor : The same for numeric targets.
+    lokl.distributed.fit : The same on Dask collections.
+    lokl.solvers.Primal : One model of low rank instead.
+
     Notes
     -----
     Kernel values between samples of different regions are lost. They hardly matter for narrow
@@ -437,6 +443,11 @@ class RegionRegressor(TargetDecisionMixin, RegionEstimator):
 
     With several partitions (`covers`) or with overlap, a prediction is the mean over the regions of
     a sample. Overlap makes predictions continuous across borders.
+
+    See Also
+    --------
+    lokl.RegionClassifier : The same for classes.
+    lokl.distributed.fit : The same on Dask collections.
 
     Examples
     --------

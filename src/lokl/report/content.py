@@ -33,6 +33,17 @@ class LeaderboardEntry:
         Loss against the chosen model, paired by fold; negative if this model is better.
     other_scores : dict of str to Interval
         Other scores by name, such as "balanced accuracy", "AUROC", "log loss" or "sensitivity".
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+
+    Examples
+    --------
+    >>> from lokl.report import Interval, LeaderboardEntry
+    >>> entry = LeaderboardEntry("forest", Interval(0.92, 0.90, 0.94), seconds=0.3, baseline=True)
+    >>> entry.name, entry.score.mean
+    ('forest', 0.92)
     """
 
     name: str
@@ -68,6 +79,18 @@ class ViewSummary:
         Share of the samples without the view.
     without : Interval or None
         Score of a model without the view.
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+    lokl.report.view_summaries : Computes it.
+
+    Examples
+    --------
+    >>> from lokl.report import Interval, ViewSummary
+    >>> view = ViewSummary("blood", 12, alone=Interval(0.81, 0.77, 0.85), missing=0.1)
+    >>> view.columns, view.missing
+    (12, 0.1)
     """
 
     name: str
@@ -80,7 +103,26 @@ class ViewSummary:
 
 @dataclass(frozen=True)
 class ViewSubset:
-    """Score of a model of some views."""
+    """Score of a model of some views.
+
+    Attributes
+    ----------
+    views : tuple of str
+        Names of the views.
+    score : Interval
+        Score of a model of these views.
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+    lokl.report.view_subsets : Computes it.
+
+    Examples
+    --------
+    >>> from lokl.report import Interval, ViewSubset
+    >>> ViewSubset(("blood", "scan"), Interval(0.9, 0.86, 0.94)).views
+    ('blood', 'scan')
+    """
 
     views: tuple[str, ...]
     score: Interval
@@ -97,6 +139,18 @@ class SupportSamples:
         Class labels, or targets.
     similarities : list of list of float
         Similarities of the neighbours of each explained sample; 1 means equal.
+
+    See Also
+    --------
+    lokl.report.SampleMap : Contains them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.report import SupportSamples
+    >>> support = SupportSamples(["P1", "P2"], np.array([0, 1]), similarities=[[0.9], [0.4]])
+    >>> support.ids
+    ['P1', 'P2']
     """
 
     ids: list[str]
@@ -117,6 +171,18 @@ class SampleMap:
     support : SupportSamples or None
     explained : float or None
         Share of the variance in the plane.
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+    lokl.report.sample_map : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.report import SampleMap
+    >>> SampleMap(np.zeros((2, 2)), neighbours=[[1], [0]]).neighbours
+    [[1], [0]]
     """
 
     positions: Array
@@ -132,10 +198,23 @@ class SourceFile:
     Attributes
     ----------
     name : str
+        Name of the file.
     rows, columns : int or None
+        Its size.
     missing : float or None
         Share of empty cells.
     sha256 : str
+        Checksum.
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+
+    Examples
+    --------
+    >>> from lokl.report import SourceFile
+    >>> SourceFile("mrna.csv", rows=150, columns=200, missing=0.0).rows
+    150
     """
 
     name: str
@@ -154,6 +233,17 @@ class Finding:
     code : str
         Such as ``LOKL003``, the same in every version.
     text : str
+        One or two sentences.
+
+    See Also
+    --------
+    lokl.report.Report : Contains it.
+
+    Examples
+    --------
+    >>> from lokl.report import Finding
+    >>> Finding("LOKL003", "A single view may be as good.").code
+    'LOKL003'
     """
 
     code: str
@@ -194,6 +284,26 @@ class Report:
         Whether scores are shown as percentages; None for classification only.
     alignment : KernelAlignment or None
     sources : list of SourceFile
+
+    See Also
+    --------
+    lokl.report.report_from_model : Makes it.
+    lokl.report.write : Writes the page.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.report import report_from_model
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> report = report_from_model(model, X[1::2], y[1::2], title="Wine")
+    >>> report.title, report.classes, [view.name for view in report.views]
+    ('Wine', ['0', '1', '2'], ['acids', 'colours'])
     """
 
     title: str

@@ -73,6 +73,11 @@ def report_from_model(
     report : Report
         For :func:`lokl.report.write`.
 
+    See Also
+    --------
+    lokl.report.write : Writes it.
+    lokl.explain.explain : The numbers.
+
     Examples
     --------
     >>> from sklearn.datasets import load_wine
@@ -123,7 +128,9 @@ def sample_map(
     Parameters
     ----------
     model : fitted estimator of lokl, alone or inside pipelines and searches
-    X : samples as the model takes them
+        Model whose kernel is used.
+    X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        Samples as the model takes them.
     explanation : Explanation
         Explanation of these samples, by this model or by held-out models.
     training : (X, y) or (X, y, ids), default=None
@@ -132,6 +139,28 @@ def sample_map(
     Returns
     -------
     sample_map : SampleMap
+        Positions and neighbours.
+
+    See Also
+    --------
+    lokl.report.report_from_model : Uses it.
+    lokl.explain.KernelMapDisplay : Figure of it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import explain
+    >>> from lokl.report import sample_map
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> found = sample_map(model, X[1::2], explain(model, X[1::2]))
+    >>> found.positions.shape, len(found.neighbours)
+    ((89, 2), 89)
     """
     inner, Z = unwrap(model, X)
     rows = np.arange(len(explanation))
@@ -190,6 +219,27 @@ def view_summaries(
     Returns
     -------
     summaries : list of ViewSummary
+        In the order of the views.
+
+    See Also
+    --------
+    lokl.report.view_subsets : Scores of sets of views.
+    lokl.explain.view_value : The scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import explain
+    >>> from lokl.report import view_summaries
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X, y)
+    >>> [(view.name, view.columns) for view in view_summaries(explain(model, X), [5, 8])]
+    [('acids', 5), ('colours', 8)]
     """
     missing = 1.0 - explanation.presence.mean(axis=0)
     table = None if value is None else value.views
@@ -203,7 +253,38 @@ def view_summaries(
 
 
 def view_subsets(value: ViewValue) -> list[ViewSubset]:
-    """Return the scores of sets of views, best first."""
+    """Return the scores of sets of views, best first.
+
+    Parameters
+    ----------
+    value : ViewValue
+        Scores of sets of views.
+
+    Returns
+    -------
+    subsets : list of ViewSubset
+        Best first.
+
+    See Also
+    --------
+    lokl.report.view_summaries : Value of each view.
+    lokl.explain.view_value : The scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.explain import view_value
+    >>> from lokl.report import view_subsets
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> value = view_value(UniformMKLClassifier(kernels, C=10), X, y)
+    >>> [subset.views for subset in view_subsets(value)]
+    [('acids', 'colours'), ('colours',), ('acids',)]
+    """
     names = value.views.rows
     subsets = [
         ViewSubset(tuple(names[view] for view in views), value.subsets.interval(row, "score"))

@@ -49,6 +49,26 @@ def render(report: Report) -> str:
     -------
     html : str
         A complete document with its style, script and data. It loads nothing from the network.
+
+    See Also
+    --------
+    lokl.report.write : Writes a file.
+    lokl.report.report_from_model : Makes the content.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.report import render, report_from_model
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> report = report_from_model(model, X[1::2], y[1::2], title="Wine")
+    >>> render(report).splitlines()[0]
+    '<!doctype html>'
     """
     formatter, explanation = Formatter.of(report), report.explanation
     if explanation is not None and not len(explanation):
@@ -90,11 +110,38 @@ def write(report: Report, path: str | Path) -> Path:
     Parameters
     ----------
     report : Report
+        Content of the page.
     path : str or Path
+        File to write.
 
     Returns
     -------
     path : Path
+        The written file.
+
+    See Also
+    --------
+    lokl.report.render : Returns the text.
+    lokl.report.report_from_model : Makes the content.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from lokl import UniformMKLClassifier
+    >>> from lokl.report import report_from_model, write
+    >>> from lokl.kernels import RBF, per_view
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
+    >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
+    >>> report = report_from_model(model, X[1::2], y[1::2], title="Wine")
+    >>> with TemporaryDirectory() as folder:
+    ...     name = write(report, Path(folder) / "report.html").name
+    >>> name
+    'report.html'
     """
     path = Path(path)
     replace_file(path, render(report).encode("utf-8"))

@@ -406,6 +406,13 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     ``leaderboard_`` contains the scores of all candidates. With `methods`, `scoring` or a splitter
     `cv`, candidates are compared by folds instead.
 
+    See Also
+    --------
+    lokl.AutoMKLRegressor : The same for numeric targets.
+    lokl.AutoMKLSurvival : The same for censored times.
+    lokl.search.KernelSearchCV : Grid search on shared work.
+    lokl.explain.SearchDisplay : Figure of the candidates.
+
     Notes
     -----
     Widths are ``2^-8`` to ``2^2`` times the reciprocal of the median distance, costs ``2^-6`` to
@@ -486,6 +493,11 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
     As :class:`AutoMKLClassifier`, with the squared error as the loss and the coefficient of
     determination as the score. The unit of the targets does not matter.
 
+    See Also
+    --------
+    lokl.AutoMKLClassifier : The same for classes.
+    lokl.search.KernelSearchCV : Grid search on shared work.
+
     Examples
     --------
     >>> import numpy as np
@@ -528,6 +540,12 @@ class AutoMKLSurvival(SurvivalMixin, AutoMKL):
 
     Several `views`: a trusted vote (:class:`TrustedVoteSurvival`) of one kernel for each view, the
     one with the smallest error. More than 5,000 samples: censored machines (``loss="censored"``).
+
+    See Also
+    --------
+    lokl.survival_target : Targets of censored times.
+    lokl.metrics.concordance_index : The score.
+    lokl.TrustedVoteSurvival : The model of several views.
 
     References
     ----------

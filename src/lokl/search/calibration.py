@@ -44,8 +44,22 @@ class Calibration:
     Attributes
     ----------
     slope : float
+        Factor of decisions, at least 0.
     offset : array of shape (n_classes,)
         All 0 if offsets would not pay; the most likely class is then the predicted one.
+
+    See Also
+    --------
+    lokl.search.calibrated : Learns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.search import Calibration
+    >>> calibration = Calibration(slope=2.0, offset=np.zeros(2))
+    >>> calibration.probabilities(np.array([0.0, 1.0])).round(3)
+    array([[0.5  , 0.5  ],
+           [0.119, 0.881]])
     """
 
     slope: float
@@ -201,6 +215,11 @@ def expected_calibration_error(
     Returns
     -------
     error : float
+
+    See Also
+    --------
+    lokl.search.calibrated : Probabilities from held-out decisions.
+    lokl.explain.ReliabilityDisplay : The bins as a figure.
 
     Examples
     --------
@@ -381,6 +400,12 @@ class CalibratedMKLClassifier(
     kernel_names_ : list of str
         Kernels of the model, if it has any.
 
+    See Also
+    --------
+    lokl.search.calibrated : Adds probabilities to a fitted model.
+    lokl.search.Calibration : The formulas.
+    lokl.search.expected_calibration_error : Error of probabilities.
+
     Notes
     -----
     Probabilities refer to the data with its sample weights. A ``class_weight`` of the model shifts
@@ -517,6 +542,12 @@ def calibrated(
     -------
     classifier : CalibratedMKLClassifier
         With ``predict_proba`` and the explanations of the model.
+
+    See Also
+    --------
+    lokl.search.CalibratedMKLClassifier : Fits model and probabilities together.
+    lokl.explain.ReliabilityDisplay : Figure of predicted and observed shares.
+    sklearn.calibration.CalibratedClassifierCV : Averages models of the folds instead.
 
     Examples
     --------

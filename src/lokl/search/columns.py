@@ -66,12 +66,31 @@ class ColumnEncoder(_ColumnTransformer, auto_wrap_output_keys=None):  # type: ig
     Attributes
     ----------
     n_features_in_ : int
-    feature_names_in_ : array of str
+        Number of columns.
+    feature_names_in_ : array of str of shape (n_features_in_,)
         If the training samples have column names.
-    categories_ : list
+    categories_ : list of length n_features_in_
         Categories of each column, None for a numeric column.
     names_ : list of str
         Names of the encoded columns.
+
+    See Also
+    --------
+    lokl.search.ColumnScaler : Scales the encoded columns.
+    sklearn.preprocessing.OneHotEncoder : Encodes categories in scikit-learn.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lokl.search import ColumnEncoder
+    >>> frame = pd.DataFrame({"age": [31, 52, 47], "sex": ["f", "m", "f"]})
+    >>> encoder = ColumnEncoder().fit(frame)
+    >>> encoder.names_
+    ['age', 'sex=f', 'sex=m']
+    >>> encoder.transform(frame)
+    array([[31.,  1.,  0.],
+           [52.,  0.,  1.],
+           [47.,  1.,  0.]])
     """
 
     def __init__(self, categories: Mapping[str, Sequence[Any]] | None = None):
@@ -304,6 +323,21 @@ class ColumnScaler(_ColumnTransformer, auto_wrap_output_keys=None):  # type: ign
         Values of each column with three to ten values, and their shares of the samples.
     units_ : list of float
         Divisor of each view.
+
+    See Also
+    --------
+    lokl.search.ColumnEncoder : Encodes text before.
+    lokl.AutoMKLClassifier : Chooses everything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.search import ColumnScaler
+    >>> X = np.array([[1.0, 100.0], [2.0, 300.0], [np.nan, 200.0]])
+    >>> ColumnScaler(unit=False).fit_transform(X).round(2)
+    array([[-1.  , -1.22],
+           [ 1.  ,  1.22],
+           [ 0.  ,  0.  ]])
     """
 
     def __init__(

@@ -205,6 +205,11 @@ def held_out(
         mean, if a sample is left out several times; 0 for samples that have no weight or are never
         left out. For a class without training samples in a fold the decision is -1.
 
+    See Also
+    --------
+    lokl.search.calibrated : Probabilities from these decisions.
+    sklearn.model_selection.cross_val_predict : The same for any estimator.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

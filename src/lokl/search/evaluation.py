@@ -76,6 +76,35 @@ class Progress:
     """State of a search after a candidate.
 
     Candidates are computed in groups that share work, several groups at a time.
+
+    Attributes
+    ----------
+    groups_done, n_groups : int
+        Groups of candidates.
+    done, n_candidates : int
+        Candidates.
+    best_score : float
+        Best mean score so far.
+    best_params : dict or None
+        Its parameters.
+    seconds : float
+        Time since the start.
+
+    See Also
+    --------
+    lokl.search.KernelSearchCV : Grid search on shared work.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl import KernelSearchCV, UniformMKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> seen = []
+    >>> grid = {"C": [1, 10, 100]}
+    >>> search = KernelSearchCV(UniformMKLClassifier(["rbf"]), grid, callback=seen.append)
+    >>> _ = search.fit(X, y)
+    >>> seen[-1].done, seen[-1].n_candidates
+    (3, 3)
     """
 
     groups_done: int

@@ -31,7 +31,35 @@ _FEWEST_VALUES = 3
 
 
 class LeaderboardRow(NamedTuple):
-    """Held-out results of one candidate of AutoMKL."""
+    """Held-out results of one candidate of AutoMKL.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    kernels : str
+        Names of its kernels.
+    C : float or None
+        Cost.
+    score, score_error : float
+        Mean held-out score and its standard error.
+    seconds : float
+        Time of the candidate.
+    n_samples : int
+        Number of samples that it was compared on.
+    error : str or None
+        Reason of a failure.
+
+    See Also
+    --------
+    lokl.AutoMKLClassifier : Chooses everything.
+
+    Examples
+    --------
+    >>> from lokl.search import LeaderboardRow
+    >>> LeaderboardRow("UniformMKL", "laplacian", 1.0, 0.97, 0.01, 0.2, 150)._fields[:4]
+    ('method', 'kernels', 'C', 'score')
+    """
 
     method: str
     kernels: str

@@ -107,6 +107,12 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         Whether there are several scores.
     classes_ : array of shape (n_classes,)
 
+    See Also
+    --------
+    sklearn.model_selection.GridSearchCV : The same interface for any estimator.
+    lokl.AutoMKLClassifier : Chooses everything.
+    lokl.explain.SearchDisplay : Figure of the candidates.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -147,6 +147,7 @@ class Comparison:
     Parameters
     ----------
     settings : Settings
+        Tables, target and cross-validation.
     folder : Path
         For records and results. A comparison with the same settings that is there is resumed. Other
         files raise a `TableError`, and so do other settings unless they are overwritten.
@@ -160,6 +161,27 @@ class Comparison:
         Samples, splits and candidates that all cells share.
     records : CellRecords
         Records of finished and failed cells, once the folder is open.
+
+    See Also
+    --------
+    lokl.study.Settings : Describes it.
+    lokl.study.Results : What it finds.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl.study import Comparison, Settings
+    >>> frame = load_iris(as_frame=True).frame.iloc[::3]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.csv"
+    ...     frame.to_csv(path, index=False)
+    ...     settings = Settings((str(path),), target="target", folds=2, methods=("uniform mix",))
+    ...     comparison = Comparison(settings, Path(folder) / "run")
+    ...     n_cells = len(comparison.cells)
+    >>> n_cells
+    4
     """
 
     records: CellRecords

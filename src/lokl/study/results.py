@@ -79,6 +79,28 @@ class Results:
     records : dict of (candidate, split) to record
     splits : list of int
         Splits that all candidates have finished.
+
+    See Also
+    --------
+    lokl.study.Comparison : Makes the records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl.study import Comparison, Results, Settings
+    >>> frame = load_iris(as_frame=True).frame.iloc[::3]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.csv"
+    ...     frame.to_csv(path, index=False)
+    ...     settings = Settings((str(path),), target="target", folds=2, methods=("uniform mix",))
+    ...     comparison = Comparison(settings, Path(folder) / "run")
+    ...     with comparison.open():
+    ...         records = comparison.run(jobs=1)
+    ...     results = Results(comparison.experiment, comparison.records)
+    >>> [entry.name for entry in results.leaderboard]
+    ['uniform mix']
     """
 
     def __init__(self, experiment: Experiment, records: Iterable[Record]):

@@ -85,6 +85,26 @@ class Settings:
         Name of the score by which candidates are compared; accuracy or R squared if not given.
     permutations : int
         Permutations of the target on which the chosen candidate is fitted for a p-value.
+
+    See Also
+    --------
+    lokl.study.Comparison : Runs the comparison.
+    lokl.tables.read_table : Reads the tables.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_iris
+    >>> from lokl.study import Settings
+    >>> frame = load_iris(as_frame=True).frame.iloc[::3]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "iris.csv"
+    ...     frame.to_csv(path, index=False)
+    ...     settings = Settings((str(path),), target="target", folds=2, methods=("uniform mix",))
+    ...     table = settings.read()
+    >>> settings.folds, table.task
+    (2, 'classification')
     """
 
     files: tuple[str, ...]

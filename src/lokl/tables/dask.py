@@ -48,7 +48,7 @@ def read(
     scratch: Any = None,
     client: Any = None,
 ) -> tuple[Any, Any]:
-    """Read LIBSVM text, CSV, TSV, Parquet or ``.npz`` as Dask collections.
+    r"""Read LIBSVM text, CSV, TSV, Parquet or ``.npz`` as Dask collections.
 
     Parameters
     ----------
@@ -85,6 +85,24 @@ def read(
     X : dask array (LIBSVM text) or dask data frame (tables)
     y : dask array or dask series
         None for a table without a target.
+
+    See Also
+    --------
+    lokl.datasets.read : Into memory.
+    lokl.distributed.fit : Fits on the collections.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl import distributed
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     _ = path.write_text("a,b,target\n1,2,0\n3,4,1\n")
+    ...     X, y = distributed.read(path, "target")
+    ...     columns, n_rows = list(X.columns), len(y)
+    >>> columns, n_rows
+    (['a', 'b'], 2)
     """
     need_dask()
     paths, width = _find_files(path)

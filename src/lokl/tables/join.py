@@ -49,6 +49,12 @@ def join_views(
         :func:`lokl.kernels.per_view`. Columns that occur in two tables get the name of their view
         as a prefix: ``"view:column"``.
 
+    See Also
+    --------
+    lokl.kernels.per_view : One kernel for each view.
+    lokl.tables.read_table : Joins files.
+    lokl.explain.view_value : What each view is worth.
+
     Examples
     --------
     >>> import pandas as pd

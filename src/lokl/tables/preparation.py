@@ -83,6 +83,25 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         Hashes of the training rows by view, from which :meth:`learned_from` recognises them.
     n_features_in_ : int
     feature_names_in_ : array of str
+
+    See Also
+    --------
+    lokl.tables.read_table : Reads tables.
+    lokl.search.ColumnScaler : Scales the encoded columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lokl.tables import TablePreparation
+    >>> frame = pd.DataFrame({"age": [31, 52, 47], "sex": ["f", "m", "f"]})
+    >>> kinds = {"age": "numeric", "sex": "categorical"}
+    >>> preparation = TablePreparation({"clinic": ["age", "sex"]}, kinds).fit(frame)
+    >>> preparation.prepared_views_
+    {'clinic': [0, 1, 2]}
+    >>> preparation.transform(frame)
+    array([[31.,  1.,  0.],
+           [52.,  0.,  1.],
+           [47.,  1.,  0.]])
     """
 
     def __init__(

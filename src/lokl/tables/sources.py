@@ -29,6 +29,19 @@ class TableError(ValueError):
     """A table cannot be used; one line that names file, row and column, and a remedy.
 
     Rows count as in a spreadsheet: the header of a text file is row 1.
+
+    See Also
+    --------
+    lokl.tables.read_table : Raises it.
+
+    Examples
+    --------
+    >>> from lokl.tables import TableError, read_table
+    >>> try:
+    ...     read_table(["absent.csv"])
+    ... except TableError as error:
+    ...     print(error)
+    there is no file absent.csv; check its path
     """
 
 

@@ -42,7 +42,7 @@ class TableSize(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Samples in rows.
+    r"""Samples in rows.
 
     Attributes
     ----------
@@ -67,6 +67,31 @@ class Table:
         Class that is compared with all others, if one was named.
     files : dict of str to TableSize
         Size of each file with features, by the name it was given.
+
+    See Also
+    --------
+    lokl.tables.read_table : Reads it from files.
+    lokl.tables.TablePreparation : Prepares the columns for a model.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.tables import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     _ = path.write_text("patient,age,weight,ill\nP1,31,70,no\nP2,52,81,yes\nP3,47,,no\n")
+    ...     table = read_table([str(path)], on="patient", target=f"{path}:ill")
+    >>> table.kinds
+    {'age': 'numeric', 'weight': 'numeric'}
+    >>> table.n_missing
+    <bound method Table.n_missing of Table(frame=     age  weight
+    P1  31.0    70.0
+    P2  52.0    81.0
+    P3  47.0     NaN, views={'patients': ['age', 'weight']}, kinds={'age': 'numeric', 'weight': 'numeric'}, target=P1     no
+    P2    yes
+    P3     no
+    Name: ill, dtype: str, task='classification', groups=None, cohort=None, on='patient', notes=(), positive=None, files={'/tmp/tmpb32734nb/patients.csv': TableSize(rows=3, columns=2, empty=0.16666666666666666)})>
     """
 
     frame: Any
@@ -143,7 +168,7 @@ def read_table(
     na: Sequence[str] = (),
     delimiter: str = "",
 ) -> Table:
-    """Read files as one table of training samples.
+    r"""Read files as one table of training samples.
 
     Parameters
     ----------
@@ -181,6 +206,26 @@ def read_table(
     ------
     TableError
         One line that names the file, the row and the column, and a remedy.
+
+    See Also
+    --------
+    lokl.join_views : Joins data frames.
+    lokl.tables.TablePreparation : Prepares the columns for a model.
+    lokl.datasets.read : Reads one file of numbers.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from lokl.tables import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     _ = path.write_text("patient,age,weight,ill\nP1,31,70,no\nP2,52,81,yes\nP3,47,,no\n")
+    ...     table = read_table([str(path)], on="patient", target=f"{path}:ill")
+    >>> table.ids, table.task
+    (['P1', 'P2', 'P3'], 'classification')
+    >>> table.target.tolist()
+    ['no', 'yes', 'no']
     """
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = _read_files(sources, options)

@@ -51,6 +51,12 @@ def predict(model: Any, X: Any, client: Any = None) -> Any:
         Result of ``model.predict`` in the chunks of `X`. The chunks have unknown sizes if `X` is a
         data frame.
 
+    See Also
+    --------
+    lokl.distributed.fit : Fits on collections.
+    lokl.distributed.predict_proba : Class probabilities.
+    lokl.distributed.score : Accuracy, or R squared.
+
     Examples
     --------
     >>> import dask.array as da
@@ -68,22 +74,138 @@ def predict(model: Any, X: Any, client: Any = None) -> Any:
 
 
 def decision_function(model: Any, X: Any, client: Any = None) -> Any:
-    """Return the decision values of each sample; parameters as in :func:`predict`."""
+    """Return the decision values of each sample.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        As for :func:`predict`.
+    X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
+    client : distributed.Client or None, default=None
+        As for :func:`predict`.
+
+    Returns
+    -------
+    result : dask array of shape (n_samples,) or (n_samples, n_classes)
+        In the chunks of `X`.
+
+    See Also
+    --------
+    lokl.distributed.predict : Classes or targets.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import make_moons
+    >>> from lokl import UniformMKLClassifier, distributed
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = UniformMKLClassifier(["rbf"]).fit(X, y)
+    >>> distributed.decision_function(model, da.from_array(X, chunks=(50, 2))).shape
+    (200,)
+    """
     return _call_on_blocks(model, "decision_function", X, client)
 
 
 def predict_proba(model: Any, X: Any, client: Any = None) -> Any:
-    """Return the class probabilities of each sample; parameters as in :func:`predict`."""
+    """Return the class probabilities of each sample.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        As for :func:`predict`.
+    X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
+    client : distributed.Client or None, default=None
+        As for :func:`predict`.
+
+    Returns
+    -------
+    result : dask array of shape (n_samples, n_classes)
+        In the chunks of `X`.
+
+    See Also
+    --------
+    lokl.distributed.predict : Classes or targets.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import make_moons
+    >>> from lokl import TrustedVoteClassifier, distributed
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = TrustedVoteClassifier(["rbf"], random_state=0).fit(X, y)
+    >>> distributed.predict_proba(model, da.from_array(X, chunks=(50, 2))).shape
+    (200, 2)
+    """
     return _call_on_blocks(model, "predict_proba", X, client)
 
 
 def weights(model: Any, X: Any, client: Any = None) -> Any:
-    """Return the kernel weights at each sample; parameters as in :func:`predict`."""
+    """Return the kernel weights at each sample.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        As for :func:`predict`.
+    X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
+    client : distributed.Client or None, default=None
+        As for :func:`predict`.
+
+    Returns
+    -------
+    result : dask array of shape (n_samples, n_kernels)
+        In the chunks of `X`.
+
+    See Also
+    --------
+    lokl.distributed.predict : Classes or targets.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import make_moons
+    >>> from lokl import LMKLClassifier, distributed
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = LMKLClassifier(["linear", "rbf"], random_state=0).fit(X, y)
+    >>> distributed.weights(model, da.from_array(X, chunks=(50, 2))).shape
+    (200, 2)
+    """
     return _call_on_blocks(model, "weights", X, client)
 
 
 def contributions(model: Any, X: Any, client: Any = None) -> Any:
-    """Return the signed contribution of each kernel; parameters as in :func:`predict`."""
+    """Return the signed contribution of each kernel.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        As for :func:`predict`.
+    X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
+    client : distributed.Client or None, default=None
+        As for :func:`predict`.
+
+    Returns
+    -------
+    result : dask array of shape (n_samples, n_kernels) or (n_samples, n_tasks, n_kernels)
+        In the chunks of `X`.
+
+    See Also
+    --------
+    lokl.distributed.predict : Classes or targets.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import make_moons
+    >>> from lokl import UniformMKLClassifier, distributed
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = UniformMKLClassifier(["linear", "rbf"]).fit(X, y)
+    >>> distributed.contributions(model, da.from_array(X, chunks=(50, 2))).shape
+    (200, 2)
+    """
     return _call_on_blocks(model, "contributions", X, client)
 
 
@@ -234,10 +356,13 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = N
     Parameters
     ----------
     model : fitted estimator
+        As for :func:`predict`.
     X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
     y : dask array, dask series or array of shape (n_samples,), or (n_samples, n_targets)
         If its chunks differ from those of `X` and have unknown sizes, rows are counted at once.
     sample_weight : dask array, dask series or array of shape (n_samples,), optional
+        Weights of the samples in the mean.
     client : distributed.Client or None, default=None
         As in :func:`predict`.
 
@@ -245,6 +370,20 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = N
     -------
     score : dask array of shape ()
         Lazy; ``float(score)`` computes it.
+
+    See Also
+    --------
+    lokl.distributed.predict : Classes or targets.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.datasets import make_moons
+    >>> from lokl import UniformMKLClassifier, distributed
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> model = UniformMKLClassifier(["rbf"], C=10).fit(X, y)
+    >>> round(float(distributed.score(model, da.from_array(X, chunks=(50, 2)), y)), 2)
+    0.99
     """
     check_is_fitted(model)
     if not (is_classifier(model) or is_regressor(model)):

@@ -63,6 +63,11 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     fitted : RegionClassifier or RegionRegressor
         An ordinary estimator, which does not need Dask.
 
+    See Also
+    --------
+    lokl.distributed.predict : Predictions for collections.
+    lokl.RegionClassifier : The estimator, in memory.
+
     Examples
     --------
     >>> import dask.array as da
